@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.backends.summary import Summary
+from workbench.telemetry.snapshot import ADDED
 from workbench.ui.models.inspected import Agreement
 from workbench.ui.models.messages import MODELS
 
@@ -38,6 +39,7 @@ export type Shape =
   | { list: Shape }
   | { tuple: Shape[] }
   | { either: Shape[] }
+  | { optional: Shape }
   | { object: string };
 
 """
@@ -54,10 +56,7 @@ def typescript() -> str:
 
 def shapes() -> str:
     """The fields of all models as TypeScript data."""
-    rows = [
-        f"  {name}: {json.dumps({field: _shape(kind) for field, kind in fields(model).items()})},"
-        for name, model in _all_classes().items()
-    ]
+    rows = [f"  {name}: {json.dumps(_shapes(model))}," for name, model in _all_classes().items()]
     views = [f'  {view}: "{model.__name__}",' for view, model in MODELS.items()]
     body = "\n".join(["export const SHAPES: Record<string, Record<string, Shape>> = {", *rows, "};", ""])
     drawn = "\n".join(
@@ -82,6 +81,19 @@ def fields(model: type) -> dict[str, Any]:
     }
 
 
+def _added(model: type) -> set[str]:
+    """Fields that models in files of earlier versions lack."""
+    return {field.name for field in dataclasses.fields(model) if field.metadata == ADDED}
+
+
+def _shapes(model: type) -> dict[str, Any]:
+    added = _added(model)
+    return {
+        field: {"optional": _shape(kind)} if field in added else _shape(kind)
+        for field, kind in fields(model).items()
+    }
+
+
 def _collect(kind: Any, known: dict[str, type]) -> None:
     """All dataclasses in a type, parts before wholes."""
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
@@ -96,7 +108,10 @@ def _collect(kind: Any, known: dict[str, type]) -> None:
 
 def _interface(model: type) -> str:
     summary = (model.__doc__ or "").strip().partition("\n")[0]
-    body = "\n".join(f"  {name}: {_written(kind)};" for name, kind in fields(model).items())
+    added = _added(model)
+    body = "\n".join(
+        f"  {name}{'?' if name in added else ''}: {_written(kind)};" for name, kind in fields(model).items()
+    )
     return f"/** {summary} */\nexport interface {model.__name__} {{\n{body}\n}}\n"
 
 

@@ -68,18 +68,21 @@ export function statusOf(word: string): Status {
   return STATUS[word] ?? { sign: "○", colour: "currentColor" };
 }
 
+const COLOURS = [
+  "text",
+  "quiet",
+  "ground",
+  "line",
+  "accent",
+  "warning",
+  "compute",
+  "communicate",
+  "late",
+  "wait",
+] as const;
+
 /** Colours of the surroundings, for canvases; from the style sheet, so that themes decide. */
-export interface Palette {
-  text: string;
-  quiet: string;
-  ground: string;
-  line: string;
-  accent: string;
-  warning: string;
-  compute: string;
-  communicate: string;
-  late: string;
-  wait: string;
+export interface Palette extends Record<(typeof COLOURS)[number], string> {
   waitLine: string;
   /** By replica; the number always stands beside the colour. */
   replicas: readonly string[];
@@ -91,31 +94,22 @@ export interface Palette {
 
 export function paletteOf(element: Element): Palette {
   const style = getComputedStyle(element);
-  const read = (name: string, otherwise = "#888") =>
-    style.getPropertyValue(`--wb-${name}`).trim() || otherwise;
+  const read = (name: string) => style.getPropertyValue(`--wb-${name}`).trim();
   const all = (name: string, count: number) =>
     Array.from({ length: count }, (_, index) => read(`${name}-${index}`));
-  const font = read("font", "sans-serif");
+  const font = `${read("axis")} ${read("font")}`;
+  const colours = Object.fromEntries(COLOURS.map((name) => [name, read(name)]));
   return {
-    text: read("text", "#111"),
-    quiet: read("quiet", "#666"),
-    ground: read("ground", "#fff"),
-    line: read("line", "#ccc"),
-    accent: read("accent", "#1976d2"),
-    warning: read("warning"),
-    compute: read("compute"),
-    communicate: read("communicate"),
-    late: read("late"),
-    wait: read("wait"),
+    ...(colours as Record<(typeof COLOURS)[number], string>),
     waitLine: read("wait-line"),
-    replicas: all("replica", 8),
-    lateness: all("lateness", 6),
-    font: `${read("axis", "11px")} ${font}`,
-    strong: `600 ${read("axis", "11px")} ${font}`,
+    replicas: all("rank", 8),
+    lateness: all("late", 6),
+    font,
+    strong: `600 ${font}`,
   };
 }
 
 /** The colour of a replica, by its number; with many, colours come again, and the number tells them apart. */
 export function replicaColour(replica: number): string {
-  return `var(--wb-replica-${((replica % 8) + 8) % 8})`;
+  return `var(--wb-rank-${((replica % 8) + 8) % 8})`;
 }

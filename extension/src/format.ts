@@ -121,6 +121,24 @@ export function dtypeText(dtype: string): string {
   return dtype.replace(/^uint/, "u").replace(/^int/, "i");
 }
 
+/** Those of some texts that are there, in one. */
+export function joined(
+  texts: readonly (string | number | false | null | undefined)[],
+  between = " · ",
+): string {
+  return texts.filter(Boolean).join(between);
+}
+
+/** Those of some values that are known. */
+export function known<T>(values: readonly (T | null)[]): T[] {
+  return values.filter((value) => value !== null);
+}
+
+/** The mean of some values; null of none. */
+export function meanOf(values: readonly number[]): number | null {
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+}
+
 /** "1 replica", "4 replicas". */
 export function counted(n: number, noun: string): string {
   return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

@@ -282,6 +282,13 @@ export interface ReplicaWait {
   starving: boolean;
 }
 
+/** Where samples that were taken from time to time lie on the axis of a strategy's steps. */
+export interface SampledSteps {
+  run_id: string;
+  group: string;
+  steps: number[];
+}
+
 /** What the input of a program costs. */
 export interface InputFlow {
   status: string;
@@ -293,6 +300,8 @@ export interface InputFlow {
   hidden_pipelines: number;
   replicas: ReplicaWait[];
   hidden_replicas: number;
+  sampled?: SampledSteps | null;
+  waited_percent?: number[];
 }
 
 /** A job. */
@@ -723,6 +732,7 @@ export interface Devices {
   run: string;
   status: string;
   devices: DeviceUse[];
+  sampled?: SampledSteps | null;
 }
 
 /** A recorded run. */

@@ -3,7 +3,7 @@ import { type ComponentChildren, render } from "preact";
 import { Exportable } from "./export/scope";
 import { FrameScheduler } from "./frames";
 import type { Models } from "./models";
-import { pageSelection, type PointedStep, type Selection } from "./selection";
+import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
 import { SavedPage, type Saved } from "./parts/saved_page";
 import style from "./style.css";
 import { VIEWS, type ViewName } from "./views";
@@ -42,17 +42,18 @@ export function mount<K extends ViewName>(
 ): Mounted<Models[K]> {
   const view = VIEWS[name] as View<Models[K]>;
   const selection = options.selection ?? pageSelection;
-  const root = frame(name, element, options.theme);
+  const root = frame(name, element);
 
   let newest = model;
   let problem = "";
   const Draw = view.draw;
   const paint = () => {
-    tone(root);
+    tone(root, options.theme);
     const context = {
       selected: selection.now,
       select: (replica: number) => selection.toggle(replica),
       point: (step: PointedStep | null) => selection.point(step),
+      brush: (range: StepRange | null) => selection.brush(range),
       ask: options.ask,
     };
     render(
@@ -118,19 +119,21 @@ export function placeholder(name: ViewName, element: HTMLElement, content: Compo
   };
 }
 
-function frame(name: ViewName, element: HTMLElement, theme?: "light" | "dark"): HTMLElement {
+function frame(name: ViewName, element: HTMLElement): HTMLElement {
   const root = document.createElement("div");
   root.className = `wb wb-${name.replaceAll("_", "-")}`;
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", VIEWS[name].title);
-  if (theme) root.dataset["theme"] = theme;
   addStyle(element);
   element.append(root);
   return root;
 }
 
-/** Tells the style sheet which of our colours fit the ground. */
-function tone(root: HTMLElement): void {
+const DARK = "(prefers-color-scheme: dark)";
+
+/** Tells the style sheet which theme there is where the page has none, and which of our colours fit the ground. */
+function tone(root: HTMLElement, theme?: Options["theme"]): void {
+  root.dataset["theme"] = theme ?? (matchMedia(DARK).matches ? "dark" : "light");
   root.dataset["tone"] = isDark(root) ? "dark" : "light";
 }
 
@@ -163,7 +166,7 @@ function whenThemeChanges(run: () => void): () => void {
   const attributeFilter = ["data-jp-theme-name", "data-jp-theme-light", "class", "style", "data-theme"];
   observer.observe(document.body, { attributeFilter });
   observer.observe(document.documentElement, { attributeFilter });
-  const setting = matchMedia("(prefers-color-scheme: dark)");
+  const setting = matchMedia(DARK);
   setting.addEventListener("change", run);
   return () => {
     observer.disconnect();

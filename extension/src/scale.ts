@@ -29,6 +29,11 @@ function between(from: readonly number[], to: readonly number[], value: number):
   return c + (d - c) * (a === b ? 0.5 : (value - a) / (b - a));
 }
 
+/** The number of a range that is closest to a value. */
+export function clamped(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(high, value));
+}
+
 /** Round numbers in a range, about `count` of them. */
 export function roundTicks(low: number, high: number, count: number): number[] {
   const rough = (high - low) / Math.max(1, count);

@@ -1,4 +1,4 @@
-// What a person has picked out, and points at, in every view of the page at once: a replica, and a step.
+// What a person has picked out, and points at, in every view of the page at once: a replica, a step, a range of steps.
 
 /** A step of a group of replicas; `of` as `stepsOf` has it. */
 export interface PointedStep {
@@ -6,11 +6,22 @@ export interface PointedStep {
   number: number;
 }
 
+/** Steps of a group, from the first to the last of them. */
+export interface StepRange {
+  of: string;
+  first: number;
+  last: number;
+  /** The part of their time that is meant, in ns of the driver's clock; all of it by default. */
+  time?: readonly [from: number, to: number] | undefined;
+}
+
 export interface Selected {
   /** The replica that is lit up. */
   replica: number | null;
   /** The step that the pointer or the cursor of a chart is at. */
   step: PointedStep | null;
+  /** The steps that views show, or null: the newest. */
+  range: StepRange | null;
 }
 
 /** Whether a replica is lit up: the selected one, or each where none is. */
@@ -24,10 +35,16 @@ export interface Steps {
   pointed: number | null;
   /** Points at one of them, or at none. */
   point(step: number | null): void;
+  /** The steps of these replicas that views show, or null: the newest. */
+  range: StepRange | null;
+  /** Lets views show those from one to another, whichever comes first. */
+  brush(one: number, other: number, time?: StepRange["time"]): void;
+  /** Lets views show the newest again. */
+  follow(): void;
 }
 
 export class Selection {
-  #now: Selected = { replica: null, step: null };
+  #now: Selected = { replica: null, step: null, range: null };
   readonly #listeners = new Set<() => void>();
 
   get now(): Selected {
@@ -43,6 +60,11 @@ export class Selection {
   point(step: PointedStep | null): void {
     const before = this.#now.step;
     if (before?.of !== step?.of || before?.number !== step?.number) this.#set({ step });
+  }
+
+  /** Lets views show a range of steps, or the newest. */
+  brush(range: StepRange | null): void {
+    this.#set({ range });
   }
 
   /** Calls `listener` after every change, until the returned function is called. */

@@ -9,6 +9,7 @@ export type Shape =
   | { list: Shape }
   | { tuple: Shape[] }
   | { either: Shape[] }
+  | { optional: Shape }
   | { object: string };
 
 export const SHAPES: Record<string, Record<string, Shape>> = {
@@ -38,7 +39,8 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   StageFlow: {"name": "string", "depth": "integer", "is_source": "boolean", "elements": "integer", "failures": "integer", "elements_per_second": "number", "recent_per_second": {"either": ["number", "null"]}, "bytes_per_second": {"either": ["number", "null"]}, "own_seconds": "number", "own_us": {"either": ["number", "null"]}, "busy_share": "number", "waited_seconds": "number", "blocked_seconds": "number", "workers": "integer", "worker_kind": "string", "workers_chosen": "boolean", "queue_fill": {"either": ["number", "null"]}, "queue_capacity": {"either": ["integer", "null"]}, "queue_chosen": "boolean", "held_bytes": "integer", "block_rows": "integer", "note": "string"},
   PipelineFlow: {"host": "integer", "name": "string", "processes": "integer", "elements_per_second": "number", "recent_per_second": {"either": ["number", "null"]}, "stages": {"list": {"object": "StageFlow"}}, "bottleneck": "integer"},
   ReplicaWait: {"replica": "integer", "host": "integer", "waited_seconds": "number", "waited_share": "number", "starving": "boolean"},
-  InputFlow: {"status": "string", "sentence": "string", "advice": "string", "elapsed_seconds": "number", "limit": "string", "pipelines": {"list": {"object": "PipelineFlow"}}, "hidden_pipelines": "integer", "replicas": {"list": {"object": "ReplicaWait"}}, "hidden_replicas": "integer"},
+  SampledSteps: {"run_id": "string", "group": "string", "steps": {"list": "integer"}},
+  InputFlow: {"status": "string", "sentence": "string", "advice": "string", "elapsed_seconds": "number", "limit": "string", "pipelines": {"list": {"object": "PipelineFlow"}}, "hidden_pipelines": "integer", "replicas": {"list": {"object": "ReplicaWait"}}, "hidden_replicas": "integer", "sampled": {"optional": {"either": [{"object": "SampledSteps"}, "null"]}}, "waited_percent": {"optional": {"list": "number"}}},
   JobStatus: {"name": "string", "iteration": "integer", "processing_mode": "string", "consumers": "integer", "num_consumers": "integer", "missing": {"list": "integer"}, "cached": "boolean", "lanes": "integer", "lanes_complete": "integer", "moves": "integer", "splits_done": "integer", "splits_leased": "integer", "splits_left": "integer", "elements": "integer", "elements_per_second": "number", "complete": "boolean"},
   WorkerStatus: {"address": "string", "lanes": "integer", "elements": "integer", "elements_per_second": "number"},
   ServiceStatus: {"address": "string", "datasets": "integer", "jobs": {"list": {"object": "JobStatus"}}, "workers": {"list": {"object": "WorkerStatus"}}, "status": "string", "sentence": "string", "advice": "string"},
@@ -72,7 +74,7 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   Overview: {"run_id": "string", "group": "string", "replicas": "integer", "live": "integer", "hosts": "integer", "step": "integer", "more_groups": "integer", "verdict": {"object": "Verdict"}, "others": {"list": {"object": "Verdict"}}, "steps_per_second": {"either": ["number", "null"]}, "waited_percent": {"either": ["number", "null"]}, "not_finite_steps": "integer"},
   Collectives: {"status": "string", "silent": {"list": "string"}, "snapshot": {"object": "Snapshot"}, "sweeps": {"list": {"object": "Sweep"}}, "overview": {"object": "Overview"}},
   DeviceUse: {"key": "string", "host": "string", "name": "string", "kind": "string", "status": "string", "use_percent": {"either": ["number", "null"]}, "memory_bytes": {"either": ["integer", "null"]}, "memory_limit_bytes": {"either": ["integer", "null"]}, "recent_percent": {"list": {"either": ["number", "null"]}}},
-  Devices: {"run": "string", "status": "string", "devices": {"list": {"object": "DeviceUse"}}},
+  Devices: {"run": "string", "status": "string", "devices": {"list": {"object": "DeviceUse"}}, "sampled": {"optional": {"either": [{"object": "SampledSteps"}, "null"]}}},
   RunEntry: {"path": "string", "name": "string", "written": "string", "size_bytes": "integer", "records": "integer", "duration_seconds": "number", "replicas": "integer", "alerts": "integer", "problem": "string"},
   Spread: {"samples": "integer", "p25_us": "number", "p50_us": "number", "p75_us": "number", "busbw": {"either": ["number", "null"]}},
   ComparedRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "n": "integer", "size_bytes": "integer", "first": {"either": [{"object": "Spread"}, "null"]}, "second": {"either": [{"object": "Spread"}, "null"]}, "ratio": {"either": ["number", "null"]}, "difference_seconds": {"either": ["number", "null"]}, "verdict": "string"},

@@ -1,17 +1,19 @@
 // What a view is: a function of a model, and what it may use beside it.
 import type { ComponentChildren } from "preact";
 import type { Models } from "./models";
-import type { PointedStep, Selected } from "./selection";
+import type { PointedStep, Selected, StepRange } from "./selection";
 
 export type ViewName = keyof Models;
 
 export interface Context {
-  /** The replica that is selected on the page, and the step that is pointed at. */
+  /** The replica that is selected on the page, the step that is pointed at, and the steps that are shown. */
   selected: Selected;
   /** Selects a replica in all views, or none if it was selected; -1 is no replica. */
   select(replica: number): void;
   /** Marks a step in all views of its run, or none; see `stepsOf`. */
   point(step: PointedStep | null): void;
+  /** Lets all views of a run show a range of its steps, or the newest; see `stepsOf`. */
+  brush(range: StepRange | null): void;
   /** Asks whoever owns the model for something, such as another what-if; undefined where nobody can answer. */
   ask: ((request: Request) => void) | undefined;
 }

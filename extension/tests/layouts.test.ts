@@ -101,9 +101,17 @@ test("settings that make no sense are no layout", () => {
 });
 
 test("a saved view is of exactly its form, or none", () => {
-  const { topology } = recorded;
+  const { devices, topology } = recorded;
   const good = { version: VERSION, view: "topology", model: topology };
   assert.deepEqual(readSaved(good), { view: "topology", model: topology });
+  const { sampled, ...old } = devices; // what earlier versions saved
+  assert.ok(sampled);
+  assert.deepEqual(readSaved({ version: VERSION, view: "devices", model: old }), {
+    view: "devices",
+    model: old,
+  });
+  const wrong = { ...old, sampled: { ...sampled, steps: ["1"] } };
+  assert.equal(readSaved({ version: VERSION, view: "devices", model: wrong }), null);
   for (const bad of [
     null,
     [],

@@ -77,8 +77,8 @@ export async function settled(): Promise<void> {
 }
 
 /** Presses a key where the focus is, or on an element. */
-export function press(key: string, on: Element = document.activeElement!): void {
-  on.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true }) as unknown as Event);
+export function press(key: string, on: Element = document.activeElement!, shiftKey = false): void {
+  on.dispatchEvent(new window.KeyboardEvent("keydown", { key, shiftKey, bubbles: true }) as unknown as Event);
 }
 
 /** The text of an element, with single spaces. */

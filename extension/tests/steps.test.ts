@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Selection } from "../src/selection";
-import { press, settled, show, textOf } from "./page";
+import { button, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 
 const model = recorded.collectives;
@@ -66,4 +66,199 @@ test("lines of the log are marked with their step, and point at it", async () =>
   shown.root.querySelectorAll<HTMLElement>("tbody tr:first-child td")[0]!.focus();
   await settled();
   assert.deepEqual(selection.now.step, { of, number: newest - 1 });
+});
+
+/** The newest steps by keys: the last one, and `more` before it. */
+async function extend(chart: Element, more: number): Promise<void> {
+  press("ArrowLeft", chart);
+  await settled();
+  for (let step = 0; step < more; step++) {
+    press("ArrowLeft", chart, true);
+    await settled();
+  }
+}
+
+function chartOf(root: Element, module: string): Element {
+  return root.querySelector(`.wb-module-${module} .wb-chart`)!;
+}
+
+test("Shift and arrows pick steps out, which is said, and Escape lets views follow the run again", async () => {
+  const selection = new Selection();
+  const shown = show("overview", model, { selection });
+  const chart = chartOf(shown.root, "lateness");
+  await extend(chart, 2);
+
+  assert.deepEqual(selection.now.range, { of, first: newest - 2, last: newest, time: undefined });
+  const said = textOf(shown.root.querySelector(".wb-module-lateness output"));
+  assert.match(said, new RegExp(`^steps ${newest - 2} to ${newest} · replica 0, step ${newest - 2}:`));
+  assert.match(
+    textOf(shown.root.querySelector(".wb-title")),
+    new RegExp(`steps ${newest - 2} to ${newest} ×`),
+  );
+
+  press("Escape", chart);
+  await settled();
+  assert.equal(selection.now.range, null);
+  assert.equal(shown.root.querySelector(".wb-brushed"), null);
+  assert.match(textOf(shown.root.querySelector(".wb-module-lateness output")), /^replica 0/);
+});
+
+test("lanes show the steps that are picked out, figures are of them, and both say which", async () => {
+  const selection = new Selection();
+  const shown = show("overview", model, { selection });
+  const time = shown.root.querySelectorAll(".wb-figure b")[2]!;
+  const before = textOf(time);
+  const calm = group.steps.reduce((least, step) =>
+    step.waited_percent < least.waited_percent ? step : least,
+  );
+  selection.brush({ of, first: calm.step, last: calm.step });
+  await settled();
+
+  assert.equal(textOf(time), calm.waited_percent.toFixed(0));
+  assert.notEqual(textOf(time), before);
+  assert.ok(shown.root.querySelector(`[aria-label='Figures of step ${calm.step}']`));
+  assert.ok(
+    !chartOf(shown.root, "lanes").getAttribute("aria-label")!.endsWith(`steps ${newest} to ${newest}`),
+  );
+
+  selection.brush({ of, first: newest - 9, last: newest - 8 });
+  await settled();
+  assert.match(
+    chartOf(shown.root, "lanes").getAttribute("aria-label")!,
+    new RegExp(`steps ${newest - 9} to ${newest - 8}$`),
+  );
+  assert.ok(written.includes(`${newest - 9} to ${newest - 8}: in Lanes`));
+
+  button(shown.root, `steps ${newest - 9} to ${newest - 8}`).click();
+  await settled();
+  assert.equal(selection.now.range, null);
+  assert.equal(textOf(time), before);
+});
+
+test("of steps whose collectives are no longer kept the lanes say so", async () => {
+  const selection = new Selection();
+  const shown = show("overview", model, { selection });
+  const [first] = group.steps;
+  selection.brush({ of, first: first!.step, last: first!.step + 1 });
+  await settled();
+
+  const about = textOf(shown.root.querySelector(".wb-module-lanes .wb-about"));
+  assert.equal(
+    about,
+    `collectives of steps ${first!.step} to ${first!.step + 1} are no longer kept: the newest`,
+  );
+});
+
+test("steps that are looked at stay while the run goes on, and its verdict goes on", async () => {
+  const selection = new Selection();
+  const shown = show("overview", model, { selection });
+  selection.brush({ of, first: newest - 3, last: newest });
+  await settled();
+  const gone = { ...model.overview.verdict, code: "gone", severity: "error", sentence: "Replica 3 is gone" };
+  await shown.update({ ...model, overview: { ...model.overview, step: 4711, verdict: gone } });
+  assert.doesNotMatch(textOf(shown.root), /4711/);
+  assert.match(textOf(shown.root), /Replica 3 is gone/);
+
+  selection.brush(null);
+  await settled();
+  assert.match(textOf(shown.root), /step 4711/);
+});
+
+test("a view that opens when the steps have gone follows the run", async () => {
+  const selection = new Selection();
+  selection.brush({ of, first: 3, last: 5 });
+  const shown = show("overview", model, { selection });
+  await settled();
+  assert.match(textOf(shown.root), /collectives of steps 3 to 5 are no longer kept/);
+  assert.match(textOf(shown.root.querySelector(".wb-figures")), /Steps per second–/);
+
+  await shown.update({ ...model, overview: { ...model.overview, step: 4711 } });
+  assert.match(textOf(shown.root), /step 4711/);
+});
+
+test("the log has the lines of the steps that are picked out, and by their time those of none", async () => {
+  const selection = new Selection();
+  const [early, late] = [group.steps[3]!, group.steps[9]!];
+  const lines = [
+    ["before", early.step, 0],
+    ["inside", late.step, 0],
+    ["timely", -1, late.begin_ns],
+    ["late", -1, group.steps[12]!.begin_ns],
+  ] as const;
+  const events = lines.map(([message, step, t_ns]) => ({
+    ...model.snapshot.events[0]!,
+    ...{ key: message, message, step, t_ns },
+  }));
+  const alone = { ...model, snapshot: { ...model.snapshot, groups: [group], events } };
+  const shown = show("log", alone, { selection });
+  selection.brush({ of, first: late.step - 1, last: late.step + 1 });
+  await settled();
+
+  const rows = [...shown.root.querySelectorAll("tbody tr")].map(textOf);
+  assert.equal(rows.length, 2);
+  assert.match(rows[0]!, /inside/);
+  assert.match(rows[1]!, /timely/);
+});
+
+const sampled = { run_id: group.run_id, group: group.group, steps: [-1, newest - 40, newest - 20, newest] };
+const used = {
+  ...recorded.devices,
+  sampled,
+  devices: recorded.devices.devices.map((device) => ({ ...device, recent_percent: [5, 10, 95, 20] })),
+};
+
+test("devices lie on the axis of steps: they follow, and their steps can be picked out", async () => {
+  const selection = new Selection();
+  const shown = show("devices", used, { selection });
+  const overview = show("overview", model, { selection });
+  const chart = shown.root.querySelector(".wb-chart")!;
+  press("ArrowLeft", chart);
+  await settled();
+  assert.deepEqual(selection.now.step, { of, number: newest });
+  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`, step ${newest}: 20%`));
+  assert.ok(overview.root.querySelector(".wb-course-pointed"));
+
+  press("ArrowLeft", chart, true);
+  await settled();
+  assert.deepEqual(selection.now.range, { of, first: newest - 20, last: newest, time: undefined });
+  assert.match(textOf(overview.root), new RegExp(`steps ${newest - 20} to ${newest}`));
+  await shown.update({ ...used, devices: [] });
+  assert.match(textOf(shown.root), /no devices/); // how full they are is told as it is now
+});
+
+test("input lies on it, too, and what was recorded without steps has no cursor there", async () => {
+  const selection = new Selection();
+  const fetched = { ...recorded.inputStarving, sampled, waited_percent: [0, 10, 80, 30] };
+  const shown = show("input", fetched, { selection });
+  selection.brush({ of, first: newest - 20, last: newest });
+  await settled();
+  assert.match(textOf(shown.root.querySelector(".wb-head")), new RegExp(`steps ${newest - 20} to ${newest}`));
+  press("ArrowLeft", shown.root.querySelector(".wb-chart")!);
+  await settled();
+  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`longest wait, step ${newest}: 30%`));
+  shown.unmount();
+
+  for (const without of [null, undefined, { ...sampled, steps: [-1, -1, -1] }]) {
+    const { sampled: _, ...old } = used;
+    const bare = show("devices", without === undefined ? old : { ...old, sampled: without }, { selection });
+    press("ArrowLeft", bare.root.querySelector(".wb-chart")!);
+    await settled();
+    assert.equal(textOf(bare.root.querySelector("output")), "worker 0: 20%");
+    assert.equal(selection.now.step, null);
+    assert.match(textOf(bare.root), /worker 0/);
+    bare.unmount();
+  }
+});
+
+test("a drag over lanes means a part of the time of its steps, which 0 and the button give up", async () => {
+  const selection = new Selection();
+  const shown = show("lanes", model, { selection });
+  const [from, to] = [group.items.at(-5)!, group.items.at(-1)!];
+  selection.brush({ of, first: from.step, last: to.step, time: [from.ready_ns, to.ready_ns] });
+  await settled();
+  assert.ok(button(shown.root, `steps ${from.step} to ${to.step}`));
+
+  press("0", shown.root.querySelector(".wb-chart")!);
+  await settled();
+  assert.equal(selection.now.range, null);
 });

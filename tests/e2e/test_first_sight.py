@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,6 +70,35 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
 
         shown.get_by_role("button", name="Show the").click()
         expect(page.locator("#workbench-pane-heat_map")).to_be_visible()
+
+        command(page, "workbench:open-pane", view="overview")
+        strip = shown.locator(".wb-module-lanes .wb-chart")
+        drag(page, strip.locator("canvas"), 0.5, 0.75)
+        button = shown.locator(".wb-brushed")
+        expect(button).to_have_text(re.compile(r"^steps? \d+( to \d+)? ×$"))
+        steps = button.inner_text()
+        (first, *_, last) = 2 * re.findall(r"\d+", steps)
+        expect(strip).to_have_attribute("aria-label", f"What 2 replicas did in steps {first} to {last}")
+        expect(shown.get_by_role("group", name=f"Figures of {steps[:-2]}", exact=True)).to_be_visible()
+        page.screenshot(path="artifacts/first_sight_steps.png")
+        for view in ("heat_map", "devices", "log"):
+            command(page, "workbench:open-pane", view=view)
+            expect(page.locator(f"#workbench-pane-{view} .wb-brushed")).to_have_text(steps)
+        command(page, "workbench:open-pane", view="devices")
+        page.screenshot(path="artifacts/first_sight_steps_of_devices.png")
+        command(page, "workbench:open-pane", view="overview")
+        strip.press("Escape")
+        expect(button).to_have_count(0)
+        command(page, "workbench:open-pane", view="devices")
+        expect(page.locator("#workbench-pane-devices .wb-brushed")).to_have_count(0)
+
+
+def drag(page: Any, chart: Any, begin: float, end: float) -> None:
+    """Drags across a chart, between two shares of its width."""
+    box = chart.bounding_box()
+    for share, act in ((begin, page.mouse.down), (end, page.mouse.up)):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2, steps=4)
+        act()
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from workbench.distribute.servers.overview import (
     WorkerFunctions,
 )
 from workbench.errors import WorkbenchError
-from workbench.telemetry.snapshot import delta
+from workbench.telemetry.snapshot import SampledSteps, delta
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
 from workbench.ui.models.cluster import Topology
 from workbench.ui.models.collectives import Collectives
@@ -193,12 +193,16 @@ def inputs() -> dict[str, InputFlow]:
         return pipeline_flow(whole, _newest(whole), host=number, name=name)
 
     waits = replica_waits([1.1, 0.9, 5.6, 5.9], [0, 0, 1, 1], elapsed_seconds)
-    live = input_flow(
-        [host("a", 0, 13.0), host("b", 1, 23.5)],
-        waits,
-        status="live",
-        elapsed_seconds=elapsed_seconds,
-        limit="epoch 3",
+    live = replace(
+        input_flow(
+            [host("a", 0, 13.0), host("b", 1, 23.5)],
+            waits,
+            status="live",
+            elapsed_seconds=elapsed_seconds,
+            limit="epoch 3",
+        ),
+        sampled=SampledSteps("8d52", "MirroredStrategy/1", tuple(range(200, 264, 2))),
+        waited_percent=tuple(round(20 + 30 * (n % 11 == 7) + 25 * n / 32, 1) for n in range(32)),
     )
     sides = [
         PipelineProfile((_stage(name, 1000, None, 0.01), _stage(f"map({fn})", 1000, 8_000, own)), 1.0)

@@ -57,6 +57,12 @@ def test_a_live_source_follows_the_replicas(strategy: Any) -> None:
 
     change = source.change()
     assert change is not None
+    sampled, waited = change["model"]["sampled"], change["model"]["waited_percent"]
+    assert (sampled["run_id"], sampled["group"]) == (strategy.group.gang.run_id, strategy.group.name)
+    assert sampled["steps"] == sorted(sampled["steps"])
+    assert sampled["steps"][-1] <= strategy.group.number
+    assert len(sampled["steps"]) == len(waited) > 1
+    assert all(0 <= percent <= 100 for percent in waited)
     names = [stage["name"] for stage in change["model"]["pipelines"][0]["stages"]]
     assert names == ["range", "map(<lambda>)", "batch(4)", "even_split(2)"]
     assert len(change["model"]["replicas"]) == 2

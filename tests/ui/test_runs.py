@@ -225,6 +225,19 @@ def test_a_view_that_cannot_be_drawn_is_left_out_with_a_note(recorded: Path, tex
     assert [found for found in model["notes"] if found.startswith(note)]
 
 
+def test_a_run_of_an_earlier_version_is_shown_without_what_it_lacks(recorded: Path) -> None:
+    path = recorded / "first.parquet"
+    devices = wb.open_run(path).model()["devices"]
+    lacking = {name: part for name, part in devices.items() if name != "sampled"}
+    path = forged(path, lambda models: models.update(devices=json.dumps(lacking)))
+
+    model = wb.open_run(path).model()
+
+    assert devices["sampled"]["steps"][-1] >= 9
+    assert model["notes"] == []
+    assert model["devices"] == lacking
+
+
 def test_views_that_nobody_knows_are_ignored(recorded: Path) -> None:
     path = forged(recorded / "first.parquet", lambda models: models.update(evil="{}", run='{"path": "x"}'))
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from workbench.telemetry.told import Told
+
+ADDED: Final = {"added": True}
+"""Metadata of fields of models that files of earlier versions lack: views draw what they have without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +320,20 @@ class Onset:
     n: int
     last_step: int
     certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSteps:
+    """Where samples that were taken from time to time lie on the axis of a strategy's steps.
+
+    Attributes:
+      run_id, group: Whose steps; as `GroupView` has them.
+      steps: The newest step at each sample, oldest sample first; -1 before the first step.
+    """
+
+    run_id: str
+    group: str
+    steps: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

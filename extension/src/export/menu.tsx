@@ -9,6 +9,7 @@ import { ExportScope, type Scope } from "./scope";
 import { sheetOf } from "./sheet";
 import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
 import { Button } from "../parts/small";
+import { take } from "../parts/keys";
 
 interface Format {
   name: string;
@@ -20,49 +21,31 @@ interface Format {
 
 const json = (value: unknown) => `${JSON.stringify(value)}\n`;
 const timed = ({ model }: Scope) => ("collectives" in model ? model.collectives : model) as Collectives;
-const FORMATS: Format[] = [
-  { name: "Picture (PNG)", ending: ".png", type: "image/png", make: (_, root) => pngOf(pictureOf(root)) },
-  { name: "Picture (SVG)", ending: ".svg", type: "image/svg+xml", make: (_, root) => pictureOf(root).markup },
-  {
-    name: "Table (CSV)",
-    ending: ".csv",
-    type: "text/csv",
-    make: ({ view, model }) => csv(sheetOf(view, model)),
-  },
-  {
-    name: "Table (Parquet)",
-    ending: ".parquet",
-    type: "application/vnd.apache.parquet",
-    make: ({ view, model }) => parquet(sheetOf(view, model)),
-  },
-  { name: "Everything (JSON)", ending: ".json", type: "application/json", make: ({ whole }) => json(whole) },
+const JSON_TYPE = "application/json";
+
+function format(name: string, ending: string, type: string, make: Format["make"]): Format {
+  return { name, ending, type, make };
+}
+
+const FORMATS = [
+  format("Picture (PNG)", ".png", "image/png", (_, root) => pngOf(pictureOf(root))),
+  format("Picture (SVG)", ".svg", "image/svg+xml", (_, root) => pictureOf(root).markup),
+  format("Table (CSV)", ".csv", "text/csv", ({ view, model }) => csv(sheetOf(view, model))),
+  format("Table (Parquet)", ".parquet", "application/vnd.apache.parquet", ({ view, model }) =>
+    parquet(sheetOf(view, model)),
+  ),
+  format("Everything (JSON)", ".json", JSON_TYPE, ({ whole }) => json(whole)),
 ];
-const TIMED: Format[] = [
-  {
-    name: "Trace (Perfetto)",
-    ending: ".trace.json",
-    type: "application/json",
-    make: (it) => json(perfetto(timed(it))),
-  },
-  {
-    name: "Table (nccl-tests)",
-    ending: ".txt",
-    type: "text/plain",
-    make: (it) => ncclTests(timed(it).snapshot.table),
-  },
-  {
-    name: "Table (nccl-tests JSON)",
-    ending: ".nccl.json",
-    type: "application/json",
-    make: (it) => json(ncclTestsJson(timed(it).snapshot.table)),
-  },
+const TIMED = [
+  format("Trace (Perfetto)", ".trace.json", JSON_TYPE, (it) => json(perfetto(timed(it)))),
+  format("Table (nccl-tests)", ".txt", "text/plain", (it) => ncclTests(timed(it).snapshot.table)),
+  format("Table (nccl-tests JSON)", ".nccl.json", JSON_TYPE, (it) =>
+    json(ncclTestsJson(timed(it).snapshot.table)),
+  ),
 ];
-const REPORT: Format = {
-  name: "Report (HTML)",
-  ending: ".html",
-  type: "text/html",
-  make: async ({ whole, title }) => reportOf(whole, title, await codeSource()!()),
-};
+const REPORT = format("Report (HTML)", ".html", "text/html", async ({ whole, title }) =>
+  reportOf(whole, title, await codeSource()!()),
+);
 
 /** What a view can be exported as. */
 function formatsOf(scope: Scope): Format[] {
@@ -112,8 +95,7 @@ export function ExportMenu() {
     else if (open && event.key === "Escape") close(true);
     else if (open && to !== undefined) all.at(to % all.length)?.focus();
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    take(event);
   };
   const onFocusOut = (event: FocusEvent) => {
     if (!box.current?.contains(event.relatedTarget as Node | null)) close(false);

@@ -1,9 +1,11 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { NOTHING, count } from "../format";
+import { NOTHING, count, meanOf } from "../format";
 import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
-import type { Steps } from "../selection";
+import { isIn, rangeText } from "../parts/steps";
+import type { StepRange, Steps } from "../selection";
+import { median, PAUSE } from "./rows";
 import type { ViewName } from "../view";
 import { Button } from "../parts/small";
 
@@ -15,13 +17,16 @@ interface Props {
 }
 
 export function Figures({ overview, group, steps, open }: Props) {
-  const { steps_per_second, waited_percent, not_finite_steps, live, replicas } = overview;
+  const { live, replicas } = overview;
+  const { range } = steps;
+  const { steps_per_second, waited_percent, not_finite_steps } = range ? figuresOf(group, range) : overview;
   const course = (value: (step: StepTiming) => number | null, top?: number, filled = false) => {
     const shown = group.steps.filter((step) => value(step) !== null);
     return (
       <Course
         values={shown.map((step) => value(step)!)}
         pointed={shown.findIndex(({ step }) => step === steps.pointed)}
+        chosen={shown.flatMap(({ step }, index) => (range && isIn(range, step) ? [index] : []))}
         {...{ top, filled }}
       />
     );
@@ -61,7 +66,7 @@ export function Figures({ overview, group, steps, open }: Props) {
     },
   ] as const;
   return (
-    <div class="wb-figures" role="group" aria-label="Figures">
+    <div class="wb-figures" role="group" aria-label={range ? `Figures of ${rangeText(range)}` : "Figures"}>
       {figures.map(({ name, value, unit, course: drawn, view, ...rest }) => (
         <Button key={name} class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
@@ -73,6 +78,18 @@ export function Figures({ overview, group, steps, open }: Props) {
       ))}
     </div>
   );
+}
+
+/** The figures of some of the newest steps; a pause between two of them is no step. */
+function figuresOf(group: GroupView, range: StepRange) {
+  const chosen = group.steps.filter(({ step }) => isIn(range, step));
+  const pause = PAUSE * median(group.steps.flatMap(({ seconds }) => seconds ?? []));
+  const length = meanOf(chosen.flatMap(({ seconds }) => (seconds && seconds <= pause ? [seconds] : [])));
+  return {
+    steps_per_second: length && 1 / length,
+    waited_percent: meanOf(chosen.map((step) => step.waited_percent)),
+    not_finite_steps: chosen.filter((step) => step.not_finite).length,
+  };
 }
 
 /** Whole from 2 on; never a false 0. */
@@ -87,12 +104,14 @@ interface CourseProps {
   values: readonly number[];
   /** Number of the value that is pointed at, or -1. */
   pointed: number;
+  /** Numbers of those that are picked out. */
+  chosen: readonly number[];
   top: number | undefined;
   filled: boolean;
 }
 
 /** From zero, or up to `top`; the newest at the right end. */
-function Course({ values, pointed, top, filled }: CourseProps) {
+function Course({ values, pointed, chosen, top, filled }: CourseProps) {
   if (!values.length) return <svg class="wb-course" aria-hidden viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
   // The top of what is usual: one short step must not flatten all others.
   const usual = [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]!;
@@ -110,6 +129,9 @@ function Course({ values, pointed, top, filled }: CourseProps) {
       aria-hidden
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
     >
+      {chosen.length > 0 && (
+        <path class="wb-course-chosen" d={`M${x(chosen[0]!) - 2} 0V${HEIGHT}H${x(chosen.at(-1)!) + 2}V0`} />
+      )}
       {filled && (
         <path class="wb-course-ground" d={`${line}V${HEIGHT}H${values.length < 2 ? WIDTH - 4 : 0}Z`} />
       )}

@@ -1,7 +1,10 @@
 // The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
 // own number right.
 import type { Palette } from "../colours";
-import type { Painting } from "../parts/plane";
+import { paintEnd, type Painting } from "../parts/painting";
+import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
+import { clamped } from "../scale";
+import type { StepRange } from "../selection";
 import type { Row } from "./rows";
 
 const NARROW = 400;
@@ -23,6 +26,12 @@ export function cellsOf(
   return { left, right, first: steps - columns, size: Math.min(WIDEST, room / Math.max(1, columns)) };
 }
 
+/** The one of the steps whose column is closest to an x. */
+export function stepAt(steps: readonly number[], x: number, width: number): number {
+  const { left, first, size } = cellsOf(steps.length, width);
+  return steps[clamped(first + Math.floor((x - left) / size), first, steps.length - 1)]!;
+}
+
 interface StepAxis {
   steps: readonly number[];
   first: number;
@@ -30,19 +39,26 @@ interface StepAxis {
   left: number;
   /** The steps that the lanes show. */
   shown: { first: number; last: number };
+  /** Those that are picked out. */
+  range: StepRange | null;
   top: number;
   foot: number;
 }
 
-/** Numbers of steps below columns, and a frame round those that the lanes show. */
-export function paintSteps({ canvas, palette }: Painting, axis: StepAxis): void {
-  const { first, size, left, shown, top, foot } = axis;
+/** Numbers of steps below columns, and a frame round those that are picked out, or else that the lanes show. */
+export function paintSteps(painting: Painting, axis: StepAxis): void {
+  const { canvas, palette } = painting;
+  const { first, size, left, shown, range, top, foot } = axis;
   const steps = axis.steps.slice(first);
-  const from = left + steps.findIndex((one) => one >= shown.first) * size;
-  const end = left + steps.length * size;
-  const note = `${shown.first} to ${shown.last}: in Lanes`;
+  const marked = range ?? shown;
+  const columns = steps.filter((step) => isIn(marked, step)).length;
+  const from = left + steps.findIndex((step) => step >= marked.first) * size;
+  const to = from + columns * size;
+  const inLanes = spanText(marked) === spanText(shown);
+  const note = `${spanText(marked)}${inLanes ? ": in Lanes" : ""}`;
   const noteWidth = canvas.measureText(note).width;
-  const hasNote = shown.last > shown.first && steps.length > shown.last - shown.first + 1;
+  const noteEnd = Math.max(to, left + noteWidth);
+  const hasNote = columns > 0 && (range !== null || (columns > 1 && columns < steps.length));
   canvas.fillStyle = palette.quiet;
   canvas.textAlign = "center";
   let free = -Infinity;
@@ -51,19 +67,15 @@ export function paintSteps({ canvas, palette }: Painting, axis: StepAxis): void 
     const middle = left + (column + 0.5) * size;
     const half = canvas.measureText(label).width / 2;
     if (column && (step % 10 || middle - half < free)) return;
-    if (hasNote && middle + half > end - noteWidth - 10) return;
+    if (hasNote && middle + half > noteEnd - noteWidth - 10 && middle - half < noteEnd + 10) return;
     const centre = Math.max(middle, left + half);
     canvas.fillText(label, centre, foot + 12);
     free = centre + half + 12;
   });
   if (hasNote) {
-    canvas.strokeStyle = palette.accent;
-    canvas.lineWidth = 1.5;
-    canvas.strokeRect(from - 0.5, top - 2, end - from, foot - top + 4);
-    canvas.fillStyle = palette.accent;
-    canvas.fillRect(from - 1, top - 4, end - from + 1, 3);
-    canvas.textAlign = "right";
-    canvas.fillText(note, Math.max(end, left + noteWidth), foot + 12);
+    const frame = { from, to, left, right: left + steps.length * size, top, foot };
+    (range ? paintRange : paintFrame)(painting, frame);
+    paintEnd(painting, note, noteEnd, foot + 12);
   }
   canvas.textAlign = "left";
 }

@@ -1,8 +1,9 @@
 // What each replica did in the newest steps: computed, was late, waited, communicated.
 import { sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
-import { type Cell, hatch, paintCursor, Plane, type Painting } from "../parts/plane";
-import { paintBand, stepsOf } from "../parts/steps";
+import { type Cell, hatch, paintCursor, paintEnd, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { isIn, paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
@@ -42,16 +43,18 @@ interface Part {
 }
 
 export function LaneStrip({ group, rows, steps, now, context }: Props) {
-  const items = group.items.filter(({ step }) => step >= steps.first && step <= steps.last);
+  const { items } = group;
+  const first = items.findIndex(({ step }) => step >= steps.first);
+  const shown = items.filter(({ step }) => isIn(steps, step));
   const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
   const bar = height - 8;
-  const ends = endsOf(group.items);
-  const from = ends.get(steps.first - 1) ?? Math.min(...items.map(beginOf));
-  const to = Math.max(...items.map((item) => item.last_end_ns));
+  const ends = endsOf(items);
+  const from = ends.get(steps.first - 1) ?? Math.min(...shown.map(beginOf));
+  const to = Math.max(...shown.map((item) => item.last_end_ns));
   const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
   const axis = stepsOf(group, context);
   const parts = rows.map((row) => {
-    let before = from;
+    let before = Infinity;
     return items.map((item) => {
       const times = timesOf(item, row);
       if (!times) return [];
@@ -94,12 +97,11 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       canvas.globalAlpha = alpha;
       paintLabel({ canvas, palette }, row, y + height / 2, late);
       for (const part of parts[index]!.flat()) {
-        const box = {
-          x: x(part.from),
-          y: y + 4,
-          width: Math.max(part.kind === "communicate" ? 2 : 0, x(part.to) - x(part.from)),
-          height: bar,
-        };
+        const begin = Math.max(left, x(part.from));
+        const end = Math.min(edge, x(part.to));
+        if (end <= left || begin >= edge) continue;
+        const least = part.kind === "communicate" ? 2 : 0;
+        const box = { x: begin, y: y + 4, width: Math.max(least, end - begin), height: bar };
         if (box.width < 0.3) continue;
         canvas.fillStyle = palette[part.kind];
         canvas.fillRect(box.x, box.y, box.width, box.height);
@@ -119,12 +121,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       }
       canvas.globalAlpha = alpha;
       if (right) {
-        canvas.textAlign = "right";
         canvas.fillStyle = late ? palette.warning : palette.quiet;
-        canvas.font = late ? palette.strong : palette.font;
-        canvas.fillText(stateOf(group, row), width - 2, y + height / 2);
-        canvas.font = palette.font;
-        canvas.textAlign = "left";
+        paintEnd(painting, stateOf(group, row), width - 2, y + height / 2, late);
       }
       canvas.globalAlpha = 1;
     });
@@ -155,7 +153,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     canvas.font = palette.font;
     canvas.textAlign = "left";
     const chosen = cursor && parts[cursor.row]?.[cursor.column];
-    if (cursor && chosen?.length) {
+    if (cursor && chosen?.length && isIn(steps, items[cursor.column]!.step)) {
       const begin = Math.max(left, x(chosen[0]!.from));
       const box = {
         x: begin,
@@ -170,12 +168,13 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     const row = Math.floor((py - TOP) / height);
     const ns = scale(width).invert(px);
     const column = parts[row]?.findIndex((one) => one.length > 0 && ns <= one.at(-1)!.to) ?? -1;
-    return px < gutters(width).left ? null : { row, column };
+    const { left, right } = gutters(width);
+    return px < left || px > width - right ? null : { row, column };
   };
   return (
     <Plane
       label={`What ${rows.length} replicas did in steps ${steps.first} to ${steps.last}`}
-      hint="arrow keys or pointer: one collective"
+      hint="one collective"
       rows={rows.length}
       columns={items.length}
       height={TOP + rows.length * height + BOTTOM}
@@ -183,6 +182,11 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       at={at}
       steps={axis}
       stepOf={({ column }) => items[column]?.step}
+      stepAt={(px, width) => {
+        const ns = scale(width).invert(px);
+        return (shown.find((item) => ns <= item.last_end_ns) ?? shown.at(-1)!).step;
+      }}
+      within={[first, first + shown.length - 1]}
       describe={({ row, column }) => told(rows[row]!, items[column]!, parts[row]![column]!)}
       onPick={({ row }) => context.select(rows[row]!.replica)}
     />

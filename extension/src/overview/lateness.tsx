@@ -1,12 +1,13 @@
 // Who comes last, step by step: a cell for each, quiet where nobody waits.
 import { timeText } from "../format";
 import type { GroupView } from "../models";
-import { type Cell, paintCursor, Plane, type Painting } from "../parts/plane";
+import { type Cell, paintCursor, paintEnd, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import { isLit } from "../selection";
 import type { Context } from "../view";
 import { scaleOf } from "../views/heat_map";
-import { cellsOf, paintLabel, paintSteps } from "./gutters";
+import { cellsOf, paintLabel, paintSteps, stepAt } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
@@ -20,7 +21,7 @@ export function LatenessLegend({ group }: { group: GroupView }) {
       on time
       <span class="wb-levels" aria-hidden>
         {Array.from({ length: LEVELS }, (_, level) => (
-          <i key={level} style={{ background: `var(--wb-lateness-${level})` }} />
+          <i key={level} style={{ background: `var(--wb-late-${level})` }} />
         ))}
       </span>
       {timeText(peak)} late
@@ -60,16 +61,16 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
         canvas.fillRect(left + column * size, y + 0.5, size - gap, height - 1);
       });
       if (right && row.replica >= 0) {
-        canvas.textAlign = "right";
         canvas.fillStyle = named ? palette.warning : palette.quiet;
-        canvas.font = named ? palette.strong : palette.font;
-        canvas.fillText(`${lateSteps(group, row)} of ${lateness.steps.length}`, width - 2, y + height / 2);
-        canvas.font = palette.font;
-        canvas.textAlign = "left";
+        const text = `${lateSteps(group, row)} of ${lateness.steps.length}`;
+        paintEnd(painting, text, width - 2, y + height / 2, named);
       }
       canvas.globalAlpha = 1;
     });
-    paintSteps(painting, { steps: lateness.steps, first, size, left, shown, top: TOP, foot });
+    paintSteps(painting, {
+      ...{ steps: lateness.steps, first, size, left, shown },
+      ...{ range: axis.range, top: TOP, foot },
+    });
     const column = lateness.steps.indexOf(axis.pointed ?? -1) - first;
     if (column >= 0)
       paintColumn(painting, {
@@ -100,7 +101,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
   return (
     <Plane
       label={`How late ${rows.length} replicas came in ${lateness.steps.length} steps`}
-      hint="arrow keys or pointer: how late a replica was in a step"
+      hint="how late a replica was in a step"
       rows={rows.length}
       columns={lateness.steps.length}
       height={TOP + rows.length * height + BOTTOM}
@@ -108,6 +109,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       at={at}
       steps={axis}
       stepOf={({ column }) => lateness.steps[column]}
+      stepAt={(x, width) => stepAt(lateness.steps, x, width)}
       describe={describe}
       onPick={({ row }) => context.select(rows[row]!.replica)}
     />

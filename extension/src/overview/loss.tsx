@@ -1,15 +1,17 @@
 // A number that steps return, such as a loss: its mean over the replicas, and a dot for each.
-import { figure, NOTHING } from "../format";
+import { figure, NOTHING, known } from "../format";
 import type { GroupView, ResultCourse } from "../models";
-import { type Cell, Plane, type Painting } from "../parts/plane";
+import { type Cell, paintEnd, paintLine, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
 import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { cellsOf, paintSteps } from "./gutters";
+import { cellsOf, paintSteps, stepAt } from "./gutters";
 import { Module } from "./module";
 import type { Row } from "./rows";
+import { Note } from "../parts/small";
 
 const TOP = 8;
 const BODY = 104;
@@ -27,9 +29,9 @@ export function Loss({ group, rows, shown, context }: Props) {
   if (!course)
     return (
       <Module name="Loss" about="how the training goes">
-        <p class="wb-quiet">
+        <Note>
           Its course appears here as soon as steps return it: <code>return {'{"loss": loss}'}</code>
-        </p>
+        </Note>
       </Module>
     );
   const { name, function: of, replicas } = course;
@@ -63,10 +65,9 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
   // By column of the axis, which all charts of steps share: number of the value, or -1.
   const at = steps.map((step) => course.steps.indexOf(step));
   const axis = stepsOf(group, context);
-  const finite = [mean, low, high, ...replicas].flat().filter((value) => value !== null);
-  const known = finite.length ? finite : [0];
-  const most = Math.max(...known);
-  const least = Math.min(...known);
+  const finite = known([mean, low, high, ...replicas].flat());
+  const most = finite.length ? Math.max(...finite) : 0;
+  const least = finite.length ? Math.min(...finite) : 0;
   const ground = least >= 0 && least < 0.6 * most ? 0 : least;
   const y = linear([ground, most > ground ? most : ground + 1], [TOP + BODY, TOP]);
   const paint = (painting: Painting) => {
@@ -74,23 +75,18 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
     const { left, right, first, size } = cellsOf(steps.length, width);
     const edge = left + (steps.length - first) * size;
     const x = (column: number) => left + (column - first + 0.5) * size;
-    canvas.textAlign = "right";
     for (const tick of roundTicks(ground, most, 3)) {
       canvas.fillStyle = palette.line;
       canvas.fillRect(left, Math.round(y(tick)), edge - left, 1);
       canvas.fillStyle = palette.quiet;
-      canvas.fillText(figure(tick), left - 8, y(tick));
+      paintEnd(painting, figure(tick), left - 8, y(tick));
     }
-    canvas.textAlign = "left";
     const line = (values: readonly (number | null)[]) => {
-      let isOpen = false;
-      canvas.beginPath();
-      for (let column = first; column < steps.length; column++) {
-        const value = values[at[column]!] ?? null;
-        if (value !== null) canvas[isOpen ? "lineTo" : "moveTo"](x(column), y(value));
-        isOpen = value !== null;
-      }
-      canvas.stroke();
+      const places = at.map((index, column) => {
+        const value = values[index] ?? null;
+        return value === null || column < first ? null : ([x(column), y(value)] as const);
+      });
+      paintLine(painting, places);
     };
     rows.forEach(({ replica, colour }) => {
       canvas.fillStyle = palette.replicas[colour] ?? palette.quiet;
@@ -113,16 +109,15 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
     line(mean);
     const last = mean.at(-1) ?? null;
     if (right) {
-      canvas.textAlign = "right";
       canvas.fillStyle = palette.text;
-      canvas.font = palette.strong;
-      canvas.fillText(last === null ? "not finite" : figure(last), width - 2, y(last ?? ground) - 7);
-      canvas.font = palette.font;
+      paintEnd(painting, last === null ? "not finite" : figure(last), width - 2, y(last ?? ground) - 7, true);
       canvas.fillStyle = palette.quiet;
-      canvas.fillText("mean", width - 2, y(last ?? ground) + 7);
-      canvas.textAlign = "left";
+      paintEnd(painting, "mean", width - 2, y(last ?? ground) + 7);
     }
-    paintSteps(painting, { steps, first, size, left, shown, top: TOP, foot: TOP + BODY });
+    paintSteps(painting, {
+      ...{ steps, first, size, left, shown },
+      ...{ range: axis.range, top: TOP, foot: TOP + BODY },
+    });
     const pointed = steps.indexOf(axis.pointed ?? -1);
     if (pointed >= first)
       paintBand(painting, { from: x(pointed) - size / 2, to: x(pointed) + size / 2, foot: TOP + BODY });
@@ -139,7 +134,7 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
   return (
     <Plane
       label={`${course.name || "Result"} in ${steps.length} steps`}
-      hint="arrow keys or pointer: the values of a step"
+      hint="the values of a step"
       rows={1}
       columns={steps.length}
       height={TOP + BODY + 22}
@@ -151,6 +146,7 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
       }}
       steps={axis}
       stepOf={({ column }) => steps[column]}
+      stepAt={(x, width) => stepAt(steps, x, width)}
       describe={describe}
     />
   );

@@ -23,7 +23,7 @@ export function Nothing({ title, children, code, actions }: Props) {
         {MACHINES.map((at) => (
           <g key={at} transform={`translate(${14 + 76 * at} 70)`}>
             <path d="M22 10V0" class="wb-line" />
-            <circle cx="22" cy="-2" r="3.5" style={{ fill: `var(--wb-replica-${at})` }} />
+            <circle cx="22" cy="-2" r="3.5" style={{ fill: `var(--wb-rank-${at})` }} />
             <rect y="10" width="44" height="36" rx="7" class="wb-machine" />
             <path class="wb-line" d={at === 1 ? "M18 36h9" : "M10 26q3.5 4 7 0M27 26q3.5 4 7 0M18 36h9"} />
             {at === 1 && <path class="wb-eyes" d="M14 26h.01M30 26h.01" />}

@@ -1,6 +1,8 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
 import type { GroupView, LaneItem } from "../models";
 
+/** As many usual steps long, a step was none: the notebook paused between two. */
+export const PAUSE = 4;
 /** More rows than this say less than the worst of them. */
 const MOST_ROWS = 16;
 const WORST = 3;
@@ -57,9 +59,13 @@ export function lateSteps(group: GroupView, row: Row): number {
 
 /** When a row entered a collective, and when it had its result; null where it took no part. */
 export function timesOf(item: LaneItem, row: Row): { enter: number; end: number } | null {
-  if (row.replica < 0) return { enter: item.mean_enter_ns, end: item.last_end_ns };
-  const enter = item.enter_ns[row.lane] ?? null;
-  return enter === null ? null : { enter, end: Math.max(enter, item.end_ns[row.lane] ?? enter) };
+  return row.replica < 0 ? { enter: item.mean_enter_ns, end: item.last_end_ns } : laneTimes(item, row.lane);
+}
+
+/** The same of a lane. */
+export function laneTimes(item: LaneItem, lane: number): { enter: number; end: number } | null {
+  const enter = item.enter_ns[lane] ?? null;
+  return enter === null ? null : { enter, end: Math.max(enter, item.end_ns[lane] ?? enter) };
 }
 
 /** How much of its steps a row waited, in percent; null where that cannot be told. */
@@ -88,5 +94,3 @@ export function newestSteps(group: GroupView, most: number): { first: number; la
   }
   return { first: steps[first]?.step ?? -1, last: steps.at(-1)?.step ?? -1 };
 }
-
-const PAUSE = 4;

@@ -22,21 +22,20 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     columns.push(
       numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure),
     );
-  const figures = [
-    { name: "steps per second", value: significant(overview.steps_per_second) },
-    { name: "replicas live", value: `${overview.live} of ${overview.replicas}` },
-    { name: "time waited", value: percent(overview.waited_percent) },
-    { name: "steps not finite", value: String(overview.not_finite_steps) },
+  const figures: [name: string, value: string][] = [
+    ["steps per second", significant(overview.steps_per_second)],
+    ["replicas live", `${overview.live} of ${overview.replicas}`],
+    ["time waited", percent(overview.waited_percent)],
+    ["steps not finite", String(overview.not_finite_steps)],
   ];
-  if (course)
-    figures.push({ name: course.name || course.function, value: figure(course.mean.at(-1) ?? null) });
+  if (course) figures.push([course.name || course.function, figure(course.mean.at(-1) ?? null)]);
   const shown: Column<(typeof figures)[number]>[] = [
-    named("figure", ({ name }) => name),
-    { title: "now", text: ({ value }) => value },
+    named("figure", ([name]) => name),
+    { title: "now", text: ([, value]) => value },
   ];
   return (
     <div class="wb-module" role="group" aria-label="Table">
-      <Table label="Figures" columns={shown} rows={figures} keyOf={({ name }) => name} />
+      <Table label="Figures" columns={shown} rows={figures} keyOf={([name]) => name} />
       <Table label="Replicas" columns={columns} rows={rows} keyOf={({ replica }) => String(replica)} />
     </div>
   );

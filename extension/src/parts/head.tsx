@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
 import { StatusWord } from "./status";
 import { Button, Quiet } from "./small";
+import { Verdict } from "./verdict";
 import { useRoom } from "./width";
 
 const ABOUT = "wb-facts-line";
@@ -69,12 +70,14 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
 }
 
 interface ChartProps extends HeadProps {
+  /** What is to be said first. */
+  verdict?: { sentence: string; advice: string };
   chart: ComponentChildren;
   table: ComponentChildren;
 }
 
 /** A chart with its table twin, one of them at a time. */
-export function ChartOrTable({ chart, table, children, ...head }: ChartProps) {
+export function ChartOrTable({ chart, table, verdict, children, ...head }: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   return (
     <div class="wb-part">
@@ -84,6 +87,7 @@ export function ChartOrTable({ chart, table, children, ...head }: ChartProps) {
           Table
         </Button>
       </Head>
+      {verdict && <Verdict {...verdict} />}
       {asTable ? table : chart}
     </div>
   );

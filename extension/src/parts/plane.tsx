@@ -1,33 +1,18 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { paletteOf, type Palette } from "../colours";
+import { paletteOf } from "../colours";
 import { drawings } from "../export/svg_canvas";
 import type { Steps } from "../selection";
+import { clamped } from "../scale";
+import { rangeText } from "./steps";
+import type { Cell, Painting } from "./painting";
 import { useWidth } from "./width";
-
-export interface Cell {
-  row: number;
-  column: number;
-}
-
-interface Rectangle {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
-export interface Painting {
-  canvas: CanvasRenderingContext2D;
-  width: number;
-  height: number;
-  palette: Palette;
-  cursor: Cell | null;
-}
+import { take } from "./keys";
 
 interface Props {
   label: string;
+  /** What arrow keys and the pointer are at. */
   hint: string;
   rows: number;
   columns: number;
@@ -38,24 +23,41 @@ interface Props {
   /** What is in a cell, in words. */
   describe(cell: Cell): string;
   onPick?(cell: Cell): void;
-  /** Dragged from one x to another. */
-  onDrag?(from: number, to: number, width: number): void;
   /** The axis of steps that it shares with other charts, and the step of a cell. */
   steps?: Steps;
   stepOf?(cell: Cell): number | undefined;
+  /** The step that is closest to an x. Who drags from one to another picks the steps between them out. */
+  stepAt?(x: number, width: number): number;
+  /** Dragged from one x to another, where more is meant than their steps. */
+  onDrag?(from: number, to: number, width: number): void;
+  /** The columns that can be seen; further ones are reached only while a range is extended. */
+  within?: readonly [first: number, last: number];
   /** Other keys; true if it was one of the view's. */
   onKey?(key: string): boolean;
 }
 
+/** How far keys move the cursor. */
+const MOVES: Record<string, readonly [rows: number, columns: number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  PageUp: [0, -10],
+  PageDown: [0, 10],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+};
+
 export function Plane(props: Props) {
-  const { rows, columns, height } = props;
+  const { rows, columns, height, steps, stepOf, stepAt, within = [0, columns - 1] } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [cursor, setCursor] = useState<Cell | null>(null);
+  const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
-  usePointing(props.steps, (inside && props.stepOf?.(inside)) ?? null);
+  usePointing(steps, (inside && stepOf?.(inside)) ?? null);
 
   useLayoutEffect(() => {
     const element = canvas.current;
@@ -80,26 +82,27 @@ export function Plane(props: Props) {
   });
 
   const onKeyDown = (event: KeyboardEvent) => {
-    const at = inside ?? { row: 0, column: columns - 1 };
-    const moves: Record<string, Cell> = {
-      ArrowUp: { row: at.row - 1, column: at.column },
-      ArrowDown: { row: at.row + 1, column: at.column },
-      ArrowLeft: { row: at.row, column: at.column - 1 },
-      ArrowRight: { row: at.row, column: at.column + 1 },
-      PageUp: { row: at.row, column: at.column - 10 },
-      PageDown: { row: at.row, column: at.column + 10 },
-      Home: { row: at.row, column: 0 },
-      End: { row: at.row, column: columns - 1 },
-    };
-    const next = moves[event.key];
+    const at = inside ?? { row: 0, column: within[1] };
+    const next = MOVES[event.key];
     if (next) {
-      const clamp = (value: number, size: number) => Math.max(0, Math.min(size - 1, value));
-      setCursor(inside ? { row: clamp(next.row, rows), column: clamp(next.column, columns) } : at);
+      const [first, last] = event.shiftKey ? [0, columns - 1] : within;
+      const to = {
+        row: clamped(at.row + next[0], 0, rows - 1),
+        column: clamped(at.column + next[1], first, last),
+      };
+      anchor.current = event.shiftKey ? (anchor.current ?? stepOf?.(at)) : undefined;
+      const step = stepOf?.(inside ? to : at);
+      if (anchor.current !== undefined && step !== undefined) steps?.brush(anchor.current, step);
+      setCursor(inside ? to : at);
     } else if (event.key === "Enter" && inside) props.onPick?.(inside);
+    else if (steps?.range && ["Escape", "f"].includes(event.key)) follow();
     else if (event.key === "Escape" && inside) setCursor(null);
     else if (!props.onKey?.(event.key)) return;
-    event.preventDefault();
-    event.stopPropagation();
+    take(event);
+  };
+  const follow = () => {
+    anchor.current = undefined;
+    steps?.follow();
   };
   const where = (event: PointerEvent) => {
     const corner = canvas.current!.getBoundingClientRect();
@@ -118,11 +121,12 @@ export function Plane(props: Props) {
       return;
     }
     const next = cellAt(place);
+    anchor.current = undefined;
     // The same object while it stays on a cell: nothing is drawn then.
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
   const onPointerDown = (event: PointerEvent) => {
-    if (!props.onDrag) return;
+    if (!props.onDrag && !stepAt) return;
     const { x } = where(event);
     canvas.current?.setPointerCapture(event.pointerId);
     setDrag({ from: x, to: x });
@@ -131,7 +135,8 @@ export function Plane(props: Props) {
     const place = where(event);
     const { x } = place;
     if (drag && Math.abs(x - drag.from) > 4) {
-      props.onDrag?.(Math.min(drag.from, x), Math.max(drag.from, x), width);
+      if (props.onDrag) props.onDrag(Math.min(drag.from, x), Math.max(drag.from, x), width);
+      else if (stepAt) steps?.brush(stepAt(drag.from, width), stepAt(x, width));
     } else {
       const cell = cellAt(place);
       if (cell) props.onPick?.(cell);
@@ -139,12 +144,13 @@ export function Plane(props: Props) {
     setDrag(null);
   };
 
+  const extended = steps?.range && anchor.current !== undefined ? `${rangeText(steps.range)} · ` : "";
   return (
     <ReadOut
       box={box}
       label={props.label}
-      hint={props.hint}
-      text={inside ? props.describe(inside) : ""}
+      hint={`arrow keys or pointer: ${props.hint}${stepAt ? " · drag: some steps" : ""}`}
+      text={inside ? extended + props.describe(inside) : ""}
       onKeyDown={onKeyDown}
     >
       <canvas
@@ -156,6 +162,7 @@ export function Plane(props: Props) {
         onPointerUp={onPointerUp}
         onPointerCancel={() => setDrag(null)}
         onPointerLeave={() => !drag && setCursor(null)}
+        onDblClick={follow}
       />
     </ReadOut>
   );
@@ -204,35 +211,4 @@ function usePointing(steps: Steps | undefined, step: number | null): void {
     newest.current?.point(step);
     return () => newest.current?.point(null);
   }, [step]);
-}
-
-/** Marks the cell that the cursor is at. */
-export function paintCursor(
-  { canvas, palette }: Painting,
-  { x, y, width, height }: Rectangle,
-  lineWidth = 2,
-): void {
-  canvas.strokeStyle = palette.text;
-  canvas.lineWidth = lineWidth;
-  canvas.strokeRect(x, y, width, height);
-}
-
-/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
-export function hatch(canvas: CanvasRenderingContext2D, rectangle: Rectangle, colour: string): void {
-  const { x, y, width, height } = rectangle;
-  canvas.save();
-  canvas.beginPath();
-  canvas.rect(x, y, width, height);
-  canvas.clip();
-  canvas.strokeStyle = colour;
-  canvas.lineWidth = 1;
-  canvas.beginPath();
-  // Lines lie on one grid for the whole canvas, so that neighbours go on in each other.
-  const first = Math.floor((x - height) / 4) * 4;
-  for (let at = first; at < x + width + height; at += 4) {
-    canvas.moveTo(at, y + height);
-    canvas.lineTo(at + height, y);
-  }
-  canvas.stroke();
-  canvas.restore();
 }

@@ -1,12 +1,12 @@
 // A status in a word, with its sign and colour.
 import { useContext } from "preact/hooks";
-import { statusOf } from "../colours";
+import { BAD, statusOf } from "../colours";
 import { SavedPage } from "./saved_page";
 
 /** What is true of a moment only; in a file that was saved it is "recorded". */
 const MOMENTARY = new Set(["live", "stale", "replay"]);
 
-export function Sign({ sign, colour }: { sign: string; colour: string }) {
+export function Sign({ sign = "▲", colour = BAD }: { sign?: string; colour?: string }) {
   return (
     <i class="wb-sign" aria-hidden style={{ color: colour }}>
       {sign}

@@ -5,7 +5,8 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import type { Context } from "../view";
 import { type Foldable, useFolding } from "./folding";
-import { Button } from "./small";
+import { Button, Note } from "./small";
+import { take } from "./keys";
 
 export interface Column<Row> extends Foldable {
   /** What is in the cell, as text. */
@@ -152,8 +153,7 @@ export function Table<Row>(props: Props<Row>) {
     else if (row < 0) sortBy(column);
     else if (link) link.click();
     else if (picked !== undefined) onPick?.(picked);
-    event.preventDefault();
-    event.stopPropagation(); // notebooks have shortcuts of their own for these keys
+    take(event);
   };
   const onScroll = (event: Event) => {
     const box = event.currentTarget as HTMLElement;
@@ -162,7 +162,7 @@ export function Table<Row>(props: Props<Row>) {
     if (virtual && Math.abs(top - from) > 5) setFirst(top);
   };
 
-  if (!rows.length) return <p class="wb-quiet">{props.empty ?? "nothing yet"}</p>;
+  if (!rows.length) return <Note>{props.empty ?? "nothing yet"}</Note>;
   const widest = ({ title }: Foldable) => (cut.has(title) ? { maxWidth: `${cut.get(title)}px` } : undefined);
   const colindex = (column: Column<Row>) => (folded.size ? props.columns.indexOf(column) + 1 : undefined);
   const hidden = props.columns.filter(({ title }) => folded.has(title) || cut.has(title));

@@ -4,6 +4,7 @@ import { useContext, useState } from "preact/hooks";
 import { OPEN } from "../view";
 import { SavedPage } from "./saved_page";
 import { Button } from "./small";
+import { take } from "./keys";
 
 interface Tab {
   name: string;
@@ -38,8 +39,7 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
     const next = (index + step + tabs.length) % tabs.length;
     onChoose(tabs[next]!.name);
     (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
-    event.preventDefault();
-    event.stopPropagation();
+    take(event);
   };
   return (
     <div class={rest.class} role="tablist" aria-label={label} onKeyDown={onKeyDown}>

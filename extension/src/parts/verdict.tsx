@@ -1,12 +1,11 @@
 // The one sentence that says how things stand, loud where something is wrong, with what helps.
-import { BAD } from "../colours";
 import { Sign } from "./status";
 
 export function Verdict({ sentence, advice }: { sentence: string; advice: string }) {
   const loud = advice !== "";
   return (
     <div class="wb-alert" data-loud={loud ? "yes" : "no"} role="status">
-      {loud && <Sign sign="▲" colour={BAD} />}
+      {loud && <Sign />}
       <div>
         <strong>{sentence}</strong>
         {loud && <div>{advice.charAt(0).toUpperCase() + advice.slice(1)}.</div>}

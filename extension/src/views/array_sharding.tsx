@@ -4,7 +4,7 @@ import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
-import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format";
+import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import type { Context, View } from "../view";
 import { Button } from "../parts/small";
@@ -20,10 +20,11 @@ const SHEET = 5;
 
 export const arraySharding: View<ArraySharding> = {
   title: "Array sharding",
-  draw({ model, context }) {
+  draw(shown) {
+    const { model } = shown;
     return (
       <ChartOrTable
-        title={[model.kind, model.name].filter(Boolean).join(" ")}
+        title={joined([model.kind, model.name], " ")}
         facts={[
           `${dtypeText(model.dtype)}[${model.shape.join(",")}]`,
           sizeText(model.size_bytes),
@@ -31,8 +32,8 @@ export const arraySharding: View<ArraySharding> = {
           model.imbalance_percent > 0 &&
             `▲ fullest device ${percent(model.imbalance_percent)} above the average`,
         ]}
-        chart={<Picture model={model} context={context} />}
-        table={<Twin model={model} context={context} />}
+        chart={<Picture {...shown} />}
+        table={<Twin {...shown} />}
       />
     );
   },
@@ -246,12 +247,16 @@ function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Con
           onClick={() => context.select(part.replica)}
         >
           <span class="wb-swatch" aria-hidden style={{ background: replicaColour(part.replica) }} />r
-          {part.replica} {[part.host, part.device].filter(Boolean).join(":")} · {sizeText(part.size_bytes)}
+          {part.replica} {placeOf(part)} · {sizeText(part.size_bytes)}
         </Button>
       ))}
       {parts.length > shown.length && <span>… and {parts.length - shown.length} more, see the table</span>}
     </>
   );
+}
+
+function placeOf({ host, device }: ArrayPart): string {
+  return joined([host, device], ":");
 }
 
 function blockText(block: Block): string {
@@ -265,7 +270,7 @@ function sliceText(start: readonly number[], stop: readonly number[]): string {
 function Twin({ model, context }: { model: ArraySharding; context: Context }) {
   const columns: Column<ArrayPart>[] = [
     numeric("replica", (part) => part.replica),
-    named("host:device", (part) => [part.host, part.device].filter(Boolean).join(":") || NOTHING, {
+    named("host:device", (part) => placeOf(part) || NOTHING, {
       rank: 2,
       least: 90,
     }),

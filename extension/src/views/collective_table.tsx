@@ -13,6 +13,7 @@ import {
   sizeText,
   timeUnit,
   type TimeUnit,
+  joined,
 } from "../format";
 import type { Collectives, Counters, TableRow } from "../models";
 import type { Context, View } from "../view";
@@ -92,20 +93,10 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   const telling = (of: (row: TableRow) => string | number, otherwise: number) =>
     tellsApart(rows, of) ? 2 : otherwise;
   type Part = Partial<Column<TableRow>>;
-  const time = (title: string, help: string, of: (row: TableRow) => number, part: Part = {}) => ({
-    title,
-    help: `${help}, in ${unit.name}`,
-    text: (row: TableRow) => significant(of(row) / unit.us),
-    order: of,
-    ...part,
-  });
-  const rate = (title: string, help: string, of: (row: TableRow) => number | null, part: Part = {}) => ({
-    title,
-    help: `${help} of the latest`,
-    text: (row: TableRow) => rateText(of(row)),
-    order: (row: TableRow) => of(row) ?? -1,
-    ...part,
-  });
+  const time = (title: string, help: string, of: (row: TableRow) => number, part: Part = {}) =>
+    numeric(title, of, (us) => significant(us / unit.us), { help: `${help}, in ${unit.name}`, ...part });
+  const rate = (title: string, help: string, of: (row: TableRow) => number | null, part: Part = {}) =>
+    numeric(title, of, rateText, { help: `${help} of the latest`, ...part });
   const columns: Column<TableRow>[] = [
     named("op", (row) => row.op),
     numeric("size", (row) => row.size_bytes, sizeText),
@@ -178,7 +169,7 @@ function lateText(row: TableRow): string {
 
 function howText(row: TableRow): string {
   const packs = row.packs > 1 ? `${row.packs} packs` : "";
-  return [row.algorithm, row.transport, packs].filter(Boolean).join(", ") || NOTHING;
+  return joined([row.algorithm, row.transport, packs], ", ") || NOTHING;
 }
 
 function trendText(row: TableRow, unit: TimeUnit): string {

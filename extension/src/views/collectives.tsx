@@ -11,24 +11,25 @@ import { Banners } from "./stuck";
 import { sweep } from "./sweep";
 
 const PAGES = [
-  { name: "Table", key: "collective_table", view: collectiveTable },
-  { name: "Lanes", key: "lanes", view: lanes },
-  { name: "Lateness", key: "heat_map", view: heatMap },
-  { name: "Sweep", key: "sweep", view: sweep },
-  { name: "Log", key: "log", view: log },
-] as const satisfies { name: string; key: keyof Models; view: View<Collectives> }[];
+  ["Table", "collective_table", collectiveTable],
+  ["Lanes", "lanes", lanes],
+  ["Lateness", "heat_map", heatMap],
+  ["Sweep", "sweep", sweep],
+  ["Log", "log", log],
+] as const satisfies [name: string, key: keyof Models, view: View<Collectives>][];
 
 export const collectives: View<Collectives> = {
   title: "Collectives",
-  draw({ model, context }) {
+  draw(shown) {
+    const { model } = shown;
     const alerts = model.snapshot.events.filter((event) => event.kind === "alert").length;
-    const pages = PAGES.map(({ name, key, view }) => ({
+    const pages = PAGES.map(([name, key, view]) => ({
       name,
       title: view.title,
       mark: name === "Log" && alerts > 0 ? `▲ ${alerts}` : "",
       draw: () => (
         <Exportable view={key} title={view.title} model={model}>
-          <view.draw model={model} context={context} />
+          <view.draw {...shown} />
         </Exportable>
       ),
     }));

@@ -1,9 +1,10 @@
 // Two recorded runs side by side: medians with their spread, and whether the difference can be told from chance.
-import { BAD, category, GOOD } from "../colours";
+import { category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
-import { paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
+import { paintCursor, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { apart, logTicks } from "../parts/ticks";
 import {
@@ -16,9 +17,11 @@ import {
   sizeText,
   timeText,
   timeUnit,
+  known,
 } from "../format";
 import type { ComparedRow, Runs, Spread } from "../models";
 import { logarithmic } from "../scale";
+import { Note } from "../parts/small";
 
 const ROW = 34;
 const TOP = 6;
@@ -51,8 +54,8 @@ type Names = readonly [string, string];
 
 function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   const shown = rows.filter((row) => row.first || row.second).slice(0, MAX_ROWS);
-  const all = shown.flatMap((row) => [row.first, row.second]).filter((one) => one !== null);
-  if (!all.length) return <p class="wb-quiet">no collectives in either</p>;
+  const all = known(shown.flatMap((row) => [row.first, row.second]));
+  if (!all.length) return <Note>no collectives in either</Note>;
   const lowest = Math.max(1e-3, Math.min(...all.map((one) => one.p25_us)));
   const highest = Math.max(lowest * 2, ...all.map((one) => one.p75_us));
   const name = (row: ComparedRow, width: number) =>
@@ -125,7 +128,7 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     <>
       <Plane
         label={`Transfer times of ${counted(shown.length, "kind")} of collective in ${names[0]} and ${names[1]}`}
-        hint="arrow keys or pointer: one kind of collective · square: median, line: middle half"
+        hint="one kind of collective · square: median, line: middle half"
         rows={shown.length}
         columns={1}
         height={TOP + shown.length * ROW + BOTTOM}
@@ -208,7 +211,7 @@ export function ratioText(row: ComparedRow): string {
 function Ratio({ row }: { row: ComparedRow }) {
   return (
     <>
-      {row.verdict === "slower" && <Sign sign="▲" colour={BAD} />}
+      {row.verdict === "slower" && <Sign />}
       {row.verdict === "faster" && <Sign sign="▼" colour={GOOD} />} {ratioText(row)}
     </>
   );

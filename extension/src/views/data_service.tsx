@@ -1,5 +1,5 @@
 // A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
-import { BAD, WARNING } from "../colours";
+import { WARNING } from "../colours";
 import { count, counted, NOTHING, percent, runsOf } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
 import { ChartOrTable } from "../parts/head";
@@ -7,9 +7,8 @@ import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
-import { Quiet } from "../parts/small";
+import { Quiet, More } from "../parts/small";
 
 const MOST_JOBS = 16;
 const MOST_WORKERS = 32;
@@ -26,6 +25,7 @@ export const dataService: View<ServiceStatus> = {
           counted(model.datasets, "registered dataset"),
         ]}
         status={model.status}
+        verdict={model}
         chart={<Picture model={model} />}
         table={<Twin model={model} />}
       />
@@ -43,13 +43,10 @@ function Picture({ model }: { model: ServiceStatus }) {
   const fastest = Math.max(...model.workers.map((worker) => worker.elements_per_second), 1e-9);
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       {jobs.slice(0, MOST_JOBS).map((job) => (
         <Job key={keyOf(job)} job={job} rates={rates.get(keyOf(job)) ?? []} />
       ))}
-      {jobs.length > MOST_JOBS && (
-        <p class="wb-quiet">{counted(jobs.length - MOST_JOBS, "more job")}: the table has them</p>
-      )}
+      <More hidden={jobs.length - MOST_JOBS} noun="job" />
       {model.workers.length > 0 && (
         <>
           <h4>Workers</h4>
@@ -69,11 +66,7 @@ function Picture({ model }: { model: ServiceStatus }) {
               </li>
             ))}
           </ul>
-          {model.workers.length > MOST_WORKERS && (
-            <p class="wb-quiet">
-              {counted(model.workers.length - MOST_WORKERS, "more worker")}: the table has them
-            </p>
-          )}
+          <More hidden={model.workers.length - MOST_WORKERS} noun="worker" />
         </>
       )}
     </>
@@ -99,13 +92,13 @@ function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
         {!job.complete && <span>{readersOf(job)}</span>}
         {job.missing.length > 0 && job.consumers > 0 && (
           <span>
-            <Sign sign="▲" colour={BAD} />
+            <Sign />
             waits for {job.missing.length === 1 ? "consumer" : "consumers"} {runsOf(job.missing)}
           </span>
         )}
         {job.moves > 0 && (
           <span>
-            <Sign sign="▲" colour={WARNING} />
+            <Sign colour={WARNING} />
             {counted(job.moves, "lane")} taken over from lost workers
           </span>
         )}
@@ -141,7 +134,6 @@ function Splits({ job }: { job: JobStatus }) {
 function Twin({ model }: { model: ServiceStatus }) {
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       <Table
         label="Jobs of the data service"
         empty="no job has begun"
@@ -174,20 +166,9 @@ const JOBS: Column<JobStatus>[] = [
     text: (job) => (job.cached ? NOTHING : count(job.elements)),
     order: (job) => job.elements,
   },
-  {
-    title: "splits read",
-    help: "splits of the source whose elements were all read",
-    rank: 2,
-    text: (job) => ofAll(job.splits_done, job),
-    order: (job) => job.splits_done,
-  },
-  {
-    title: "at workers",
-    rank: 3,
-    text: (job) => ofAll(job.splits_leased, job),
-    order: (job) => job.splits_leased,
-  },
-  { title: "to come", rank: 4, text: (job) => ofAll(job.splits_left, job), order: (job) => job.splits_left },
+  splits("splits read", (job) => job.splits_done, 2, "splits of the source whose elements were all read"),
+  splits("at workers", (job) => job.splits_leased, 3),
+  splits("to come", (job) => job.splits_left, 4),
   named("consumers", readersOf, { rank: 1 }),
   {
     title: "lanes",
@@ -239,4 +220,13 @@ function readersOf(job: JobStatus): string {
 function ofAll(splits: number, job: JobStatus): string {
   const total = job.splits_done + job.splits_leased + job.splits_left;
   return total ? `${count(splits)} (${percent((100 * splits) / total)})` : NOTHING;
+}
+
+function splits(
+  title: string,
+  of: (job: JobStatus) => number,
+  rank: number,
+  help?: string,
+): Column<JobStatus> {
+  return { title, rank, text: (job) => ofAll(of(job), job), order: of, ...(help && { help }) };
 }

@@ -1,17 +1,18 @@
 // Elements on x, replicas on y: who reads what at which step, why, and what another layout would do.
 import { useRef, useState } from "preact/hooks";
-import { BAD, sequential, textOn } from "../colours";
+import { sequential, textOn } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
-import { Plane, type Cell, type Painting } from "../parts/plane";
+import { paintEnd, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { apart } from "../parts/ticks";
 import { count, counted, NOTHING, percent, runsOf, secondsText } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import { isLit } from "../selection";
 import type { Context, View } from "../view";
-import { Quiet } from "../parts/small";
+import { Fact, Quiet } from "../parts/small";
 
 const ROW = 22;
 const TOP = 18;
@@ -26,18 +27,19 @@ const POLICIES = ["AUTO", "FILE", "DATA", "HINT", "OFF"];
 
 export const datasetSharding: View<DatasetSharding> = {
   title: "Dataset sharding",
-  draw({ model, context }) {
+  draw(shown) {
+    const { model } = shown;
     return (
       <>
         <ChartOrTable
           title="DistributedDataset"
           facts={[model.reason]}
-          chart={<Picture model={model} context={context} />}
-          table={<Twin model={model} context={context} />}
+          chart={<Picture {...shown} />}
+          table={<Twin {...shown} />}
         >
           <span class="wb-pill">policy {model.policy}</span>
         </ChartOrTable>
-        <WhatIf model={model} context={context} />
+        <WhatIf {...shown} />
       </>
     );
   },
@@ -58,17 +60,19 @@ function ProgressFacts({ progress, model }: { progress: InputProgress; model: Da
   const late = steps.flatMap((step, replica) => (step === behind ? [replica] : []));
   return (
     <>
-      <Fact name="epoch" text={String(epoch)} />
-      <Fact name="begun" text={`${count(given)}${model.limit ? "" : ` of ${count(model.steps)}`} steps`} />
+      <Counted name="epoch" text={String(epoch)} />
+      <Counted name="begun" text={`${count(given)}${model.limit ? "" : ` of ${count(model.steps)}`} steps`} />
       {behind < ahead && (
-        <Fact name="behind" text={`replica ${runsOf(late)}, at step ${Math.max(0, behind)}`} />
+        <Counted name="behind" text={`replica ${runsOf(late)}, at step ${Math.max(0, behind)}`} />
       )}
-      <Fact
+      <Counted
         name="waited for input"
         text={`${percent(100 * Math.min(...shares))} to ${percent(100 * most)} of ${secondsText(progress.elapsed_seconds)}`}
         bad={most >= MUCH_WAITING}
       />
-      {most >= MUCH_WAITING && <Fact name="what takes that time" text="see the view Input, or explain()" />}
+      {most >= MUCH_WAITING && (
+        <Counted name="what takes that time" text="see the view Input, or explain()" />
+      )}
     </>
   );
 }
@@ -81,45 +85,42 @@ function Facts({ model }: { model: DatasetSharding }) {
   const most = Math.max(...model.counts);
   return (
     <dl class="wb-facts">
-      <Fact name="elements" text={count(model.elements)} />
-      <Fact
+      <Counted name="elements" text={count(model.elements)} />
+      <Counted
         name="replicas"
         text={`${replicas}${model.hosts > 1 ? ` = ${model.hosts} hosts × ${model.replicas_per_host}` : ""}`}
       />
-      <Fact name="split" text={model.algorithm} />
-      <Fact name="steps" text={count(model.steps)} />
-      <Fact
+      <Counted name="split" text={model.algorithm} />
+      <Counted name="steps" text={count(model.steps)} />
+      <Counted
         name="rows per replica"
         text={least === most ? count(least) : `${count(least)} to ${count(most)}`}
       />
-      <Fact name="duplicates" text={count(model.duplicates)} bad={model.duplicates > 0} />
-      <Fact
+      <Counted name="duplicates" text={count(model.duplicates)} bad={model.duplicates > 0} />
+      <Counted
         name="dropped"
         text={model.dropped === null ? "unknown" : count(model.dropped)}
         bad={(model.dropped ?? 0) > 0}
       />
       {model.remainder.length > 0 && (
-        <Fact
+        <Counted
           name="last step"
           text={`${model.remainder.slice(0, 8).join(" ")}${model.remainder.length > 8 ? " …" : ""}`}
         />
       )}
       {model.progress && <ProgressFacts progress={model.progress} model={model} />}
-      {empty.length > 0 && <Fact name="reads nothing" text={`replica ${empty.join(", ")}`} bad />}
-      {starved > 0 && <Fact name="turns without rows" text={count(starved)} bad />}
+      {empty.length > 0 && <Counted name="reads nothing" text={`replica ${empty.join(", ")}`} bad />}
+      {starved > 0 && <Counted name="turns without rows" text={count(starved)} bad />}
     </dl>
   );
 }
 
-function Fact({ name, text, bad = false }: { name: string; text: string; bad?: boolean }) {
+function Counted({ name, text, bad = false }: { name: string; text: string; bad?: boolean }) {
   return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        {bad && <Sign sign="▲" colour={BAD} />}
-        {text}
-      </dd>
-    </div>
+    <Fact name={name}>
+      {bad && <Sign />}
+      {text}
+    </Fact>
   );
 }
 
@@ -134,7 +135,8 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
   const scale = (width: number) => (width - LEFT - right) / Math.max(1, followed ? model.positions : steps);
   const share = (step: number) => (steps > 1 ? (step - first) / (steps - 1) : 0.3);
 
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const unit = scale(width);
     canvas.fillStyle = palette.quiet;
     const files = new Map(model.marks.map(([position, name]) => [LEFT + position * unit, name]));
@@ -155,12 +157,10 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       canvas.globalAlpha = isLit(context.selected, reader.replica) ? 1 : 0.4;
       canvas.fillStyle = palette.text;
       canvas.fillText(`r${reader.replica}${model.hosts > 1 ? ` host ${reader.host}` : ""}`, 2, y + ROW / 2);
-      canvas.textAlign = "right";
       const waited = progress ? waitedShare(progress, reader.replica) : 0;
       const waits = progress ? ` · ${waited >= MUCH_WAITING ? "▲ " : ""}waits ${percent(100 * waited)}` : "";
       const rows = `${reader.rows === 0 ? "▲ " : ""}${count(reader.rows)} rows`;
-      canvas.fillText(rows + waits, width - 2, y + ROW / 2);
-      canvas.textAlign = "left";
+      paintEnd(painting, rows + waits, width - 2, y + ROW / 2);
       canvas.strokeStyle = palette.line;
       canvas.strokeRect(LEFT + 0.5, y + 0.5, width - LEFT - right, ROW - 3);
       const now = progress?.steps[reader.replica] ?? null;
@@ -222,7 +222,7 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       <Facts model={model} />
       <Plane
         label={`Who reads what: ${counted(readers.length, "replica")}, ${counted(steps, "step")}`}
-        hint="arrow keys or pointer: what a replica reads in a step"
+        hint="what a replica reads in a step"
         rows={readers.length}
         columns={steps}
         height={TOP + readers.length * ROW + BOTTOM}

@@ -2,15 +2,18 @@
 import { WARNING } from "../colours";
 import { Head } from "../parts/head";
 import { StatusWord } from "../parts/status";
-import { Bar, Spark } from "../parts/marks";
+import { Courses } from "../parts/courses";
+import { Bar } from "../parts/marks";
+import { Brushed, stepsOf } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { counted, memoryText, NOTHING, percent } from "../format";
+import { counted, memoryText, percent } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
 
 export const devices: View<Devices> = {
   title: "Devices",
-  draw({ model }) {
+  draw({ model, context }) {
+    const axis = stepsOf(model.sampled, context);
     const memory = model.devices.reduce((sum, device) => sum + (device.memory_bytes ?? 0), 0);
     return (
       <div class="wb-part">
@@ -22,6 +25,14 @@ export const devices: View<Devices> = {
             `run ${model.run}`,
           ]}
           status={model.status}
+        >
+          <Brushed steps={axis} />
+        </Head>
+        <Courses
+          label="Use of devices"
+          courses={model.devices.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
+          sampled={model.sampled}
+          context={context}
         />
         <Table
           label="Use of devices"
@@ -52,20 +63,6 @@ const COLUMNS: Column<DeviceUse>[] = [
       </>
     ),
   }),
-  {
-    title: "recently",
-    left: true,
-    rank: 3,
-    text: (device) => rangeText(device.recent_percent),
-    show: (device) => (
-      <Spark
-        values={device.recent_percent}
-        top={Math.max(100, ...device.recent_percent.map((value) => value ?? 0))}
-        label={`use of ${device.name} recently: ${device.recent_percent.map(percent).join(", ")}`}
-      />
-    ),
-    order: (device) => device.recent_percent.at(-1) ?? -1,
-  },
   numeric("memory", (device) => device.memory_bytes, memoryText, {
     show: (device) => <Memory device={device} />,
   }),
@@ -74,11 +71,6 @@ const COLUMNS: Column<DeviceUse>[] = [
     rank: 4,
   }),
 ];
-
-function rangeText(values: readonly (number | null)[]): string {
-  const known = values.filter((value) => value !== null);
-  return known.length ? `${percent(Math.min(...known))} to ${percent(Math.max(...known))}` : NOTHING;
-}
 
 function Memory({ device }: { device: DeviceUse }) {
   const { memory_bytes, memory_limit_bytes } = device;

@@ -3,7 +3,8 @@ import { BAD, sequential, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
-import { hatch, paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
+import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
 import type { Elements, InspectedValue } from "../models";
@@ -233,11 +234,9 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
     for (let x = 0; x < columns; x += every) {
       canvas.fillText(String(first(1) + x * steps[1]), LEFT + x * w, TOP / 2);
     }
-    canvas.textAlign = "right";
     for (let y = 0; axes[0] >= 0 && y < rows; y += Math.max(1, Math.ceil(14 / h))) {
-      canvas.fillText(String(first(0) + y * steps[0]), LEFT - 5, TOP + (y + 0.5) * h);
+      paintEnd(painting, String(first(0) + y * steps[0]), LEFT - 5, TOP + (y + 0.5) * h);
     }
-    canvas.textAlign = "left";
     if (cursor) {
       const box = { x: LEFT + cursor.column * w, y: TOP + cursor.row * h };
       paintCursor(painting, { ...box, width: Math.max(2, w - gap), height: h - gap });
@@ -266,7 +265,7 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
     <>
       <Plane
         label={`Elements: ${counted(rows, "row")}, ${counted(columns, "column")} of cells`}
-        hint={`arrow keys or pointer: one cell${zoom}`}
+        hint={`one cell${zoom}`}
         rows={rows}
         columns={columns}
         height={TOP + rows * h + 4}
@@ -288,12 +287,12 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
         )}
         {cells.some((row) => row.includes("nan")) && (
           <span>
-            <Sign sign="✖" colour={BAD} /> hatched: NaN
+            <Sign sign="✖" /> hatched: NaN
           </span>
         )}
         {cells.some((row) => row.includes("inf") || row.includes("-inf")) && (
           <span>
-            <Sign sign="▲" colour={WARNING} /> hatched: infinite
+            <Sign colour={WARNING} /> hatched: infinite
           </span>
         )}
       </div>

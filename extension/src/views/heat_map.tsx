@@ -2,13 +2,17 @@
 import { sequential } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Ramp } from "../parts/marks";
-import { paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
-import { paintColumn, stepsOf } from "../parts/steps";
+import { paintCursor, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { Brushed, isIn, paintColumn, paintRange, stepsOf, areIn } from "../parts/steps";
+import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { counted, NOTHING, runsOf, significant, timeText } from "../format";
+import { counted, NOTHING, runsOf, significant, timeText, known, meanOf } from "../format";
 import type { Collectives, GroupView } from "../models";
+import { clamped } from "../scale";
 import { isLit } from "../selection";
 import type { Context, View } from "../view";
+import { Note } from "../parts/small";
 
 const ROW = 18;
 const TOP = 16;
@@ -19,7 +23,7 @@ export const heatMap: View<Collectives> = {
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.lateness.steps.length);
     if (!groups.length) {
-      return <p class="wb-quiet">no step in which several replicas met yet</p>;
+      return <Note>no step in which several replicas met yet</Note>;
     }
     return (
       <>
@@ -31,13 +35,15 @@ export const heatMap: View<Collectives> = {
   },
 };
 
-function Group({ group, context }: { group: GroupView; context: Context }) {
+function Group({ group: newest, context }: { group: GroupView; context: Context }) {
+  const axis = stepsOf(newest, context);
+  const group = useStill(newest, axis.range !== null, areIn(axis.range, newest.lateness.steps));
   const { replicas, steps, late_us, stragglers, slow_steps, text } = group.lateness;
   const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
   const { peak, most } = scaleOf(late_us);
-  const axis = stepsOf(group, context);
+  const chosen = axis.range ? steps.filter((step) => isIn(axis.range, step)) : [];
   const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
   const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
 
@@ -78,6 +84,12 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
       if (column % every === 0) canvas.fillText(String(step), x, foot);
     });
     canvas.textAlign = "left";
+    if (chosen.length) {
+      const from = margin + steps.indexOf(chosen[0]!) * w;
+      const right = margin + steps.length * w;
+      const foot = TOP + replicas.length * ROW;
+      paintRange(painting, { from, to: from + chosen.length * w, left: margin, right, top: TOP, foot });
+    }
     const pointed = steps.indexOf(axis.pointed ?? -1);
     if (pointed >= 0)
       paintColumn(painting, {
@@ -121,7 +133,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
         <>
           <Plane
             label={`Lateness of ${counted(replicas.length, "replica")} in ${counted(steps.length, "step")}`}
-            hint="arrow keys or pointer: how late a replica was in a step"
+            hint="how late a replica was in a step"
             rows={replicas.length}
             columns={steps.length}
             height={TOP + replicas.length * ROW + BOTTOM}
@@ -129,6 +141,9 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
             at={at}
             steps={axis}
             stepOf={({ column }) => steps[column]}
+            stepAt={(x, width) =>
+              steps[clamped(Math.floor((x - margin) / cellWidth(width)), 0, steps.length - 1)]!
+            }
             describe={describe}
             onPick={(cell) => context.select(replicas[cell.row]!)}
           />
@@ -136,7 +151,9 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
         </>
       }
       table={<Twin group={group} label={label} context={context} />}
-    />
+    >
+      <Brushed steps={axis} />
+    </ChartOrTable>
   );
 }
 
@@ -145,7 +162,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
  * were slow once, such as the first, must not turn everything else dark.
  */
 export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number; most: number } {
-  const rows = late.map((row) => row.filter((us) => us !== null).sort((one, other) => one - other));
+  const rows = late.map((row) => known(row).sort((one, other) => one - other));
   const usual = (row: number[]) =>
     row[row.length < 3 ? row.length - 1 : Math.floor(0.9 * (row.length - 1))] ?? 0;
   const most = Math.max(1e-9, ...rows.map((row) => row.at(-1) ?? 0));
@@ -185,9 +202,7 @@ function Twin({
   const { replicas, steps, late_us } = group.lateness;
   const rows: Line[] = replicas.map((replica, row) => {
     const late = late_us[row] ?? [];
-    const known = late.filter((us) => us !== null);
-    const mean = known.length ? known.reduce((sum, us) => sum + us, 0) / known.length : null;
-    return { replica, label: label(row), late, mean };
+    return { replica, label: label(row), late, mean: meanOf(known(late)) };
   });
   const columns: Column<Line>[] = [
     named("replica", (line) => line.label, { order: (line) => line.replica }),

@@ -1,11 +1,12 @@
 // What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
 import { BAD, WARNING } from "../colours";
+import { Courses } from "../parts/courses";
 import { Bar } from "../parts/marks";
+import { Brushed, stepsOf } from "../parts/steps";
 import { ChartOrTable } from "../parts/head";
 import { amount, perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { Verdict } from "../parts/verdict";
 import {
   count,
   counted,
@@ -19,11 +20,13 @@ import {
 } from "../format";
 import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
 import type { Context, View } from "../view";
-import { Button, Quiet } from "../parts/small";
+import { Button, Note, Quiet } from "../parts/small";
 
 export const input: View<InputFlow> = {
   title: "Input",
-  draw({ model, context }) {
+  draw(shown) {
+    const { model, context } = shown;
+    const axis = stepsOf(model.sampled, context);
     return (
       <ChartOrTable
         title="Input"
@@ -33,9 +36,12 @@ export const input: View<InputFlow> = {
           model.limit,
         ]}
         status={model.status}
-        chart={<Picture model={model} context={context} />}
-        table={<Twin model={model} context={context} />}
-      />
+        verdict={model}
+        chart={<Picture {...shown} />}
+        table={<Twin {...shown} />}
+      >
+        <Brushed steps={axis} />
+      </ChartOrTable>
     );
   },
 };
@@ -44,7 +50,6 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
   const many = model.pipelines.length > 1;
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       {model.pipelines.map((pipeline, index) => (
         <section
           key={`${pipeline.host} ${index}`}
@@ -64,7 +69,7 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
         </section>
       ))}
       {model.hidden_pipelines > 0 && (
-        <p class="wb-quiet">{counted(model.hidden_pipelines, "more pipeline")}, not drawn</p>
+        <Note>{counted(model.hidden_pipelines, "more pipeline")}, not drawn</Note>
       )}
       {model.replicas.length > 0 && <Waits model={model} context={context} />}
     </>
@@ -135,14 +140,14 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
       )}
       {stage.failures > 0 && (
         <span>
-          <Sign sign="▲" colour={WARNING} />
+          <Sign colour={WARNING} />
           {counted(stage.failures, "failure")}
         </span>
       )}
       {stage.note && <Quiet>{stage.note}</Quiet>}
       {bottleneck && (
         <strong>
-          <Sign sign="▲" colour={BAD} />
+          <Sign />
           bottleneck
         </strong>
       )}
@@ -168,7 +173,7 @@ function Waits({ model, context }: { model: InputFlow; context: Context }) {
             {wait.starving && (
               <span>
                 {" "}
-                <Sign sign="▲" colour={BAD} />
+                <Sign />
                 starving
               </span>
             )}
@@ -176,8 +181,14 @@ function Waits({ model, context }: { model: InputFlow; context: Context }) {
         ))}
       </ul>
       {model.hidden_replicas > 0 && (
-        <p class="wb-quiet">{counted(model.hidden_replicas, "more replica")} that waited less</p>
+        <Note>{counted(model.hidden_replicas, "more replica")} that waited less</Note>
       )}
+      <Courses
+        label="Waiting for batches"
+        courses={[{ name: "longest wait", values: model.waited_percent ?? [] }]}
+        sampled={model.sampled}
+        context={context}
+      />
     </>
   );
 }
@@ -200,7 +211,6 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
   );
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       <Table
         label="What each stage costs"
         empty="nothing was read yet"

@@ -3,16 +3,18 @@ import { useState } from "preact/hooks";
 import { BAD, opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
-import { hatch, paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
-import { paintBand, stepsOf } from "../parts/steps";
+import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { Brushed, isIn, paintBand, stepsOf, areIn } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { NOTHING, sizeText, timeText } from "../format";
+import { NOTHING, sizeText, timeText, known } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { linear } from "../scale";
 import { isLit } from "../selection";
+import { laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
-import { Button } from "../parts/small";
+import { Button, Note } from "../parts/small";
 
 const ROW = 22;
 const TOP = 4;
@@ -24,7 +26,7 @@ export const lanes: View<Collectives> = {
   title: "Lanes",
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.items.length);
-    if (!groups.length) return <p class="wb-quiet">no collectives recorded yet</p>;
+    if (!groups.length) return <Note>no collectives recorded yet</Note>;
     return (
       <>
         {groups.map((group) => (
@@ -36,25 +38,32 @@ export const lanes: View<Collectives> = {
 };
 
 function Lanes({ group, context }: { group: GroupView; context: Context }) {
-  const [zoom, setZoom] = useState<[number, number] | null>(null);
   const [squeezed, setSqueezed] = useState(true);
   const [paused, setPaused] = useState(false);
-  const shown = useStill(group, paused);
+  const axis = stepsOf(group, context);
+  const shown = useStill(
+    group,
+    paused || axis.range !== null,
+    paused ||
+      areIn(
+        axis.range,
+        group.items.map(({ step }) => step),
+      ),
+  );
   const pause = () => setPaused(!paused);
 
   const items = shown.items;
   const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
   const time = timeline(items, squeezed);
-  const axis = stepsOf(shown, context);
+  const chosen = axis.range ? items.filter(({ step }) => isIn(axis.range, step)) : [];
+  const zoom = chosen.length
+    ? (axis.range!.time ??
+      ([Math.min(...chosen.map(beginOf)), Math.max(...chosen.map((one) => one.last_end_ns))] as const))
+    : null;
   const scale = (width: number) => {
     const from = zoom ? time.toAxis(zoom[0]) : 0;
     const to = zoom ? time.toAxis(zoom[1]) : time.length;
     return linear([from, to], [margin, width - 6]);
-  };
-  const span = (item: LaneItem, lane: number) => {
-    const enter = item.enter_ns[lane] ?? null;
-    const end = item.end_ns[lane] ?? null;
-    return enter === null ? null : { enter, end: Math.max(end ?? enter, enter) };
   };
 
   const paint = (painting: Painting) => {
@@ -77,7 +86,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.rect(margin, 0, width - margin - 6, height);
       canvas.clip();
       for (const item of items) {
-        const bar = span(item, row);
+        const bar = laneTimes(item, row);
         if (!bar) continue;
         const colour = opColour(item.op);
         const enter = at(bar.enter);
@@ -100,7 +109,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.restore();
       canvas.globalAlpha = 1;
     });
-    paintAxis(canvas, { time, x, width, y: TOP + shown.lanes.length * ROW, palette });
+    paintAxis(painting, { time, x, y: TOP + shown.lanes.length * ROW });
     const meant = items.filter(({ step }) => step === axis.pointed);
     if (meant.length) {
       const edge = (ns: number) => Math.max(margin, Math.min(width - 6, at(ns)));
@@ -111,7 +120,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       });
     }
     const item = cursor && items[cursor.column];
-    const bar = item && span(item, cursor.row);
+    const bar = item && laneTimes(item, cursor.row);
     if (bar) {
       const left = Math.max(margin, at(bar.enter));
       paintCursor(painting, {
@@ -129,7 +138,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     let best: Cell | null = null;
     let least = 8; // pixels beside a bar that still count
     items.forEach((item, column) => {
-      const bar = span(item, row);
+      const bar = laneTimes(item, row);
       if (!bar) return;
       const distance = Math.max(x(time.toAxis(bar.enter)) - px, px - x(time.toAxis(bar.end)), 0);
       if (distance < least) [best, least] = [{ row, column }, distance];
@@ -138,7 +147,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   };
   const describe = ({ row, column }: Cell) => {
     const item = items[column]!;
-    const bar = span(item, row);
+    const bar = laneTimes(item, row);
     const what = `${shown.lanes[row]!.label} · step ${item.step} seq ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
     if (!bar) return `${what} · took no part`;
     const { wait, transfer } = figures(item, row);
@@ -163,7 +172,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
         <>
           <Plane
             label={`${items.length} collectives of ${shown.lanes.length} replicas over time`}
-            hint="arrow keys or pointer: one collective · drag: zoom, 0: all · Space: pause"
+            hint="one collective · drag: zoom, Escape: all · Space: pause"
             rows={shown.lanes.length}
             columns={items.length}
             height={TOP + shown.lanes.length * ROW + BOTTOM}
@@ -174,12 +183,13 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             describe={describe}
             onPick={(cell) => context.select(shown.lanes[cell.row]!.replica)}
             onDrag={(from, to, width) => {
-              const x = scale(width);
-              setZoom([time.fromAxis(x.invert(from)), time.fromAxis(x.invert(to))]);
+              const [begin, end] = [from, to].map((px) => time.fromAxis(scale(width).invert(px)));
+              const meant = items.filter((item) => beginOf(item) <= end! && item.last_end_ns >= begin!);
+              if (meant.length) axis.brush(meant[0]!.step, meant.at(-1)!.step, [begin!, end!]);
             }}
             onKey={(key) => {
               if (key === " ") pause();
-              else if (key === "0") setZoom(null);
+              else if (key === "0") axis.follow();
               else return false;
               return true;
             }}
@@ -194,7 +204,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       }
       table={<Twin group={shown} />}
     >
-      {zoom && <Button onClick={() => setZoom(null)}>Show all</Button>}
+      <Brushed steps={axis} />
       <Button aria-pressed={squeezed} onClick={() => setSqueezed(!squeezed)}>
         Shorten pauses
       </Button>
@@ -263,20 +273,15 @@ export function beginOf(item: LaneItem): number {
   return Math.min(item.ready_ns, ...known(item.enter_ns));
 }
 
-function known(times: readonly (number | null)[]): number[] {
-  return times.filter((ns) => ns !== null);
-}
-
 interface Axis {
   time: Timeline;
   x: (axis: number) => number;
-  width: number;
   y: number;
-  palette: { quiet: string; line: string; ground: string };
 }
 
 /** Bars of scale, since with shortened pauses there is no common origin; and a mark at each shortened pause. */
-function paintAxis(canvas: CanvasRenderingContext2D, { time, x, width, y, palette }: Axis): void {
+function paintAxis(painting: Painting, { time, x, y }: Axis): void {
+  const { canvas, width, palette } = painting;
   canvas.fillStyle = palette.quiet;
   canvas.strokeStyle = palette.quiet;
   canvas.lineWidth = 1;
@@ -290,9 +295,7 @@ function paintAxis(canvas: CanvasRenderingContext2D, { time, x, width, y, palett
   canvas.lineTo(right, y + 9);
   canvas.lineTo(right, y + 5);
   canvas.stroke();
-  canvas.textAlign = "right";
-  canvas.fillText(timeText(nice / 1000), right - length - 5, y + 9);
-  canvas.textAlign = "left";
+  paintEnd(painting, timeText(nice / 1000), right - length - 5, y + 9);
   let last = -Infinity;
   for (const gap of time.breaks) {
     const at = x(gap.axis);

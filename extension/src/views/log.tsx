@@ -5,10 +5,11 @@ import { SeveritySign } from "../overview/icons";
 import { VerdictCard } from "../overview/verdict";
 import { Head } from "../parts/head";
 import { type Open, useOpening } from "../parts/opening";
-import { stepsOf } from "../parts/steps";
+import { areIn, Brushed, isIn, stepsOf } from "../parts/steps";
+import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
-import type { Collectives, EventItem } from "../models";
+import type { Collectives, EventItem, GroupView } from "../models";
 import type { Context, View, ViewName } from "../view";
 import { DROPPED_EVENTS } from "./collective_table";
 import { Button } from "../parts/small";
@@ -38,12 +39,16 @@ export const log: View<Collectives> = {
   },
 };
 
-function Log({ model, context }: { model: Collectives; context: Context }) {
+function Log({ model: newest, context }: { model: Collectives; context: Context }) {
   const [filter, setFilter] = useState(0);
   const root = useRef<HTMLDivElement>(null);
   const [open, said] = useOpening(root);
-  const { verdict, others } = model.overview;
-  const { events, counters } = model.snapshot;
+  const { verdict, others } = newest.overview;
+  const group = brushedGroup(newest, context);
+  const axis = stepsOf(group, context);
+  const model = useStill(newest, group !== undefined, group && areIn(axis.range, stepNumbers(group)));
+  const { counters } = model.snapshot;
+  const events = eventsOf(model, context);
   const chosen = context.selected.replica;
   const rows = events.filter(
     (event) =>
@@ -69,6 +74,7 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
             {name}
           </Button>
         ))}
+        <Brushed steps={axis} />
         {chosen !== null && <Button onClick={() => context.select(chosen)}>Every replica</Button>}
       </Head>
       {verdict.severity !== "watching" && (
@@ -81,6 +87,30 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
       {said}
       <LogRows model={model} events={rows} context={context} open={open} />
     </div>
+  );
+}
+
+/** The steps of which figures are known. */
+export function stepNumbers({ steps }: GroupView): number[] {
+  return steps.map(({ step }) => step);
+}
+
+/** The replicas whose steps are picked out. */
+export function brushedGroup({ snapshot }: Collectives, context: Context): GroupView | undefined {
+  return snapshot.groups.find((group) => stepsOf(group, context).range);
+}
+
+/** The events of the steps that are picked out, or all; those that belong to no step by their time. */
+export function eventsOf(model: Collectives, context: Context): readonly EventItem[] {
+  const { events, groups } = model.snapshot;
+  const group = brushedGroup(model, context);
+  if (!group) return events;
+  const { first, last } = stepsOf(group, context).range!;
+  const timeOf = (since: number) => group.steps.find(({ step }) => step >= since)?.begin_ns ?? Infinity;
+  const [begin, end] = [timeOf(first), timeOf(last + 1)];
+  // With several strategies a step does not tell of which of them an event is.
+  return events.filter(({ step, t_ns }) =>
+    step >= 0 && groups.length === 1 ? isIn({ first, last }, step) : t_ns >= begin && t_ns < end,
   );
 }
 

@@ -15,14 +15,14 @@ import { Twin } from "../overview/twin";
 import { VerdictCard } from "../overview/verdict";
 import { type Open, useOpening } from "../parts/opening";
 import { StatusWord } from "../parts/status";
-import { stepsOf } from "../parts/steps";
+import { Brushed, isIn, rangeText, stepsOf, areIn } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { useRoom } from "../parts/width";
 import { type Context, OPEN, type View, type ViewName } from "../view";
 import { CollectiveRows, collectiveTable, unitOf } from "./collective_table";
 import { heatMap } from "./heat_map";
 import { lanes } from "./lanes";
-import { log, LogRows } from "./log";
+import { eventsOf, log, LogRows, brushedGroup, stepNumbers } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
@@ -56,11 +56,13 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const [paused, setPaused] = useState(false);
   const [asTable, setAsTable] = useState(false);
   const [inside, setInside] = useState<ViewName | null>(null);
-  const shown = useStill(model, paused);
+  const brushed = brushedGroup(model, context);
+  const isKept = brushed && areIn(stepsOf(brushed, context).range, stepNumbers(brushed));
+  const shown = useStill(model, paused || brushed !== undefined, paused || isKept);
   const recent = useRecent(shown.snapshot.version);
   const room = useRoom(root);
   const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;
-  const verdict = useHeld(about.verdict);
+  const verdict = useHeld((paused ? about : model.overview).verdict); // what matters is said in spite of a range
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
   );
@@ -88,6 +90,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
           )}
           <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
           <span class="wb-about">{factsOf(shown)}</span>
+          {group && <Brushed steps={stepsOf(group, context)} />}
           <span class="wb-state" data-status={shown.status}>
             <StatusWord word={shown.status} />
           </span>
@@ -154,20 +157,34 @@ interface ChartsProps {
 
 function Charts({ model, group, room, now, context, open }: ChartsProps) {
   const rows = rowsOf(group);
+  const { range } = stepsOf(group, context);
   const most = Math.max(3, Math.min(MOST_STEPS, Math.floor((room - BESIDE_PX) / STEP_PX)));
-  const steps = newestSteps(group, most);
-  const { table, events, counters } = model.snapshot;
+  const chosen = range ? group.items.flatMap(({ step }) => (isIn(range, step) ? [step] : [])) : [];
+  const steps = chosen.length ? { first: chosen[0]!, last: chosen.at(-1)! } : newestSteps(group, most);
+  const { table, counters } = model.snapshot;
   const hidden = group.n - rows.filter(({ replica }) => replica >= 0).length;
   return (
     <>
       <Module
         name="Lanes"
-        about={hidden ? `the latest ${rows.length - 1} of ${group.n} replicas` : "what each replica does"}
+        about={
+          range && !chosen.length
+            ? `collectives of ${rangeText(range)} are no longer kept: the newest`
+            : hidden
+              ? `the latest ${rows.length - 1} of ${group.n} replicas`
+              : "what each replica does"
+        }
         legend={lanesLegend}
         pane="lanes"
         open={open}
       >
-        <LaneStrip group={group} rows={rows} steps={steps} now={now} context={context} />
+        <LaneStrip
+          group={group}
+          rows={rows}
+          steps={steps}
+          now={range ? `step ${steps.last}` : now}
+          context={context}
+        />
       </Module>
       <Module
         name="Lateness"
@@ -190,7 +207,12 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
             <CollectiveRows table={table} context={context} />
           </Module>
           <Module name="Log" about="alerts, and what replicas printed" pane="log" open={open}>
-            <LogRows model={model} events={events.slice(-MOST_LINES)} context={context} open={open} />
+            <LogRows
+              model={model}
+              events={eventsOf(model, context).slice(-MOST_LINES)}
+              context={context}
+              open={open}
+            />
           </Module>
         </>
       )}
@@ -217,7 +239,8 @@ function useHeld(newest: Verdict): Verdict {
   useEffect(() => {
     if (!isBehind) return undefined;
     const left = held.current.since + HELD_MS - performance.now();
-    const timer = setTimeout(() => again((count) => count + 1), Math.max(0, left));
+    // Rounded up: timers count whole milliseconds, and one that comes too early would be the last.
+    const timer = setTimeout(() => again((count) => count + 1), Math.max(0, Math.ceil(left)));
     return () => clearTimeout(timer);
   }, [isBehind]);
   return held.current.verdict;

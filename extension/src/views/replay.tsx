@@ -16,7 +16,7 @@ import { servers } from "./servers";
 import { overview } from "./overview";
 import { topology } from "./topology";
 import { values } from "./values";
-import { Button, Quiet } from "../parts/small";
+import { Button, Note, Quiet } from "../parts/small";
 
 /** The parts of a model that are drawn on pages, each with the name of its tab. */
 const PAGES = {
@@ -84,10 +84,10 @@ function Steps({ model, ask }: { model: Replay; ask: Context["ask"] }) {
   const whole = shown_from <= first_step && shown_to >= last_step;
   if (!ask || first_step === last_step) {
     return (
-      <p class="wb-quiet">
+      <Note>
         steps {count(shown_from)} to {count(shown_to)}
         {whole ? "" : ` of ${count(first_step)} to ${count(last_step)}`}
-      </p>
+      </Note>
     );
   }
   const show = (from: number, to: number) => ask({ kind: "show_steps", first: from, last: to });

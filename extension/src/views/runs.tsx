@@ -1,6 +1,5 @@
 // Recorded runs, and two of them side by side.
 import { useState } from "preact/hooks";
-import { BAD } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
@@ -77,7 +76,7 @@ const COLUMNS: Column<RunEntry>[] = [
     least: 100,
     show: (run) => (
       <>
-        {run.problem && <Sign sign="✖" colour={BAD} />}
+        {run.problem && <Sign sign="✖" />}
         {run.name}
       </>
     ),

@@ -7,9 +7,8 @@ import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign, StatusWord } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
-import { Quiet } from "../parts/small";
+import { Note, Quiet, More } from "../parts/small";
 
 const MOST_SERVERS = 12;
 const MOST_WORKERS = 24;
@@ -29,6 +28,7 @@ export const servers: View<ServersStatus> = {
           `${sizeText(size)} held`,
         ]}
         status={model.status}
+        verdict={model}
         chart={<Picture model={model} />}
         table={<Twin model={model} />}
       />
@@ -45,7 +45,6 @@ function Picture({ model }: { model: ServersStatus }) {
   const largest = Math.max(...model.servers.flatMap((server) => server.variables.map(memoryOf)), 1);
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       {model.queue && <Queue queue={model.queue} />}
       {model.workers.length > 0 && (
         <>
@@ -69,29 +68,25 @@ function Picture({ model }: { model: ServersStatus }) {
   );
 }
 
-function More({ hidden, noun }: { hidden: number; noun: string }) {
-  return hidden > 0 ? <p class="wb-quiet">{counted(hidden, `more ${noun}`)}: the table has them</p> : null;
-}
-
 /** Functions by what has become of them; those that are worth a look stand out. */
 function Queue({ queue }: { queue: FunctionQueue }) {
   const full = queue.waiting + queue.blocked >= queue.capacity;
-  const figures = [
-    { text: "waiting", n: queue.waiting, help: full ? "the queue is full: schedule waits" : "for a worker" },
-    { text: "for results", n: queue.blocked, help: "of other functions" },
-    { text: "running", n: queue.running, help: "with a worker" },
-    { text: "done", n: queue.done, help: "have returned" },
-    { text: "failed", n: queue.failed, help: "have raised" },
-    { text: "cancelled", n: queue.cancelled, help: "will not run" },
-    { text: "run again", n: queue.run_again, help: "because a worker or a server was lost" },
+  const figures: [text: string, n: number, help: string][] = [
+    ["waiting", queue.waiting, full ? "the queue is full: schedule waits" : "for a worker"],
+    ["for results", queue.blocked, "of other functions"],
+    ["running", queue.running, "with a worker"],
+    ["done", queue.done, "have returned"],
+    ["failed", queue.failed, "have raised"],
+    ["cancelled", queue.cancelled, "will not run"],
+    ["run again", queue.run_again, "because a worker or a server was lost"],
   ];
   const warns = new Set(["failed", ...(full ? ["waiting"] : [])]);
   return (
     <dl class="wb-queue" aria-label="functions that were scheduled">
-      {figures.map(({ text, n, help }) => (
+      {figures.map(([text, n, help]) => (
         <div key={text} title={help} data-none={n ? undefined : "yes"}>
           <dd>
-            {n > 0 && warns.has(text) && <Sign sign="▲" colour={WARNING} />}
+            {n > 0 && warns.has(text) && <Sign colour={WARNING} />}
             {count(n)}
           </dd>
           <dt>{text}</dt>
@@ -179,9 +174,9 @@ function Server({ server, largest, rates }: ServerProps) {
           ))}
         </ul>
       ) : (
-        <p class="wb-quiet">holds no variable</p>
+        <Note>holds no variable</Note>
       )}
-      {hidden > 0 && <p class="wb-quiet">{counted(hidden, "more variable")}, smaller</p>}
+      {hidden > 0 && <Note>{counted(hidden, "more variable")}, smaller</Note>}
     </div>
   );
 }
@@ -192,7 +187,6 @@ function Twin({ model }: { model: ServersStatus }) {
   );
   return (
     <>
-      <Verdict sentence={model.sentence} advice={model.advice} />
       {model.queue && <Queue queue={model.queue} />}
       <Table
         label="Workers and their functions"

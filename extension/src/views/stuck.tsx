@@ -1,7 +1,7 @@
 // The banner that says which collective does not get on, and who is waited for.
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
-import { BAD, GOOD } from "../colours";
+import { GOOD } from "../colours";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
@@ -56,7 +56,7 @@ function Banner({ group, stuck, events }: BannerProps) {
   );
   return (
     <div class="wb-alert" role="alert">
-      <Sign sign="✖" colour={BAD} />
+      <Sign sign="✖" />
       <div>
         <strong>
           step {stuck.step} {stuck.op} #{stuck.seq + 1}: {howText(stuck)}

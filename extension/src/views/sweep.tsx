@@ -10,6 +10,8 @@ import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
 import { logarithmic } from "../scale";
+import { Note } from "../parts/small";
+import { take } from "../parts/keys";
 
 const HEIGHT = 260;
 const LEFT = 62;
@@ -21,9 +23,7 @@ export const sweep: View<Collectives> = {
   title: "Bandwidth over size",
   draw({ model }) {
     if (!model.sweeps.length) {
-      return (
-        <p class="wb-quiet">bandwidth over size appears when one operation was seen with several sizes</p>
-      );
+      return <Note>bandwidth over size appears when one operation was seen with several sizes</Note>;
     }
     return <Sweeps sweeps={model.sweeps} />;
   },
@@ -98,17 +98,14 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const x = logarithmic([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]);
   const [low, high] = [Math.min(...rates) / 1.3, Math.max(...rates) * 1.3];
   const y = logarithmic([low, high], [HEIGHT - BOTTOM, TOP]);
-  const line = (of: (point: SweepPoint) => number) =>
-    points.map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(of(point))}`).join("");
-  const back = [...points]
-    .reverse()
-    .map((point) => `L${x(point.size_bytes)} ${y(point.p10_busbw!)}`)
-    .join("");
+  const line = (through: readonly SweepPoint[], of: (point: SweepPoint) => number) =>
+    pathOf(through.map((point) => [x(point.size_bytes), y(of(point))]));
+  const back = line([...points].reverse(), (point) => point.p10_busbw!).replace("M", "L");
   const fit = Array.from({ length: 33 }, (_, step) => {
     const size = sizes[0]! * (sizes.at(-1)! / sizes[0]!) ** (step / 32);
     const rate = fittedBusbw(sweep, size);
     const inside = rate !== null && rate >= low && rate <= high;
-    return inside ? { px: x(size), py: y(rate) } : null;
+    return inside ? ([x(size), y(rate)] as const) : null;
   }).filter((point) => point !== null);
   const at = cursor === null ? null : points[cursor];
 
@@ -120,8 +117,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
     else if (step)
       setCursor(Math.max(0, Math.min(points.length - 1, (cursor ?? (step > 0 ? -1 : points.length)) + step)));
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    take(event);
   };
   return (
     <ReadOut
@@ -149,9 +145,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
         {ghost.length > 0 && (
           <path
             class="wb-ghost"
-            d={ghost
-              .map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(point.p50_busbw!)}`)
-              .join("")}
+            d={line(ghost, (point) => point.p50_busbw!)}
             fill="none"
             stroke="var(--wb-quiet)"
             stroke-width="5"
@@ -159,15 +153,10 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
             opacity="0.45"
           />
         )}
-        <path d={`${line((point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
-        <path d={line((point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
+        <path d={`${line(points, (point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
+        <path d={line(points, (point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
         {fit.length > 0 && (
-          <path
-            d={fit.map(({ px, py }, index) => `${index ? "L" : "M"}${px} ${py}`).join("")}
-            fill="none"
-            stroke="var(--wb-text)"
-            stroke-dasharray="5 4"
-          />
+          <path d={pathOf(fit)} fill="none" stroke="var(--wb-text)" stroke-dasharray="5 4" />
         )}
         {sweep.limit !== null && (
           <g>
@@ -203,6 +192,11 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       </svg>
     </ReadOut>
   );
+}
+
+/** A line through some places, as SVG writes it. */
+function pathOf(places: readonly (readonly [x: number, y: number])[]): string {
+  return places.map(([x, y], index) => `${index ? "L" : "M"}${x} ${y}`).join("");
 }
 
 /** The points of the baseline that lie in the chart. */
@@ -242,12 +236,8 @@ function spaced(values: readonly number[], most: number): number[] {
 
 function Twin({ sweep }: { sweep: Sweep }) {
   const unit = timeUnit(sweep.points.map((point) => point.p50_us));
-  const time = (title: string, rank: number, of: (point: SweepPoint) => number): Column<SweepPoint> => ({
-    title: `${title} ${unit.name}`,
-    rank,
-    text: (point) => significant(of(point) / unit.us),
-    order: of,
-  });
+  const time = (title: string, rank: number, of: (point: SweepPoint) => number) =>
+    numeric(`${title} ${unit.name}`, of, (us) => significant(us / unit.us), { rank });
   const rate = (title: string, rank: number, of: (point: SweepPoint) => number | null) =>
     numeric(title, of, significant, { rank, help: "GB/s" });
   const columns: Column<SweepPoint>[] = [

@@ -3,10 +3,10 @@
 import { ChartOrTable } from "../parts/head";
 import { StatusWord } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { count, counted, memoryText, NOTHING } from "../format";
+import { count, counted, memoryText, NOTHING, joined } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
-import { Button, Quiet } from "../parts/small";
+import { Button, Fact, Note, Quiet } from "../parts/small";
 
 const MAX_DEVICES = 32;
 const MAX_REPLICAS = 8;
@@ -108,11 +108,7 @@ function More({ devices, shown }: { devices: readonly DeviceNode[]; shown: Drawn
     busy && `▶ ${count(busy)} busy`,
     idle && `${count(idle)} idle`,
   ];
-  return (
-    <p class="wb-quiet">
-      {[`… and ${counted(hidden.length, "more device")}`, ...what].filter(Boolean).join(" · ")}, see the table
-    </p>
-  );
+  return <Note>{joined([`… and ${counted(hidden.length, "more device")}`, ...what])}, see the table</Note>;
 }
 
 /** What all replicas do, the most frequent first. */
@@ -126,17 +122,11 @@ function Doings({ devices }: { devices: readonly DeviceNode[] }) {
   return (
     <dl class="wb-facts">
       {kinds.slice(0, MAX_DOINGS).map(([doing, number]) => (
-        <div key={doing}>
-          <dt>{counted(number, "replica")}</dt>
-          <dd>{doing}</dd>
-        </div>
+        <Fact key={doing} name={counted(number, "replica")}>
+          {doing}
+        </Fact>
       ))}
-      {others > 0 && (
-        <div>
-          <dt>{counted(others, "replica")}</dt>
-          <dd>something else, see the table</dd>
-        </div>
-      )}
+      {others > 0 && <Fact name={counted(others, "replica")}>something else, see the table</Fact>}
     </dl>
   );
 }
@@ -146,37 +136,15 @@ function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
     <>
       {strategies.slice(0, MAX_REPLICAS).map((strategy) => (
         <dl class="wb-facts" key={strategy.label}>
-          <div>
-            <dt>strategy</dt>
-            <dd>{strategy.label}</dd>
-          </div>
-          <div>
-            <dt>replicas</dt>
-            <dd>{strategy.replicas}</dd>
-          </div>
-          {strategy.transport && (
-            <div>
-              <dt>all_reduce</dt>
-              <dd>{strategy.transport}</dd>
-            </div>
-          )}
-          <div>
-            <dt>step</dt>
-            <dd>{strategy.step < 0 ? NOTHING : strategy.step}</dd>
-          </div>
-          {strategy.generation > 1 && (
-            <div>
-              <dt>generation</dt>
-              <dd>{strategy.generation}</dd>
-            </div>
-          )}
+          <Fact name="strategy">{strategy.label}</Fact>
+          <Fact name="replicas">{strategy.replicas}</Fact>
+          {strategy.transport && <Fact name="all_reduce">{strategy.transport}</Fact>}
+          <Fact name="step">{strategy.step < 0 ? NOTHING : strategy.step}</Fact>
+          {strategy.generation > 1 && <Fact name="generation">{strategy.generation}</Fact>}
           {strategy.status !== "stopped" && (
-            <div>
-              <dt>status</dt>
-              <dd>
-                <StatusWord word={strategy.status} />
-              </dd>
-            </div>
+            <Fact name="status">
+              <StatusWord word={strategy.status} />
+            </Fact>
           )}
         </dl>
       ))}
@@ -211,7 +179,7 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
       <div>
         worker {worker.name} {worker.status !== "stopped" && <StatusWord word={worker.status} />}
       </div>
-      <div class="wb-quiet">{worker.detail || facts.filter(Boolean).join(" · ")}</div>
+      <div class="wb-quiet">{worker.detail || joined(facts)}</div>
       <div class="wb-places">
         {devices.map((device) => (
           <Device key={device.name} device={device} context={context} />

@@ -2,7 +2,7 @@
 // replicas: quantiles, and the replicas that are far from the others.
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BAD, WARNING } from "../colours";
+import { WARNING } from "../colours";
 import { Age, ageNow } from "../parts/age";
 import { Head } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
@@ -22,14 +22,14 @@ import type {
 } from "../models";
 import type { Context, View } from "../view";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
-import { Button, Quiet } from "../parts/small";
+import { Button, Note, Quiet } from "../parts/small";
 
 export const values: View<Values> = {
   title: "Values",
   draw({ model, context }) {
     const parts = useRef<HTMLDivElement>(null);
     const { elements, steps } = model;
-    if (!model.values.length && !steps) return <p class="wb-quiet">nothing to inspect</p>;
+    if (!model.values.length && !steps) return <Note>nothing to inspect</Note>;
     return (
       <>
         {steps && <StepChoice steps={steps} ask={context.ask} />}
@@ -101,7 +101,7 @@ function Actions({ model, context, parts }: ActionsProps) {
     <div class="wb-head">
       {bad && (
         <Button onClick={() => go(bad)}>
-          <Sign sign="✖" colour={BAD} /> {bad.text}
+          <Sign sign="✖" /> {bad.text}
         </Button>
       )}
       {ask && !model.steps && <Button onClick={() => ask({ kind: "again" })}>Look again</Button>}
@@ -178,7 +178,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
       {children}
       {value.hints.map((hint) => (
         <p key={hint} class="wb-alert">
-          <Sign sign="▲" colour={WARNING} />
+          <Sign colour={WARNING} />
           {hint}
         </p>
       ))}
@@ -275,7 +275,7 @@ function columnsOf(
         const bad = arrays(of)(replica);
         return bad ? (
           <strong>
-            <Sign sign="✖" colour={BAD} /> {count(bad)}
+            <Sign sign="✖" /> {count(bad)}
           </strong>
         ) : (
           count(bad)
@@ -360,7 +360,7 @@ function columnsOf(
             show: ({ note }: ReplicaSummary) =>
               note && (
                 <>
-                  <Sign sign="✖" colour={BAD} /> {note}
+                  <Sign sign="✖" /> {note}
                 </>
               ),
           }),

@@ -77,6 +77,26 @@ def test_the_use_of_devices_is_known_and_remembered(cluster: wb.Cluster) -> None
     assert {len(device.recent_percent) for device in model.devices} == {2}
 
 
+def test_samples_of_devices_lie_on_the_steps_of_the_strategy_that_ran_last(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+) -> None:
+    history = DeviceHistory(cluster)
+    idle = history.model().sampled
+    steps = []
+    for _ in range(2):
+        strategy.run(reduce_twice)
+        steps.append(strategy.group.number - 1)
+        sampled = history.model().sampled
+    cluster.flush_telemetry(60)
+    (group, *_) = cluster.feed.snapshot().groups
+
+    assert sampled is not None
+    assert (sampled.run_id, sampled.group) == (group.run_id, group.group)
+    assert sampled.steps[-2:] == tuple(steps)
+    assert group.steps[-1].step == steps[-1]
+    assert idle is None or idle.steps[-1] == steps[0] - 1
+
+
 def test_collectives_of_several_sizes_are_a_sweep(cluster: wb.Cluster, strategy: wb.MirroredStrategy) -> None:
     strategy.run(reduce_twice)
     cluster.flush_telemetry(60)

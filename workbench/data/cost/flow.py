@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from workbench.data.cost.profile import PipelineProfile, StageProfile
+from workbench.telemetry.snapshot import ADDED, SampledSteps
 
 _BUSY: Final = 0.05  # of the time; below, a stage is not worth a word
 _STARVING: Final = 0.2
@@ -121,6 +122,9 @@ class InputFlow:
       hidden_pipelines: How many more there are.
       replicas: At most 32; those that waited longest.
       hidden_replicas: How many more there are.
+      sampled: Where the fetches of replicas lie among their steps; None where no replicas read.
+      waited_percent: By fetch, the part of the time since the one before that the replica which waited longest has
+        waited; oldest first.
     """
 
     status: str
@@ -132,6 +136,8 @@ class InputFlow:
     hidden_pipelines: int
     replicas: tuple[ReplicaWait, ...]
     hidden_replicas: int
+    sampled: SampledSteps | None = field(default=None, metadata=ADDED)
+    waited_percent: tuple[float, ...] = field(default=(), metadata=ADDED)
 
 
 def pipeline_flow(

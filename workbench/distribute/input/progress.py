@@ -10,6 +10,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from workbench.data.cost.flow import InputFlow, pipeline_flow, replica_waits
@@ -17,10 +18,13 @@ from workbench.data.cost.profile import PipelineProfile, merged
 from workbench.data.cost.recent import ReaderHistory
 from workbench.data.explanation import input_flow
 from workbench.data.sharding.progress import InputProgress
+from workbench.telemetry.snapshot import SampledSteps
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
 
+_FETCHES: Final = 64
+"""As many of the newest have a place on the axis of steps."""
 _REMEMBERED: Final = 256  # elements: many times as many as there can be steps on their way
 
 
@@ -33,6 +37,8 @@ class ProgressLog:
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
+        self._fetched = self._began
+        self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)  # the next step, and percent waited
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
     def give(self, next_step: int) -> None:
@@ -41,8 +47,12 @@ class ProgressLog:
         self._given += 1
         self._latest = time.monotonic()
 
-    def wait(self, waited_ns: Sequence[int]) -> None:
-        """Replicas have got input, and each tells how long it waited for it."""
+    def wait(self, waited_ns: Sequence[int], next_step: int) -> None:
+        """Replicas have got input for `next_step` and what follows, and each tells how long it waited for it."""
+        before, self._fetched = self._fetched, time.monotonic()
+        passed_ns = 1e9 * max(1e-9, self._fetched - before)
+        percent = min(100.0, 100 * max(waited_ns, default=0) / passed_ns)
+        self._fetches.append((next_step, round(percent, 2)))
         if len(waited_ns) != len(self._waited_ns):  # others take part since the last time
             self._waited_ns = (0,) * len(waited_ns)
         self._waited_ns = tuple(
@@ -62,6 +72,11 @@ class ProgressLog:
                 now = before.and_now(pickle.loads(profiles), time.monotonic())
                 # Replaced, not changed: other threads go through it.
                 self._told = {**self._told, (host, worker): now}
+
+    @property
+    def fetches(self) -> tuple[tuple[int, float], ...]:
+        """By fetch, oldest first: the next step, and the percentage of the time that a replica waited at most."""
+        return tuple(self._fetches.copy())
 
     @property
     def costs(self) -> dict[int, tuple[tuple[PipelineProfile, PipelineProfile | None], ...]]:
@@ -136,10 +151,13 @@ class Trail:
             for host, costs in log.costs.items()
             for profile, recent in costs
         ]
-        return input_flow(
+        flow = input_flow(
             pipelines,
             waits,
             status="stopped" if group.gang.closed else "live",
             elapsed_seconds=progress.elapsed_seconds,
             limit=f"epoch {progress.epoch}",
         )
+        fetches = log.fetches
+        sampled = SampledSteps(group.gang.run_id, group.name, tuple(step for step, _ in fetches))
+        return replace(flow, sampled=sampled, waited_percent=tuple(percent for _, percent in fetches))

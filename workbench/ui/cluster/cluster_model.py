@@ -12,6 +12,7 @@ from workbench.runtime.metrics import WorkerMetrics, worker_metrics
 from workbench.runtime.placement_text import transport
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.formatting import size_text
+from workbench.telemetry.snapshot import SampledSteps
 from workbench.telemetry.told import MemoryFacts
 from workbench.ui.cluster.verdict import beside_text
 from workbench.ui.models.cluster import (
@@ -184,18 +185,38 @@ class DeviceHistory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
+        self._numbers: dict[str, int] = {}  # by group, of its next step
+        self._stepping = ""  # the group that was seen to step last
+        self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample
 
     def model(self) -> Devices:
         """The use now; asks Dask's scheduler, which answers also while a step runs."""
         closed = self._cluster.closed
         metrics = worker_metrics(self._cluster)
         _tell_memory(self._cluster, metrics)
+        self._look_at_steps()
         uses = []
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))
+        for gone in self._recent.keys() - {use.key for use in uses}:
+            del self._recent[gone]  # one that returns begins anew: samples are counted from the newest
         if closed:
             uses = [replace(use, status="stopped", use_percent=None, memory_bytes=None) for use in uses]
-        return Devices(self._cluster.name, self._cluster.status, tuple(uses))
+        return Devices(self._cluster.name, self._cluster.status, tuple(uses), self._sampled())
+
+    def _look_at_steps(self) -> None:
+        """Remembers how far the strategy is that has stepped since the last sample, or before."""
+        for group in list(self._cluster.gang.groups.values()):
+            if group.number > self._numbers.get(group.name, 0):
+                self._stepping = group.name
+            self._numbers[group.name] = group.number
+        self._steps.append((self._stepping, self._numbers.get(self._stepping, 0) - 1))
+
+    def _sampled(self) -> SampledSteps | None:
+        if not self._stepping:
+            return None
+        steps = (step if group == self._stepping else -1 for group, step in self._steps)
+        return SampledSteps(self._cluster.gang.run_id, self._stepping, tuple(steps))
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
         status, name = worker_status(worker), f"worker {worker.name}"

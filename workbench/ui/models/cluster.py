@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from workbench.telemetry.snapshot import ADDED, SampledSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class DeviceUse:
       use_percent: Percent of one core for a CPU worker, so 200 is two cores; of the device otherwise. None: not known.
       memory_bytes: In use, or None.
       memory_limit_bytes: What there is, or None.
-      recent_percent: Earlier figures of `use_percent`, oldest first.
+      recent_percent: The newest samples of `use_percent`, oldest first.
     """
 
     key: str
@@ -122,8 +124,17 @@ class DeviceUse:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Use of all devices of a cluster."""
+    """Use of all devices of a cluster.
+
+    Attributes:
+      run: The name of the cluster.
+      status: One word.
+      devices: In the order of their workers.
+      sampled: Where the samples lie among the steps of the strategy that ran last, newest sample of all devices last;
+        None before the first step.
+    """
 
     run: str
     status: str
     devices: tuple[DeviceUse, ...]
+    sampled: SampledSteps | None = field(default=None, metadata=ADDED)

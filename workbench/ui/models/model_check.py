@@ -8,6 +8,8 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from workbench.telemetry.snapshot import ADDED
+
 
 def fields_of(model: type) -> dict[str, Any]:
     """Name -> type of each field of a model; every float may be None, as it is where it is not finite."""
@@ -43,11 +45,13 @@ def misfits(
         ]
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         expected = fields(kind)
-        if not isinstance(value, dict) or set(value) != set(expected):
+        needed = {field.name for field in dataclasses.fields(kind) if field.metadata != ADDED}
+        if not isinstance(value, dict) or not needed <= set(value) <= set(expected):
             return [f"{where}: has {sorted(value) if isinstance(value, dict) else value!r:.80}"]
         return [
             wrong
             for name, one in expected.items()
+            if name in value
             for wrong in misfits(value[name], one, fields, f"{where}.{name}")
         ]
     if kind is float:

@@ -41,11 +41,14 @@ function fits(value: unknown, shape: Shape): boolean {
       tuple.every((one, index) => fits(value[index], one))
     );
   }
-  const fields = Object.entries(SHAPES[shape.object] ?? {});
+  if ("optional" in shape) return fits(value, shape.optional);
+  const fields = SHAPES[shape.object] ?? {};
   return (
     isRecord(value) &&
-    Object.keys(value).length === fields.length &&
-    fields.every(([name, one]) => Object.hasOwn(value, name) && fits(value[name], one))
+    Object.keys(value).every((name) => Object.hasOwn(fields, name)) &&
+    Object.entries(fields).every(([name, one]) =>
+      Object.hasOwn(value, name) ? fits(value[name], one) : typeof one === "object" && "optional" in one,
+    )
   );
 }
 

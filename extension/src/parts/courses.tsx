@@ -1,0 +1,118 @@
+// Figures that were sampled from time to time, on the axis of a strategy's steps: a line for each, the newest at the right.
+import { percent } from "../format";
+import type { SampledSteps } from "../models";
+import { clamped, linear } from "../scale";
+import type { Context } from "../view";
+import { type Cell, paintEnd, paintLine, type Painting } from "./painting";
+import { Plane } from "./plane";
+import { isIn, paintBand, paintRange, stepsOf } from "./steps";
+
+const ROW = 28;
+const TOP = 6;
+const BOTTOM = 18;
+const LEFT = 92;
+const RIGHT = 48;
+const MOST_ROWS = 16;
+
+interface Course {
+  name: string;
+  /** The newest samples in percent, oldest first; of those that began later, fewer. */
+  values: readonly (number | null)[];
+}
+
+interface Props {
+  /** What it shows. */
+  label: string;
+  courses: readonly Course[];
+  /** Where the samples lie among the steps; of what was recorded without that only the course is drawn. */
+  sampled: SampledSteps | null | undefined;
+  context: Context;
+}
+
+export function Courses({ label, courses, sampled, context }: Props) {
+  const rows = courses.slice(0, MOST_ROWS);
+  const samples = Math.max(0, ...rows.map(({ values }) => values.length));
+  if (samples < 2) return null;
+  const steps = sampled?.steps.slice(-samples) ?? [];
+  // By step the last sample in which it was the newest: there it ended, as far as is known.
+  const ends = new Map(steps.flatMap((step, index) => (step < 0 ? [] : [[step, index] as const])));
+  const known = [...ends.keys()];
+  const axis = stepsOf(sampled, context);
+  const span = known.length ? { first: known[0]!, last: known.at(-1)! } : null;
+  const foot = TOP + rows.length * ROW;
+  const top = Math.max(100, ...rows.flatMap(({ values }) => values.map((value) => value ?? 0)));
+  const valueOf = ({ row, column }: Cell) => {
+    const { values } = rows[row]!;
+    return values[column - samples + values.length] ?? null;
+  };
+  const end = linear(known, [...ends.values()]); // used where some are known
+  const scale = (width: number) => linear([0, samples - 1], [LEFT, width - RIGHT]);
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
+    const x = scale(width);
+    const y = (row: number, value: number) => TOP + (row + 1) * ROW - 4 - (value / top) * (ROW - 8);
+    rows.forEach(({ name, values }, row) => {
+      const middle = TOP + (row + 0.5) * ROW;
+      canvas.fillStyle = palette.text;
+      canvas.fillText(name, 1, middle, LEFT - 8);
+      canvas.fillStyle = palette.line;
+      canvas.fillRect(LEFT, y(row, 0), width - RIGHT - LEFT, 1);
+      canvas.strokeStyle = palette.quiet;
+      canvas.lineWidth = 1.3;
+      const skipped = samples - values.length;
+      paintLine(
+        painting,
+        values.map((value, index) => (value === null ? null : [x(skipped + index), y(row, value)])),
+      );
+      canvas.fillStyle = palette.quiet;
+      paintEnd(painting, percent(values.at(-1) ?? null), width - 2, middle);
+    });
+    const value = cursor && valueOf(cursor);
+    if (value !== null) {
+      canvas.fillStyle = palette.text;
+      canvas.beginPath();
+      canvas.arc(x(cursor!.column), y(cursor!.row, value), 3, 0, 7);
+      canvas.fill();
+    }
+    if (!span) return;
+    canvas.fillStyle = palette.quiet;
+    canvas.fillText(`step ${span.first}`, x(ends.get(span.first)!), foot + 10);
+    if (known.length > 1) paintEnd(painting, `step ${span.last}`, width - RIGHT, foot + 10);
+    const edges = (first: number, last: number) => ({
+      from: x(clamped(end(first - 1), 0, samples - 1)),
+      to: x(clamped(end(last), 0, samples - 1)),
+      foot,
+    });
+    const { range, pointed } = axis;
+    if (range && range.first <= span.last && range.last >= span.first)
+      paintRange(painting, {
+        ...edges(range.first, range.last),
+        ...{ left: LEFT, right: width - RIGHT, top: TOP },
+      });
+    if (pointed !== null && isIn(span, pointed)) paintBand(painting, edges(pointed, pointed));
+  };
+  return (
+    <Plane
+      label={`${label}: ${rows.length} in ${samples} samples`}
+      hint="one sample"
+      rows={rows.length}
+      columns={samples}
+      height={foot + BOTTOM}
+      paint={paint}
+      at={(px, py, width) => ({
+        row: Math.floor((py - TOP) / ROW),
+        column: Math.round(scale(width).invert(px)),
+      })}
+      steps={axis}
+      stepOf={({ column }) => steps[column]}
+      {...(span && {
+        stepAt: (px: number, width: number) =>
+          clamped(Math.round(end.invert(scale(width).invert(px))), span.first, span.last),
+      })}
+      describe={(cell) => {
+        const step = steps[cell.column] ?? -1;
+        return `${rows[cell.row]!.name}${step < 0 ? "" : `, step ${step}`}: ${percent(valueOf(cell))}`;
+      }}
+    />
+  );
+}

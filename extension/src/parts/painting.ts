@@ -1,0 +1,82 @@
+// What charts on canvases draw with.
+import type { Palette } from "../colours";
+
+export interface Cell {
+  row: number;
+  column: number;
+}
+
+interface Rectangle {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface Painting {
+  canvas: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+  palette: Palette;
+  cursor: Cell | null;
+}
+
+/** Writes a text that ends at x. */
+export function paintEnd(
+  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
+  text: string,
+  x: number,
+  y: number,
+  strong = false,
+): void {
+  canvas.textAlign = "right";
+  canvas.font = strong ? palette.strong : palette.font;
+  canvas.fillText(text, x, y);
+  canvas.font = palette.font;
+  canvas.textAlign = "left";
+}
+
+/** Draws a line from place to place, broken where there is none. */
+export function paintLine(
+  { canvas }: Painting,
+  places: readonly (readonly [x: number, y: number] | null)[],
+): void {
+  let isOpen = false;
+  canvas.beginPath();
+  for (const place of places) {
+    if (place) canvas[isOpen ? "lineTo" : "moveTo"](...place);
+    isOpen = place !== null;
+  }
+  canvas.stroke();
+}
+
+/** Marks the cell that the cursor is at. */
+export function paintCursor(
+  { canvas, palette }: Painting,
+  { x, y, width, height }: Rectangle,
+  lineWidth = 2,
+): void {
+  canvas.strokeStyle = palette.text;
+  canvas.lineWidth = lineWidth;
+  canvas.strokeRect(x, y, width, height);
+}
+
+/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
+export function hatch(canvas: CanvasRenderingContext2D, rectangle: Rectangle, colour: string): void {
+  const { x, y, width, height } = rectangle;
+  canvas.save();
+  canvas.beginPath();
+  canvas.rect(x, y, width, height);
+  canvas.clip();
+  canvas.strokeStyle = colour;
+  canvas.lineWidth = 1;
+  canvas.beginPath();
+  // Lines lie on one grid for the whole canvas, so that neighbours go on in each other.
+  const first = Math.floor((x - height) / 4) * 4;
+  for (let at = first; at < x + width + height; at += 4) {
+    canvas.moveTo(at, y + height);
+    canvas.lineTo(at + height, y);
+  }
+  canvas.stroke();
+  canvas.restore();
+}

@@ -1,0 +1,113 @@
+// The axis that charts of one run share: the step that is pointed at in one of them, and the steps that are picked out in
+// it, are marked in all.
+import type { Steps, StepRange } from "../selection";
+import type { Context } from "../view";
+import type { Painting } from "./painting";
+import { Button } from "./small";
+
+/** Of which replicas the steps are. */
+interface Stepping {
+  run_id: string;
+  group: string;
+}
+
+/** The steps of a group; nothing stands for replicas that are not known. */
+export function stepsOf(group: Stepping | null | undefined, { selected, point, brush }: Context): Steps {
+  const of = group && `${group.run_id}|${group.group}`;
+  const { step, range } = selected;
+  return {
+    pointed: of && step?.of === of ? step.number : null,
+    point: (number) => point(of && number !== null && number >= 0 ? { of, number } : null),
+    range: of && range?.of === of ? range : null,
+    brush: (one, other, time) =>
+      of && brush({ of, first: Math.min(one, other), last: Math.max(one, other), time }),
+    follow: () => brush(null),
+  };
+}
+
+type Span = Pick<StepRange, "first" | "last">;
+
+/** Whether a step is in a range; without one, each is. */
+export function isIn(range: Span | null, step: number): boolean {
+  return !range || (step >= range.first && step <= range.last);
+}
+
+/** Whether some of ascending steps are in a range. */
+export function areIn(range: Span | null, steps: readonly number[]): boolean {
+  return steps.some((step) => range !== null && isIn(range, step));
+}
+
+/** "12", "12 to 20". */
+export function spanText({ first, last }: Span): string {
+  return first === last ? String(first) : `${first} to ${last}`;
+}
+
+/** "step 12", "steps 12 to 20". */
+export function rangeText(range: Span): string {
+  return `step${range.first === range.last ? "" : "s"} ${spanText(range)}`;
+}
+
+/** Says which steps are shown, and lets views follow the run again. */
+export function Brushed({ steps: { range, follow } }: { steps: Steps }) {
+  return (
+    range && (
+      <Button class="wb-brushed" title="Show the newest steps again (Escape)" onClick={follow}>
+        {rangeText(range)} <span aria-hidden>×</span>
+      </Button>
+    )
+  );
+}
+
+/** Marks what lies between two places of a time axis, from the top down to `foot`. */
+export function paintBand(
+  { canvas, palette }: Painting,
+  { from, to, foot }: { from: number; to: number; foot: number },
+): void {
+  canvas.fillStyle = palette.accent;
+  canvas.globalAlpha = 0.14;
+  canvas.fillRect(from, 0, to - from, foot);
+  canvas.globalAlpha = 1;
+  for (const edge of [from, to]) canvas.fillRect(edge - 0.5, 0, 1, foot);
+}
+
+/** Marks a range of an axis that goes from `left` to `right` by a frame; what is beside it fades. */
+export function paintRange(
+  painting: Painting,
+  place: { from: number; to: number; left: number; right: number; top: number; foot: number },
+): void {
+  const { canvas, palette } = painting;
+  const { from, to, left, right, top, foot } = place;
+  canvas.fillStyle = palette.ground;
+  canvas.globalAlpha = 0.65;
+  canvas.fillRect(left, top, from - left, foot - top);
+  canvas.fillRect(to, top, right - to, foot - top);
+  canvas.globalAlpha = 1;
+  paintFrame(painting, place);
+}
+
+/** A frame with a strong upper edge. */
+export function paintFrame(
+  { canvas, palette }: Painting,
+  { from, to, top, foot }: { from: number; to: number; top: number; foot: number },
+): void {
+  canvas.strokeStyle = palette.accent;
+  canvas.lineWidth = 1.5;
+  canvas.strokeRect(from - 0.5, top - 2, to - from, foot - top + 4);
+  canvas.fillStyle = palette.accent;
+  canvas.fillRect(from - 1, top - 4, to - from + 1, 3);
+}
+
+/** Marks a column of coloured cells by its outline, which is seen on light and on dark ones. */
+export function paintColumn(
+  { canvas, palette }: Painting,
+  { left, top, width, height }: { left: number; top: number; width: number; height: number },
+): void {
+  for (const [colour, line] of [
+    [palette.ground, 4],
+    [palette.text, 1.5],
+  ] as const) {
+    canvas.strokeStyle = colour;
+    canvas.lineWidth = line;
+    canvas.strokeRect(left, top, width, height);
+  }
+}
