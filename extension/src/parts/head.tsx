@@ -10,7 +10,7 @@ import { useRoom } from "./width";
 const ABOUT = "wb-facts-line";
 const GAP = 10;
 const LEAST_FACTS = 320;
-const NARROW = 480;
+const NARROW = 360;
 
 /** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
 export type Fact = string | { text: string; help: string };
