@@ -699,10 +699,10 @@ export interface Overview {
   step: number;
   more_groups: number;
   verdict: Verdict;
-  others: Verdict[];
   steps_per_second: number | null;
   waited_percent: number | null;
   not_finite_steps: number;
+  others?: Verdict[];
 }
 
 /** Timing of collectives, and everything else that the feed knows. */

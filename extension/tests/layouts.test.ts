@@ -110,6 +110,10 @@ test("a saved view is of exactly its form, or none", () => {
     view: "devices",
     model: old,
   });
+  const { others, ...overview } = recorded.collectives.overview;
+  assert.ok(others);
+  const log = { ...recorded.collectives, overview };
+  assert.deepEqual(readSaved({ version: VERSION, view: "log", model: log }), { view: "log", model: log });
   const wrong = { ...old, sampled: { ...sampled, steps: ["1"] } };
   assert.equal(readSaved({ version: VERSION, view: "devices", model: wrong }), null);
   for (const bad of [

@@ -43,7 +43,7 @@ function Log({ model: newest, context }: { model: Collectives; context: Context 
   const [filter, setFilter] = useState(0);
   const root = useRef<HTMLDivElement>(null);
   const [open, said] = useOpening(root);
-  const { verdict, others } = newest.overview;
+  const { verdict, others = [] } = newest.overview;
   const group = brushedGroup(newest, context);
   const axis = stepsOf(group, context);
   const model = useStill(newest, group !== undefined, group && areIn(axis.range, stepNumbers(group)));

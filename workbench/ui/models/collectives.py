@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.telemetry.feed.sweeps import Sweep
-from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.snapshot import ADDED, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Overview:
       step: The newest step, -1 before the first.
       more_groups: Other strategies of the run.
       verdict: What is to be said first.
-      others: What is to be said after it, the most important first; a few.
       steps_per_second: Over the newest steps, without pauses between them; None where it cannot be told.
       waited_percent: How much of a step replicas wait for the last one, over the newest steps, or None.
       not_finite_steps: Into how many steps something went that is not finite.
+      others: What is to be said after the verdict, the most important first; a few.
     """
 
     run_id: str
@@ -57,10 +57,10 @@ class Overview:
     step: int
     more_groups: int
     verdict: Verdict
-    others: tuple[Verdict, ...]
     steps_per_second: float | None
     waited_percent: float | None
     not_finite_steps: int
+    others: tuple[Verdict, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)

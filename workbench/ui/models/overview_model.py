@@ -27,7 +27,7 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
     """
     if not snapshot.groups:
         nothing = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)
-        return Overview("", "", 0, 0, 0, -1, 0, nothing, (), None, None, 0)
+        return Overview("", "", 0, 0, 0, -1, 0, nothing, None, None, 0)
     group = snapshot.groups[0]
     lost = lost_replicas(snapshot, group)
     waited = group.pace.waited_share
@@ -41,10 +41,10 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
         step=group.steps[-1].step if group.steps else -1,
         more_groups=len(snapshot.groups) - 1,
         verdict=first,
-        others=tuple(others[:_MOST_OTHERS]),
         steps_per_second=steps_per_second(group.steps),
         waited_percent=None if waited is None else round(100 * waited, 2),
         not_finite_steps=_not_finite_steps(group),
+        others=tuple(others[:_MOST_OTHERS]),
     )
 
 
