@@ -27,7 +27,7 @@ def container() -> dict[str, Any]:
 def test_its_commands_are_those_of_wb(container: dict[str, Any]) -> None:
     wb = (ROOT / "wb").read_text(encoding="utf-8")
     commands = {name: value.split() for name, value in container.items() if name.endswith("Command")}
-    offered = set(re.findall(r"^# \./wb (\w+)", wb, re.M))
+    offered = set(re.findall(r"^  (\w+)  ", wb, re.M))
 
     assert "postCreateCommand" in commands
     for program, command, *_ in commands.values():
