@@ -49,13 +49,13 @@ def main() -> None:
         picture(script.options.picture)
         return
     seconds = 10.0 * script.options.scale
-    opened, first, later, cpu = [], [], [], []
+    took, first, later, cpu = [], [], [], []
     with _lab() as (url, process), chromium() as browser:
         page = opened(browser, url, SIZE)
         for _ in range(script.options.pages):
             without = _cpu(process, page, seconds)
             before = page.received
-            opened.append(float(page.page.evaluate(CLICK)))
+            took.append(float(page.page.evaluate(CLICK)))
             first.append(float(page.received - before))
             before = page.received
             cpu.append(_cpu(process, page, seconds) - without)
@@ -63,7 +63,7 @@ def main() -> None:
             page.page.evaluate(CLOSE)
         page.close()
     for what, unit, scale, samples in (
-        ("pane, first data", "s", 1.0, opened),
+        ("pane, first data", "s", 1.0, took),
         ("pane, sent until then", "kB", 1e-3, first),
         ("pane, sent in 10 s more", "kB", 1e-3, later),
         ("pane, CPU while open", "% of a core", 100.0, cpu),
