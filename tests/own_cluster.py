@@ -128,7 +128,10 @@ def _end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     if process.poll() is not None:
         return []
     process.send_signal(signal.SIGCONT)
-    below = psutil.Process(process.pid).children(recursive=True)
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:  # it has just ended by itself
+        return []
     process.terminate() if below else process.kill()
     return below
 

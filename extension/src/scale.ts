@@ -50,7 +50,7 @@ export function roundTicks(low: number, high: number, count: number): number[] {
 
 /** The colour at a share from 0 to 1 of colours such as "440154", as `#rrggbb`. */
 export function blended(colours: readonly string[], share: number): string {
-  const at = Math.max(0, Math.min(1, share)) * (colours.length - 1);
+  const at = clamped(share, 0, 1) * (colours.length - 1);
   const low = Math.min(Math.floor(at), colours.length - 2);
   const channel = (colour: string, index: number) => parseInt(colour.slice(2 * index, 2 * index + 2), 16);
   return `#${[0, 1, 2]

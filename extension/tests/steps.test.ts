@@ -117,8 +117,9 @@ test("lanes show the steps that are picked out, figures are of them, and both sa
   assert.equal(textOf(time), calm.waited_percent.toFixed(0));
   assert.notEqual(textOf(time), before);
   assert.ok(shown.root.querySelector(`[aria-label='Figures of step ${calm.step}']`));
-  assert.ok(
-    !chartOf(shown.root, "lanes").getAttribute("aria-label")!.endsWith(`steps ${newest} to ${newest}`),
+  assert.match(
+    chartOf(shown.root, "lanes").getAttribute("aria-label")!,
+    new RegExp(`steps ${calm.step} to ${calm.step}$`),
   );
 
   selection.brush({ of, first: newest - 9, last: newest - 8 });
@@ -261,4 +262,28 @@ test("a drag over lanes means a part of the time of its steps, which 0 and the b
   press("0", shown.root.querySelector(".wb-chart")!);
   await settled();
   assert.equal(selection.now.range, null);
+});
+
+test("steps that only the newest model has are shown, although an earlier one was kept for others", async () => {
+  const selection = new Selection();
+  const { steps } = group;
+  const middle = steps.length - 30;
+  const [early, late] = [steps[middle - 8]!, steps[middle + 10]!];
+  const part = (some: typeof steps, version: number) => ({
+    ...model,
+    snapshot: { ...model.snapshot, version, groups: [{ ...group, steps: some }] },
+  });
+  const shown = show("overview", part(steps.slice(0, middle), 1), { selection });
+  const waited = () => textOf(shown.root.querySelectorAll(".wb-figure b")[2]!);
+  const expected = [early, late].map((step) => step.waited_percent.toFixed(0));
+  assert.notEqual(...(expected as [string, string]));
+
+  selection.brush({ of, first: early.step, last: early.step });
+  await settled();
+  await shown.update(part(steps.slice(middle), 2));
+  assert.equal(waited(), expected[0]);
+
+  selection.brush({ of, first: late.step, last: late.step });
+  await settled();
+  assert.equal(waited(), expected[1]);
 });

@@ -238,6 +238,7 @@ def _gather_nothing(c: Communicator) -> list[str]:
         (0, "n75", (0,)),
         (1, "2n3", (0, 0, 9)),
         (-1, "57n", (4, 3, 0)),
+        (-1, "57n", (0,)),
     ):
         for silent in ({0}, {c.size - 1}, set(range(1, c.size)), set(range(c.size))):
             shapes = [tuple(r + 1 if s == "n" else int(s) for s in shape) for r in range(c.size)]

@@ -153,9 +153,11 @@ def test_a_folder_that_vanishes_while_it_is_written_costs_this_save_only(
     arm({"point": point, "action": f"touch:{came}"}, {"point": point, "action": f"block:{go}"})
 
     def vanish() -> None:
-        until(came.exists, "the save's coming there")
-        shutil.rmtree(tmp_path / "now-2")
-        go.touch()
+        try:
+            until(came.exists, "the save's coming there")
+            shutil.rmtree(tmp_path / "now-2")
+        finally:
+            go.touch()  # else the save would wait for ever
 
     with meanwhile(vanish), pytest.raises(kind, match=told):
         checkpoint.save(tmp_path / "now")

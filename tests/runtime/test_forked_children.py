@@ -279,7 +279,7 @@ def test_children_of_multiprocessing_work_beside_a_cluster(
 def test_a_dataloader_with_workers_feeds_a_training(
     strategy: wb.MirroredStrategy, cluster: wb.Cluster
 ) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
     before = pids(cluster)
     data = torch.utils.data.TensorDataset(torch.arange(32.0).reshape(16, 2))
     loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork")

@@ -188,8 +188,6 @@ class LocalFolder:
         try:
             with storage(self.name):
                 yield
-        except WorkbenchError:
-            raise
         except OSError as error:
             if error.errno not in _GONE:
                 raise

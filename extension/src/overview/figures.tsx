@@ -5,7 +5,7 @@ import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
-import { median, PAUSE } from "./rows";
+import { PAUSE, usualSeconds } from "./rows";
 import type { ViewName } from "../view";
 import { Button } from "../parts/small";
 
@@ -83,7 +83,7 @@ export function Figures({ overview, group, steps, open }: Props) {
 /** The figures of some of the newest steps; a pause between two of them is no step. */
 function figuresOf(group: GroupView, range: StepRange) {
   const chosen = group.steps.filter(({ step }) => isIn(range, step));
-  const pause = PAUSE * median(group.steps.flatMap(({ seconds }) => seconds ?? []));
+  const pause = PAUSE * usualSeconds(group);
   const length = meanOf(chosen.flatMap(({ seconds }) => (seconds && seconds <= pause ? [seconds] : [])));
   return {
     steps_per_second: length && 1 / length,

@@ -70,7 +70,7 @@ export function laneTimes(item: LaneItem, lane: number): { enter: number; end: n
 
 /** How much of its steps a row waited, in percent; null where that cannot be told. */
 export function waitedOf(group: GroupView, row: Row): number | null {
-  const usual = median(group.steps.flatMap(({ seconds }) => seconds ?? []));
+  const usual = usualSeconds(group);
   const items = group.items.filter((item) => timesOf(item, row));
   const steps = new Set(items.map(({ step }) => step)).size;
   if (!usual || !steps) return null;
@@ -78,14 +78,16 @@ export function waitedOf(group: GroupView, row: Row): number | null {
   return Math.min(100, waited / (1e7 * usual * steps));
 }
 
-export function median(values: readonly number[]): number {
-  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
+/** The median of the steps' lengths; 0 where none is known. */
+export function usualSeconds({ steps }: GroupView): number {
+  const known = steps.flatMap(({ seconds }) => seconds ?? []);
+  return known.sort((one, other) => one - other)[Math.floor(known.length / 2)] ?? 0;
 }
 
 /** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */
 export function newestSteps(group: GroupView, most: number): { first: number; last: number } {
   const { steps } = group;
-  const usual = median(steps.flatMap(({ seconds }) => seconds ?? []));
+  const usual = usualSeconds(group);
   let first = steps.length - 1;
   while (first > 0 && steps.length - first < most) {
     const before = steps[first - 1]!.seconds;

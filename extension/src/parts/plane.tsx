@@ -95,7 +95,7 @@ export function Plane(props: Props) {
       if (anchor.current !== undefined && step !== undefined) steps?.brush(anchor.current, step);
       setCursor(inside ? to : at);
     } else if (event.key === "Enter" && inside) props.onPick?.(inside);
-    else if (steps?.range && ["Escape", "f"].includes(event.key)) follow();
+    else if (steps?.range && ["Escape", "f", "0"].includes(event.key)) follow();
     else if (event.key === "Escape" && inside) setCursor(null);
     else if (!props.onKey?.(event.key)) return;
     take(event);

@@ -14,14 +14,15 @@ interface Stepping {
 /** The steps of a group; nothing stands for replicas that are not known. */
 export function stepsOf(group: Stepping | null | undefined, { selected, point, brush }: Context): Steps {
   const of = group && `${group.run_id}|${group.group}`;
-  const { step, range } = selected;
+  const { step } = selected;
+  const range = of && selected.range?.of === of ? selected.range : null;
   return {
     pointed: of && step?.of === of ? step.number : null,
     point: (number) => point(of && number !== null && number >= 0 ? { of, number } : null),
-    range: of && range?.of === of ? range : null,
+    range,
     brush: (one, other, time) =>
       of && brush({ of, first: Math.min(one, other), last: Math.max(one, other), time }),
-    follow: () => brush(null),
+    follow: () => range && brush(null),
   };
 }
 
@@ -30,11 +31,6 @@ type Span = Pick<StepRange, "first" | "last">;
 /** Whether a step is in a range; without one, each is. */
 export function isIn(range: Span | null, step: number): boolean {
   return !range || (step >= range.first && step <= range.last);
-}
-
-/** Whether some of ascending steps are in a range. */
-export function areIn(range: Span | null, steps: readonly number[]): boolean {
-  return steps.some((step) => range !== null && isIn(range, step));
 }
 
 /** "12", "12 to 20". */

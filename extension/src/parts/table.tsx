@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
+import { clamped } from "../scale";
 import type { Context } from "../view";
 import { type Foldable, useFolding } from "./folding";
 import { Button, Note } from "./small";
@@ -116,8 +117,8 @@ export function Table<Row>(props: Props<Row>) {
 
   const move = (row: number, column: number) => {
     const next = {
-      row: Math.max(-1, Math.min(shown.length - 1, row)),
-      column: Math.max(0, Math.min(columns.length - 1, column)),
+      row: clamped(row, -1, shown.length - 1),
+      column: clamped(column, 0, columns.length - 1),
     };
     wantsFocus.current = true;
     if (virtual && next.row >= 0 && (next.row < from + 1 || next.row >= from + WINDOW - 2)) {

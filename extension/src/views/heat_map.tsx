@@ -4,7 +4,7 @@ import { ChartOrTable } from "../parts/head";
 import { Ramp } from "../parts/marks";
 import { paintCursor, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
-import { Brushed, isIn, paintColumn, paintRange, stepsOf, areIn } from "../parts/steps";
+import { Brushed, isIn, paintColumn, paintRange, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { counted, NOTHING, runsOf, significant, timeText, known, meanOf } from "../format";
@@ -37,7 +37,9 @@ export const heatMap: View<Collectives> = {
 
 function Group({ group: newest, context }: { group: GroupView; context: Context }) {
   const axis = stepsOf(newest, context);
-  const group = useStill(newest, axis.range !== null, areIn(axis.range, newest.lateness.steps));
+  const group = useStill(newest, axis.range !== null, ({ lateness }) =>
+    lateness.steps.some((step) => isIn(axis.range, step)),
+  );
   const { replicas, steps, late_us, stragglers, slow_steps, text } = group.lateness;
   const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;

@@ -5,12 +5,12 @@ import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
 import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
-import { Brushed, isIn, paintBand, stepsOf, areIn } from "../parts/steps";
+import { Brushed, isIn, paintBand, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { NOTHING, sizeText, timeText, known } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
-import { linear } from "../scale";
+import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
 import { laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
@@ -44,11 +44,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const shown = useStill(
     group,
     paused || axis.range !== null,
-    paused ||
-      areIn(
-        axis.range,
-        group.items.map(({ step }) => step),
-      ),
+    ({ items }) => paused || items.some(({ step }) => isIn(axis.range, step)),
   );
   const pause = () => setPaused(!paused);
 
@@ -112,7 +108,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     paintAxis(painting, { time, x, y: TOP + shown.lanes.length * ROW });
     const meant = items.filter(({ step }) => step === axis.pointed);
     if (meant.length) {
-      const edge = (ns: number) => Math.max(margin, Math.min(width - 6, at(ns)));
+      const edge = (ns: number) => clamped(at(ns), margin, width - 6);
       paintBand(painting, {
         from: edge(Math.min(...meant.map(beginOf))),
         to: edge(Math.max(...meant.map((one) => one.last_end_ns))),
@@ -188,9 +184,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
               if (meant.length) axis.brush(meant[0]!.step, meant.at(-1)!.step, [begin!, end!]);
             }}
             onKey={(key) => {
-              if (key === " ") pause();
-              else if (key === "0") axis.follow();
-              else return false;
+              if (key !== " ") return false;
+              pause();
               return true;
             }}
           />

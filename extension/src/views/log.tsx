@@ -5,7 +5,7 @@ import { SeveritySign } from "../overview/icons";
 import { VerdictCard } from "../overview/verdict";
 import { Head } from "../parts/head";
 import { type Open, useOpening } from "../parts/opening";
-import { areIn, Brushed, isIn, stepsOf } from "../parts/steps";
+import { Brushed, isIn, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
@@ -44,9 +44,8 @@ function Log({ model: newest, context }: { model: Collectives; context: Context 
   const root = useRef<HTMLDivElement>(null);
   const [open, said] = useOpening(root);
   const { verdict, others = [] } = newest.overview;
-  const group = brushedGroup(newest, context);
-  const axis = stepsOf(group, context);
-  const model = useStill(newest, group !== undefined, group && areIn(axis.range, stepNumbers(group)));
+  const axis = stepsOf(brushedGroup(newest, context), context);
+  const model = useBrushed(newest, context, false);
   const { counters } = model.snapshot;
   const events = eventsOf(model, context);
   const chosen = context.selected.replica;
@@ -90,9 +89,13 @@ function Log({ model: newest, context }: { model: Collectives; context: Context 
   );
 }
 
-/** The steps of which figures are known. */
-export function stepNumbers({ steps }: GroupView): number[] {
-  return steps.map(({ step }) => step);
+/** The newest model, or while steps are picked out the first that has their figures, or `paused` that of then. */
+export function useBrushed(newest: Collectives, context: Context, paused: boolean): Collectives {
+  return useStill(newest, paused || brushedGroup(newest, context) !== undefined, (model) => {
+    const group = brushedGroup(model, context);
+    const { range } = stepsOf(group, context);
+    return paused || group?.steps.some(({ step }) => isIn(range, step)) === true;
+  });
 }
 
 /** The replicas whose steps are picked out. */

@@ -15,14 +15,13 @@ import { Twin } from "../overview/twin";
 import { VerdictCard } from "../overview/verdict";
 import { type Open, useOpening } from "../parts/opening";
 import { StatusWord } from "../parts/status";
-import { Brushed, isIn, rangeText, stepsOf, areIn } from "../parts/steps";
-import { useStill } from "../parts/still";
+import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";
 import { useRoom } from "../parts/width";
 import { type Context, OPEN, type View, type ViewName } from "../view";
 import { CollectiveRows, collectiveTable, unitOf } from "./collective_table";
 import { heatMap } from "./heat_map";
 import { lanes } from "./lanes";
-import { eventsOf, log, LogRows, brushedGroup, stepNumbers } from "./log";
+import { eventsOf, log, LogRows, useBrushed } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
@@ -56,9 +55,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const [paused, setPaused] = useState(false);
   const [asTable, setAsTable] = useState(false);
   const [inside, setInside] = useState<ViewName | null>(null);
-  const brushed = brushedGroup(model, context);
-  const isKept = brushed && areIn(stepsOf(brushed, context).range, stepNumbers(brushed));
-  const shown = useStill(model, paused || brushed !== undefined, paused || isKept);
+  const shown = useBrushed(model, context, paused);
   const recent = useRecent(shown.snapshot.version);
   const room = useRoom(root);
   const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;

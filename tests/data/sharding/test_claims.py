@@ -128,7 +128,7 @@ def _npz(folder: Path) -> Any:
 
 
 def _images(folder: Path) -> Any:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
     for row in range(TOTAL):
         place = folder / "abcd"[row // ROWS]
         place.mkdir(exist_ok=True)
@@ -137,7 +137,7 @@ def _images(folder: Path) -> Any:
 
 
 def _zarr(folder: Path) -> Any:
-    zarr = pytest.importorskip("zarr")
+    zarr = pytest.importorskip("zarr", reason="Zarr is not installed: pip install zarr")
 
     def write(path: str, rows: range) -> None:
         array = zarr.create_array(path, shape=(ROWS,), chunks=(4,), dtype="i8")
@@ -163,7 +163,9 @@ def _parquet_urls(folder: Path) -> Any:
 
 
 def _hugging_face(folder: Path) -> Any:
-    datasets = pytest.importorskip("datasets")
+    datasets = pytest.importorskip(
+        "datasets", reason="Hugging Face datasets is not installed: pip install datasets"
+    )
     return from_hugging_face(datasets.Dataset.from_dict({"x": np.arange(TOTAL)})), lambda batch: batch["x"]
 
 

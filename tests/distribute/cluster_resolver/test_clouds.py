@@ -64,7 +64,10 @@ def api() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_pods_are_found_by_the_kubernetes_client(api: tuple[str, list[str]]) -> None:
-    client = pytest.importorskip("kubernetes.client", reason="an extra: pip install -e '.[kubernetes]'")
+    client = pytest.importorskip(
+        "kubernetes.client",
+        reason="the client of Kubernetes is not installed: pip install -e '.[kubernetes]'",
+    )
     address, asked = api
     configuration = client.Configuration()
     configuration.host = address
@@ -82,7 +85,10 @@ def test_pods_are_found_by_the_kubernetes_client(api: tuple[str, list[str]]) -> 
 
 
 def test_machines_of_a_group_are_found_by_googles_client() -> None:
-    pytest.importorskip("googleapiclient", reason="an extra: pip install -e '.[google-cloud]'")
+    pytest.importorskip(
+        "googleapiclient",
+        reason="the client of Google's APIs is not installed: pip install -e '.[google-cloud]'",
+    )
     from googleapiclient.discovery import build
     from googleapiclient.http import RequestMockBuilder
 

@@ -136,7 +136,6 @@ class GpuCommunicator:
             raise ValueError("all_gather needs at least one dimension to concatenate along, got a scalar")
         if not -value.ndim <= axis < value.ndim:
             raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
-        axis %= value.ndim
         dtype = value.dtype
         nbytes = message_bytes("all_gather", value.size, dtype.itemsize, self.size)
         call = Call(

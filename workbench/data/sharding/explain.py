@@ -113,9 +113,7 @@ def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None
                 f"a shape, here {shape!r:.60}, has its hosts and replicas already; leave it out, or hosts= and "
                 f"replicas_per_host="
             )
-        return shape_of(
-            Shape(1 if hosts is None else hosts, 1 if replicas_per_host is None else replicas_per_host)
-        )
+        shape = Shape(1 if hosts is None else hosts, 1 if replicas_per_host is None else replicas_per_host)
     if shape is None:
         return Shape()
     if isinstance(shape, Shape):

@@ -79,7 +79,7 @@ def all_gather_leaf(
     communicator: Communicator, value: Any, axis: int, site: str, options: Options | None
 ) -> Any:
     """Concatenates one array of every replica along `axis`; texts travel pickled."""
-    axis = checked_axis(value, axis)
+    checked_axis(value, axis)  # counted from the end it stays: parts without elements may have another rank
     if getattr(value, "dtype", None) != np.dtype(object):
         if isinstance(value, (list, tuple)):
             value = as_array(value)

@@ -165,7 +165,7 @@ def watched(page: Any, tools: Any, seconds: int) -> tuple[list[float], list[list
         before = now
         began, work = page.evaluate(TAKE)
         frames.append(began)
-        longest = max(longest, *work)
+        longest = max([longest, *work])
     return busy, frames, longest
 
 
