@@ -14,4 +14,4 @@ def torch() -> Any:
 
 @pytest.fixture(scope="module")
 def jax() -> Any:
-    return pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+    return pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")

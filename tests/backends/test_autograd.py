@@ -79,7 +79,7 @@ def test_torch_trains_alike(expected: list[float], processes: bool) -> None:
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_jax_trains_alike(expected: list[float], processes: bool, backend: Any) -> None:
-    pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     with wb.connect(replicas=2, processes=processes, replace=True):
         np.testing.assert_allclose(
             losses(wb.MirroredStrategy(backend=backend), with_jax), expected, atol=1e-5
@@ -88,6 +88,6 @@ def test_jax_trains_alike(expected: list[float], processes: bool, backend: Any) 
 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_traced_jax_trains_alike(expected: list[float], hosts: int) -> None:
-    pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     with wb.connect(hosts=hosts, tpu=2 // hosts, replace=True):
         np.testing.assert_allclose(losses(wb.TPUStrategy(), with_jax), expected, atol=1e-5)

@@ -18,7 +18,9 @@ from workbench.backends.cupy import digest_of
 from workbench.backends.summary import BINS, PARTIAL, merged, spacing, summary
 
 COMPILER = shutil.which("g++")
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++ to run CUDA source on the CPU")
+pytestmark = pytest.mark.skipif(
+    COMPILER is None, reason="there is no g++, which runs CUDA source on the CPU: apt-get install g++"
+)
 
 DTYPES = [
     *(np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint32")),

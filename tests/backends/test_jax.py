@@ -11,7 +11,7 @@ import workbench as wb
 from workbench.backends import numpy as backend
 from workbench.distribute import get_replica_context
 
-jax = pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+jax = pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
 jnp = jax.numpy
 
 

@@ -25,7 +25,7 @@ def test_the_comparison_says_what_the_results_say() -> None:
 
 
 def test_every_picture_is_small_has_the_same_size_and_is_dated() -> None:
-    image = pytest.importorskip("PIL.Image", reason="pictures are read with Pillow")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
     files = {file.stem: file for file in IMAGES.iterdir()}
 
     assert files.keys() == json.loads(TAKEN.read_text(encoding="utf-8")).keys()

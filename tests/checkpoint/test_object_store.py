@@ -25,7 +25,7 @@ from workbench.errors import (
     UnavailableError,
 )
 
-pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
+pytest.importorskip("s3fs", reason="s3fs is not installed: pip install -e '.[remote]'")
 PART_BYTES = 5 << 20  # the smallest parts that S3 takes
 SIZE = (PIECE_BYTES >> 3) + 1000  # more than is written at a time
 

@@ -152,7 +152,7 @@ def test_arrays_and_scalars_keep_dtype_and_value(tmp_path: Path, dtype: str) -> 
 
 
 def test_bfloat16_and_jax_arrays_stay_what_they_are(tmp_path: Path) -> None:
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     params = {"layer": {"w": jax.numpy.arange(4, dtype="bfloat16")}}
     checkpoint = wb.Checkpoint(params=params)
     path = checkpoint.save(tmp_path / "x")

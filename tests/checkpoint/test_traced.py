@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 
-pytest.importorskip("jax", reason="JAX is not installed")
+pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch"
 )
 needs_jax = pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="JAX is an extra: pip install -e '.[jax]'"
+    importlib.util.find_spec("jax") is None, reason="JAX is not installed: pip install -e '.[jax]'"
 )
 
 

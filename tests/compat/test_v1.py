@@ -141,7 +141,7 @@ def test_it_divides_no_variables_and_takes_a_resolver(cluster: wb.Cluster) -> No
 
 @pytest.fixture
 def emulated() -> Iterator[wb.Cluster]:
-    pytest.importorskip("jax", reason="JAX is not installed: pip install 'replica-workbench[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     with wb.connect(tpu=2, replace=True) as cluster:
         yield cluster
 

@@ -132,7 +132,7 @@ def test_what_is_no_device_of_this_machine_is_refused_at_once(make: Any, text: s
 
 
 def test_arrays_of_jax_are_on_the_device_that_was_given() -> None:
-    pytest.importorskip("jaxlib", reason="JAX is an extra: pip install -e '.[jax]'")
+    pytest.importorskip("jaxlib", reason="JAX is not installed: pip install -e '.[jax]'")
     program = """
         import jax, numpy as np, pytest
         from workbench.data import Dataset

@@ -124,9 +124,7 @@ def test_elements_of_a_source_are_looked_at_where_they_come_out() -> None:
 
 
 def test_jax_operations_on_replicas_are_named() -> None:
-    jnp = pytest.importorskip(
-        "jax.numpy", reason="JAX is not installed: pip install 'replica-workbench[jax]'"
-    )
+    jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed: pip install -e '.[jax]'")
     with wb.connect(replicas=2, processes=False, replace=True):
         strategy = wb.MirroredStrategy(backend="jax")
 

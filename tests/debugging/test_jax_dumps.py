@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from workbench.errors import NotFinite
 
-jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'replica-workbench[jax]'")
+jax = pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
 jnp: Any = jax.numpy
 enable = wb.debugging.experimental.enable_dump_debug_info
 disable = wb.debugging.experimental.disable_dump_debug_info

@@ -305,7 +305,7 @@ def _not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "RESTART_AGAIN_SECONDS", 0.05)
 
 
-@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are spawned on this system")
+@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are forked from a server on Linux only")
 @pytest.mark.usefixtures("_not_waited_out")
 def test_embedded_workers_whose_restart_fails_are_done_without_at_once(
     monkeypatch: pytest.MonkeyPatch,
@@ -334,7 +334,7 @@ def test_embedded_workers_whose_restart_fails_are_done_without_at_once(
         assert len(strategy.local_results(strategy.run(lambda: 7))) == 3
 
 
-@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are spawned on this system")
+@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are forked from a server on Linux only")
 @pytest.mark.usefixtures("_not_waited_out")
 def test_a_restart_that_fails_is_told_at_once_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with wb.connect(replicas=2):

@@ -264,7 +264,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how freed memory is kept is glibc's own way")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc",
+    reason="this system's C library is not glibc, whose way of keeping freed memory is tested",
+)
 def test_batches_of_long_texts_take_their_memory_from_the_system_once() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     done = subprocess.run(

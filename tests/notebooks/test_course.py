@@ -134,7 +134,7 @@ EXERCISES |= {test_collectives.NAME: list(test_collectives.PLAUSIBLE)}
 """The exercises of each notebook."""
 
 needs_jax = pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="JAX is an extra: pip install -e '.[jax]'"
+    importlib.util.find_spec("jax") is None, reason="JAX is not installed: pip install -e '.[jax]'"
 )
 
 

@@ -47,7 +47,7 @@ RUN = [page for page in (*PAGES, ROOT / "README.md") if blocks(page, "python")]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
-    pytest.importorskip("sphinx", reason="Sphinx builds the guide: it comes with the extra `docs`")
+    pytest.importorskip("sphinx", reason="Sphinx is not installed: pip install -e '.[docs]'")
     target = tmp_path_factory.mktemp("guide") / "site"
     build(ROOT / "notebooks", target, "-W", "--keep-going")  # a link that leads nowhere is a warning
     return target

@@ -72,7 +72,7 @@ class Course:
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
-    pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     course = Course(tmp_path_factory.mktemp("nbgrader"))
     try:
         course.install()

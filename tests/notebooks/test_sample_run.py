@@ -22,7 +22,7 @@ def recording(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A run of the program: one of now, and the one that the guide shows."""
     if request.param == "in the guide":
         return SAMPLE / "digits.parquet"
-    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install -e '.[lab]'")
     path = tmp_path / "digits.parquet"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     output_of([sys.executable, PROGRAM, path], environment=environment, timeout_seconds=100, folder=tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from tests.notebooks.conftest import OutputsOf
 from tests.notebooks.executed import cells_with_outputs
 
-pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
 NAME = "08_tpu_emulated.ipynb"
 
 

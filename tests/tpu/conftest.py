@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 
-pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
 
 REPLICAS = 4
 

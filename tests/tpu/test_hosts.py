@@ -49,7 +49,7 @@ def test_replicas_are_numbered_host_by_host(hosts: Any) -> None:
     assert total(strategy) == 10
 
 
-@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux has this way of sharing cores")
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="this system has no SCHED_BATCH, which Linux has")
 def test_threads_of_emulated_devices_do_not_push_each_other_off_their_cores(hosts: Any) -> None:
     strategy = wb.TPUStrategy()
     total(strategy)

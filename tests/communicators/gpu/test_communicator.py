@@ -659,7 +659,7 @@ def test_closing_while_a_collective_is_queued_is_told_as_such(monkeypatch: pytes
 def real_cupy() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that this does not need
-        return pytest.importorskip("cupy", reason="CuPy comes with the extras gpu12 and gpu13")
+        return pytest.importorskip("cupy", reason="CuPy is not installed: pip install -e '.[gpu13]'")
 
 
 def test_the_simulation_counts_as_the_real_binding_does(real_cupy: Any) -> None:

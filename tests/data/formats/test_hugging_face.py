@@ -21,7 +21,7 @@ tqdm.monitor_interval = 0  # its thread would outlive the module
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the library imports
     datasets = pytest.importorskip(
-        "datasets", reason="the library datasets is not installed: pip install datasets"
+        "datasets", reason="Hugging Face datasets is not installed: pip install datasets"
     )
 
 COUNT = 2500

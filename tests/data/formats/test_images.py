@@ -23,7 +23,7 @@ from workbench.errors import (
     NotFoundError,
 )
 
-PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
+PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
 
 
 def painted(path: Path, value: int, size: tuple[int, int] = (4, 3), mode: str = "RGB", **options: Any) -> str:

@@ -24,7 +24,7 @@ from workbench.errors import (
     NotFoundError,
 )
 
-zarr = pytest.importorskip("zarr", reason="Zarr needs zarr")
+zarr = pytest.importorskip("zarr", reason="Zarr is not installed: pip install -e '.[zarr]'")
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 

@@ -11,6 +11,7 @@ from typing import Any
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -55,8 +56,7 @@ def nothing_stays() -> Iterator[None]:
     yield
     if zarr := sys.modules.get("zarr"):
         zarr.core.sync.cleanup_resources()
-    if fsspec := sys.modules.get("fsspec"):
-        fsspec.filesystem("memory").store.clear()
+    fsspec.filesystem("memory").store.clear()
 
 
 def _paths(folder: Path, end: str, write: Callable[[str, range], None]) -> list[str]:
@@ -128,7 +128,7 @@ def _npz(folder: Path) -> Any:
 
 
 def _images(folder: Path) -> Any:
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
     for row in range(TOTAL):
         place = folder / "abcd"[row // ROWS]
         place.mkdir(exist_ok=True)
@@ -137,7 +137,7 @@ def _images(folder: Path) -> Any:
 
 
 def _zarr(folder: Path) -> Any:
-    zarr = pytest.importorskip("zarr", reason="Zarr is not installed: pip install zarr")
+    zarr = pytest.importorskip("zarr", reason="Zarr is not installed: pip install -e '.[zarr]'")
 
     def write(path: str, rows: range) -> None:
         array = zarr.create_array(path, shape=(ROWS,), chunks=(4,), dtype="i8")
@@ -147,14 +147,14 @@ def _zarr(folder: Path) -> Any:
 
 
 def _urls(folder: Path) -> Any:
-    files = pytest.importorskip("fsspec").filesystem("memory")
+    files = fsspec.filesystem("memory")
     for path in _texts(folder):
         files.pipe_file(path, Path(path).read_bytes())
     return TextLineDataset([f"memory://{path}" for path in sorted(map(str, folder.glob("*.txt")))]), _numbers
 
 
 def _parquet_urls(folder: Path) -> Any:
-    files = pytest.importorskip("fsspec").filesystem("memory")
+    files = fsspec.filesystem("memory")
     _parquet(folder)
     paths = sorted(map(str, folder.glob("*.parquet")))
     for path in paths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import fsspec
 import pytest
 
 from tests.data.sources.web_server import SECRET, Web, forget_files, serving
@@ -19,7 +20,6 @@ def web() -> Iterator[Web]:
 @pytest.fixture
 def fresh(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A server without files and troubles, and file systems that forget what they saw."""
-    fsspec = pytest.importorskip("fsspec", reason="URLs need fsspec")
     monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.0)
     access = {"key": "test", "secret": SECRET, "client_kwargs": {"region_name": "x"}}
     monkeypatch.setitem(fsspec.config.conf, "s3", access | {"endpoint_url": web.url})

@@ -16,10 +16,10 @@ from tests.data.sources.web_server import Web, forget_files
 from workbench.data import ImageFolderDataset, ZarrDataset
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError
 
-pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
-pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
-zarr = pytest.importorskip("zarr", reason="Zarr needs zarr")
-PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
+pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install -e '.[remote]'")
+pytest.importorskip("s3fs", reason="s3fs is not installed: pip install -e '.[remote]'")
+zarr = pytest.importorskip("zarr", reason="Zarr is not installed: pip install -e '.[zarr]'")
+PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
 pytestmark = pytest.mark.usefixtures("fresh")
 EVERYWHERE = pytest.mark.parametrize("where", ["memory", "http", "s3"])
 

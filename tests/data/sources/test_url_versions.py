@@ -14,8 +14,8 @@ from workbench.data.sources.remote import version_of
 from workbench.data.sources.urls import Url
 from workbench.errors import DataLossError, NotFoundError, WorkbenchError
 
-pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
-pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
+pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install -e '.[remote]'")
+pytest.importorskip("s3fs", reason="s3fs is not installed: pip install -e '.[remote]'")
 pytestmark = pytest.mark.usefixtures("fresh")
 EVERYWHERE = pytest.mark.parametrize("where", ["memory", "http", "s3"])
 SERVED = pytest.mark.parametrize("where", ["http", "s3"])

@@ -40,8 +40,8 @@ from workbench.errors import (
 )
 from workbench.io import TFRecordWriter
 
-pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
-pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
+pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install -e '.[remote]'")
+pytest.importorskip("s3fs", reason="s3fs is not installed: pip install -e '.[remote]'")
 
 pytestmark = pytest.mark.usefixtures("fresh")
 ROWS = 5000

@@ -159,7 +159,7 @@ def test_what_the_reference_does_not_scatter_is_refused(strategy: Any) -> None:
 
 
 def test_jax_scatters_its_arrays(cluster: Any) -> None:
-    pytest.importorskip("jax", reason="JAX is an extra: pip install '.[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"], backend="jax")
     with strategy.scope():
         v = wb.Variable(np.full(3, 6, np.float32))

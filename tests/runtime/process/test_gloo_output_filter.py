@@ -85,7 +85,7 @@ def test_who_writes_goes_on_where_nobody_reads_any_more() -> None:
 
 
 def test_workers_on_several_emulated_hosts_print_what_replicas_print_and_no_more() -> None:
-    pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     program = """
 import os
 import numpy as np

@@ -37,7 +37,7 @@ def says(cluster: wb.Cluster, **fields: Any) -> bool:
     return any(status._asdict() | fields == status._asdict() for status in told(cluster))
 
 
-@pytest.mark.skipif(not AVAILABLE, reason="input processes need the fork server, which this system has not")
+@pytest.mark.skipif(not AVAILABLE, reason="processes are forked on Linux only")
 def test_the_input_process_shows_whom_it_feeds_and_that_it_was_started_again(cluster: wb.Cluster) -> None:
     strategy = wb.MirroredStrategy()
     rows = wb.data.Dataset.range(10_000).map(lambda x: np.full(WIDTH, x))

@@ -157,7 +157,7 @@ def test_numbers_lie_side_by_side(strategy: wb.MirroredStrategy) -> None:
 
 
 def test_the_sharding_of_an_array_of_jax_is_its_own() -> None:
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     mesh = jax.make_mesh((1,), ("x",))
     array = jax.device_put(
         np.zeros((4, 2), np.float32), jax.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
