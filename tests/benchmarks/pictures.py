@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import io
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.environments import Environment, environments
+from tests.benchmarks.scripts import run_script
 from tests.benchmarks.suites import SUITES, Job
 
 ROOT = Path(__file__).parents[2]
@@ -154,40 +154,39 @@ def version(picture: Picture, environment: Environment) -> str:
 
 
 def take(picture: Picture, job: Job, environment: Environment) -> str:
-    """Takes one and keeps it in the guide; in words why that failed, or ""."""
+    """Takes one and puts it into the guide.
+
+    Returns:
+      Why the guide keeps the picture that it has, or "".
+    """
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{picture.name}.png"
-        module, *arguments = job.command.split()
-        command = [environment.python, "-m", f"tests.benchmarks.{module}", *arguments, *picture.options]
-        command += ["--picture", str(file)]
-        environment_of_it = os.environ | {"PYTHONPATH": ""}
-        try:
-            done = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=environment_of_it,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=_MOST_SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            return f"not done after {_MOST_SECONDS:.0f} s"
-        if done.returncode or not file.exists():
-            return done.stderr.strip().rpartition("\n")[2] or "no picture"
-        nbytes = keep(file, IMAGES / f"{picture.name}.webp")
-    print(f"  {nbytes / 1000:.0f} kB")
-    return "" if nbytes <= MOST_BYTES else f"{nbytes:,} bytes are more than {MOST_BYTES:,}"
+        taken = Path(folder) / f"{picture.name}.png"
+        trouble = run_script(
+            environment.python, job.command, *picture.options, "--picture", str(taken),
+            seconds=_MOST_SECONDS,
+        )  # fmt: skip
+        if trouble:
+            return trouble
+        if not taken.exists():
+            return "no picture"
+        small = compressed(taken)
+    if len(small) > MOST_BYTES:
+        return f"{len(small):,} bytes are more than {MOST_BYTES:,}"
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    (IMAGES / f"{picture.name}.webp").write_bytes(small)
+    print(f"  {len(small) / 1000:.0f} kB")
+    return ""
 
 
-def keep(taken: Path, file: Path) -> int:
-    """Writes a picture with 256 colours, without further loss; gives its bytes."""
+def compressed(taken: Path) -> bytes:
+    """A picture with 256 colours, without further loss, as WebP."""
     from PIL import Image
 
-    file.parent.mkdir(parents=True, exist_ok=True)
     with Image.open(taken) as image:
         few = image.convert("RGB").quantize(256, dither=Image.Dither.NONE).convert("RGB")
-    few.save(file, lossless=True, quality=100, method=6)
-    return file.stat().st_size
+    content = io.BytesIO()
+    few.save(content, "WEBP", lossless=True, quality=100, method=6)
+    return content.getvalue()
 
 
 if __name__ == "__main__":

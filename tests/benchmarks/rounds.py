@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from tests.benchmarks import input_cases
 from tests.benchmarks.environments import Environment
 from tests.benchmarks.noise import wait_until_quiet
+from tests.benchmarks.scripts import run_script
 from tests.benchmarks.suites import Job
 
-_ROOT = Path(__file__).parents[2]
 _MOST_SECONDS = 900.0
 _QUIET_SECONDS = 3.0
 
@@ -60,35 +54,11 @@ def run_job(suite: str, job: Job, python: str, *, scale: float, files: str) -> I
     """
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "rows.jsonl"
-        module, *arguments = job.command.split()
-        command = [python, "-m", f"tests.benchmarks.{module}", *arguments]
-        process = subprocess.Popen(
-            [*command, "--json", str(results), "--scale", str(scale)],
-            cwd=_ROOT,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": "", input_cases.FILES: files},
-        )
-        started, trouble = time.monotonic(), ""
-        try:
-            _, errors = process.communicate(timeout=_MOST_SECONDS)
-            if process.returncode:
-                trouble = f"ended with {process.returncode}: {errors.strip().splitlines()[-1:]}"
-        except subprocess.TimeoutExpired:
-            trouble = f"not done after {time.monotonic() - started:.0f} s"
-        finally:
-            _end(process)
+        trouble = run_script(
+            python, job.command, "--json", str(results), "--scale", str(scale),
+            seconds=_MOST_SECONDS, environment={input_cases.FILES: files},
+        )  # fmt: skip
         if results.exists():
             yield from map(json.loads, results.read_text().splitlines())
         if trouble:
             yield {"suite": suite, "who": job.who, "what": job.command, "replicas": 0, "error": trouble}
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Ends a script with all processes that it has started, whatever process group they are in."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for child in psutil.Process(process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                child.kill()
-    process.kill()
-    process.communicate(timeout=30)
