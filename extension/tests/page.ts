@@ -34,6 +34,7 @@ for (const name of [
   "requestAnimationFrame",
   "Node",
   "Event",
+  "KeyboardEvent",
   "CustomEvent",
 ]) {
   Object.defineProperty(globalThis, name, { value: Reflect.get(window, name), configurable: true });

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Lab, command, expect, open_notebook, page_of, wait_for_notebook
+from tests.e2e.test_lab_layouts import run_palette
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -115,6 +116,49 @@ class TestOneCell:
         before = connecting.count()
         menu.get_by_text("Insert the code that connects to a cluster").click()
         expect(connecting).to_have_count(before + 1)
+
+    def test_commands_do_what_the_view_in_front_can(self, shared: Any) -> None:
+        command(shared, "workbench:open-pane", view="overview")
+        overview = shared.locator(".wb-pane .wb-overview")
+        expect(overview.locator(".wb-verdict").first).to_be_visible()
+        run_palette(shared, "Pause the view")
+        expect(overview.get_by_role("button", name="Go on")).to_be_visible()
+        shared.keyboard.press("Alt+g")
+        expect(overview.get_by_role("button", name="Pause")).to_be_visible()
+        shared.keyboard.press("Alt+t")
+        expect(overview.locator("canvas")).to_have_count(0)
+        shared.keyboard.press("Alt+t")
+        overview.locator(".wb-chart").first.press("t")
+        expect(overview.locator("canvas")).to_have_count(0)
+        run_palette(shared, "Export the view")
+        shared.wait_for_selector("[role=menuitem]:focus")
+        shared.keyboard.press("Escape")
+
+        shared.context.grant_permissions(["clipboard-read"])
+        shared.keyboard.press("Alt+y")
+        shared.wait_for_function(
+            "async () => await navigator.clipboard.readText() === 'import workbench as wb\\n\\nwb.overview()'"
+        )
+        shared.locator(".wb-pane:visible").last.click(button="right", position={"x": 200, "y": 60})
+        menu = shared.locator(".lm-Menu")
+        expect(menu.locator(".lm-Menu-item:not(.lm-mod-disabled)", has_text="Show as table")).to_be_visible()
+        expect(menu.locator(".lm-mod-disabled", has_text="Take as baseline")).to_be_visible()
+        shared.keyboard.press("Escape")
+
+    def test_a_sweep_is_taken_as_baseline(self, shared: Any) -> None:
+        shared.evaluate(
+            """(code) => [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
+                 .sessionContext.session.kernel.requestExecute({ code }).done""",
+            "for _ in range(5): strategy.run(step, args=(np.ones(1 << 14, np.float32),))",
+        )
+        command(shared, "workbench:open-pane", view="sweep")
+        sweep = shared.locator(".wb-pane .wb-sweep")
+        expect(sweep.locator("svg")).to_be_visible()
+        shared.keyboard.press("Alt+m")
+        expect(sweep.locator(".wb-ghost")).to_be_visible()
+        expect(sweep).to_contain_text("baseline: one_cell.ipynb, ")
+        run_palette(shared, "Drop the baseline")
+        expect(sweep.locator(".wb-ghost")).to_have_count(0)
 
 
 @pytest.fixture

@@ -84,6 +84,11 @@ def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel
     run.get_by_role("button", name="All steps").click()
     expect(run.locator(".wb-form input").first).to_have_value(str(first))
 
+    command(page, "workbench:next-alert")
+    expect(page.locator(".wb-pane .wb-log td:focus .wb-what")).to_have_text("nan")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="first: Values")).to_be_visible()
+
 
 def test_a_run_that_was_recorded_again_is_shown_as_it_is_now(page: Any, panel: Any, recorded: Path) -> None:
     again = recorded / "again.parquet"
@@ -125,6 +130,14 @@ def test_two_recorded_runs_are_compared(page: Any, panel: Any) -> None:
     rows = list(csv.DictReader(io.StringIO(saved(page, comparison, "Table (CSV)").decode(), newline="")))
     assert [row["op"] for row in rows] == ["all_reduce"]
     assert float(rows[0]["first_p50_us"]) > 0
+
+    page.keyboard.press("Alt+r")
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog.get_by_label("Before")).to_have_value("runs/first.parquet")
+    dialog.get_by_label("Before").select_option("second")
+    dialog.get_by_label("After").select_option("first")
+    dialog.get_by_role("button", name="Compare").click()
+    expect(runs).to_contain_text("first compared with second")
 
 
 def test_each_format_is_saved_by_the_browser(page: Any, panel: Any, recorded: Path) -> None:

@@ -75,6 +75,23 @@ def test_the_settings_know_every_view() -> None:
     assert set(setting["default"]) <= set(MODELS)
 
 
+def test_keys_of_panes_are_not_those_that_jupyterlab_has_there() -> None:
+    from jupyterlab.commands import get_app_dir
+
+    schema = json.loads((EXTENSION / "schema" / "plugin.json").read_text(encoding="utf-8"))
+    ours = {tuple(shortcut["keys"]) for shortcut in schema["jupyter.lab.shortcuts"]}
+    folder = Path(get_app_dir()) / "schemas" / "@jupyterlab"
+    theirs = [
+        (tuple(shortcut["keys"]), shortcut["selector"])
+        for file in folder.rglob("*.json")
+        for shortcut in json.loads(file.read_text(encoding="utf-8")).get("jupyter.lab.shortcuts", ())
+    ]
+
+    assert (("Alt W",), ".jp-Activity") in theirs
+    # No pane is in a notebook.
+    assert [pair for pair in theirs if pair[0] in ours and not pair[1].startswith(".jp-Notebook")] == []
+
+
 def test_views_and_texts_say_the_same_of_what_was_lost() -> None:
     code = (EXTENSION / "src" / "views" / "collective_table.tsx").read_text(encoding="utf-8")
     all_kinds = losses(Counters(failed=1, incomplete=1, dropped=1, dropped_events=1))

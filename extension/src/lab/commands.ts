@@ -9,9 +9,12 @@ export type Arguments = Record<string, unknown>;
 export interface Command {
   /** A text, or one that depends on the arguments. */
   label: string | ((args: Arguments) => string);
+  /** What it does, in a sentence; shown as tooltip. */
+  caption: string;
+  icon: LabIcon;
   execute(args: Arguments): unknown;
   isEnabled?(): boolean;
-  icon?: LabIcon;
+  isToggled?(): boolean;
   /** What the palette offers it with, once for each; once without any unless given. */
   offered?: readonly Arguments[];
 }
@@ -25,6 +28,16 @@ export const COMMANDS = {
   followNewest: "workbench:follow-newest",
   nextCluster: "workbench:next-cluster",
   beside: "workbench:show-beside",
+  export: "workbench:export-view",
+  table: "workbench:show-table",
+  pause: "workbench:pause-view",
+  newestSteps: "workbench:show-newest-steps",
+  nextAlert: "workbench:next-alert",
+  previousAlert: "workbench:previous-alert",
+  compare: "workbench:compare-runs",
+  takeBaseline: "workbench:take-baseline",
+  dropBaseline: "workbench:drop-baseline",
+  copyCode: "workbench:copy-code",
   insertCode: "workbench:insert-connect-code",
   start: "workbench:start-workers",
   scale: "workbench:scale-workers",

@@ -34,6 +34,39 @@ const SHAPES: Record<ViewName, string> = {
   replay: '<path d="M3 2l11 6-11 6z"/>',
 };
 
+/** What commands do, in the same way. */
+const DOING = {
+  alert: '<path d="M8 1.500 15 14H1zM7.300 6v4h1.400V6zm0 5v1.500h1.400V11z"/>',
+  baseline:
+    '<path d="M2 2h1v11h11v1H2zm2.500 8.500 3-4 3 2 3-5 .8.5-3.600 6-3-2-2.400 3.200zM4 12h2v-1H4zm4 0h2v-1H8zm4 0h2v-1h-2z"/>',
+  beside: '<path d="M1 3h6.300v10H1zm1.300 1.300v7.400H6V4.300zM8.700 3H15v10H8.700z"/>',
+  code: '<path d="M5 1h9v11h-3v3H2V4h3zm1.300 1.300V4H11v6.700h1.700V2.300zM3.300 5.300v8.400h6.400V5.300z"/>',
+  compare: '<path d="M2 13V8h3v5zm4 0V5h1.300v8zm2.700 0V2H10v11zM11 13V6h3v7zM1 14h14v1H1z"/>',
+  delete:
+    '<path d="M6 1h4v1h4v1.300H2V2h4zM3 4.500h10L12.200 15H3.800zm2.800 2 .3 6.500h1L6.800 6.500zm3.400 0L8.900 13h1l.3-6.500z"/>',
+  export:
+    '<path d="M7.300 1h1.400v6.500l2.300-2.300 1 1-4 4-4-4 1-1 2.300 2.300zM2 10h1.400v3.600h9.200V10H14v5H2z"/>',
+  follow: '<path d="M1 7.300h8.500L6.200 4l1-1L12 7.800v.4L7.200 13l-1-1 3.300-3.300H1zM13 2h1.500v12H13z"/>',
+  guide:
+    '<path d="M1 2.500c2.500-.8 4.800-.5 6.400.7v10.600C5.800 12.600 3.500 12.300 1 13zm7.600.7C10.200 2 12.500 1.700 15 2.500V13c-2.500-.7-4.800-.4-6.400.8z"/>',
+  help: '<path d="M8 1a7 7 0 1 1 0 14A7 7 0 0 1 8 1zm0 1.400a5.600 5.600 0 1 0 0 11.200A5.600 5.600 0 0 0 8 2.400zM7.300 11h1.400v1.400H7.300zM5.500 6.300A2.500 2.500 0 1 1 8.700 8.600V10H7.300V7.500A1.200 1.200 0 1 0 6.800 6.300z"/>',
+  insert:
+    '<path d="M1 2h14v5H1zm1.300 1.300v2.400h11.400V3.300zM7.300 8.500h1.400v2h2V12h-2v2H7.300v-2h-2v-1.500h2z"/>',
+  layout:
+    '<path d="M1 2h14v12H1zm1.300 1.300v9.400h5V3.300zm6.300 0v4h5.100v-4zm0 5.300v4.100h5.100V8.600z"/>',
+  newest: '<path d="M1 3l6 5-6 5zm6.500 0 6 5-6 5zM13.500 3H15v10h-1.500z"/>',
+  next: '<path d="M8 2a6 6 0 0 1 5.700 4.200L15 5.500V10h-4.300l1.600-1.700A4.600 4.600 0 1 0 11 11.600l1 1A6 6 0 1 1 8 2z"/>',
+  pause: '<path d="M3 2h3.500v12H3zm6.500 0H13v12H9.500z"/>',
+  run: '<path d="M2 2h3v12H2zm5 1 7 5-7 5z"/>',
+  save: '<path d="M2 2h9.500L14 4.500V14H2zm1.300 1.300v9.400h9.400V5l-1.700-1.700V7H5V3.300zm3 0v2.400h3.400V3.300zM5.500 9h5v3.700h-5z"/>',
+  scale:
+    '<path d="M1 1h5v1.300H3.300L7 6 6 7 2.300 3.300V6H1zm9 13h2.700L9 10l1-1 3.700 3.700V10H15v5h-5z"/>',
+  start: '<path d="M4 2l9 6-9 6z"/>',
+  stop: '<path d="M3 3h10v10H3z"/>',
+  table:
+    '<path d="M1 2h14v12H1zm1.300 4v2.300h3.400V6zm4.700 0v2.300h6.700V6zM2.300 9.600v3.100h3.400V9.600zm4.700 0v3.100h6.700V9.600z"/>',
+} as const;
+
 /** An icon of the application for drawings in 16 × 16. */
 export function iconOf(name: string, shapes: string): LabIcon {
   const svgstr = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161">${shapes}</g></svg>`;
@@ -44,4 +77,9 @@ export function iconOf(name: string, shapes: string): LabIcon {
 export function viewIcons(): Record<ViewName, LabIcon> {
   const pairs = Object.entries(SHAPES).map(([view, shapes]) => [view, iconOf(view, shapes)] as const);
   return Object.fromEntries(pairs) as Record<ViewName, LabIcon>;
+}
+
+/** The icon of what a command does. */
+export function commandIcon(name: keyof typeof DOING): LabIcon {
+  return iconOf(`do-${name}`, DOING[name]);
 }

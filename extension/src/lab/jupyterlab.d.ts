@@ -93,6 +93,7 @@ declare module "@lumino/commands" {
     icon?: unknown;
     isEnabled?: (args: Record<string, unknown>) => boolean;
     isVisible?: (args: Record<string, unknown>) => boolean;
+    isToggled?: (args: Record<string, unknown>) => boolean;
     describedBy?: unknown;
     execute(args: Record<string, unknown>): unknown;
   }
@@ -208,14 +209,15 @@ declare module "@jupyterlab/apputils" {
       readonly accept: boolean;
     }
     function cancelButton(): IButton;
+    function okButton(options: { label: string }): IButton;
     function warnButton(options: { label: string }): IButton;
   }
-  export function showDialog(options: {
+  export function showDialog<T = undefined>(options: {
     title: string;
-    body: string;
+    body: string | (Widget & { getValue(): T });
     buttons: readonly Dialog.IButton[];
     defaultButton?: number;
-  }): Promise<{ readonly button: Dialog.IButton }>;
+  }): Promise<{ readonly button: Dialog.IButton; readonly value: T | null }>;
   export function showErrorMessage(title: string, error: unknown): Promise<void>;
 }
 

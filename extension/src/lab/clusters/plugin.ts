@@ -4,7 +4,7 @@ import { Dialog, ICommandPalette, InputDialog, showDialog, showErrorMessage } fr
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { textOf } from "../arguments";
 import { addCommands, type Arguments, categoryOf, type Command, COMMANDS } from "../commands";
-import { ICON, iconOf } from "../icons";
+import { commandIcon, ICON, iconOf } from "../icons";
 import { LAYOUT_COMMANDS, type Layouts } from "../layouts/layout_commands";
 import { ILayouts } from "../layouts/plugin";
 import { IN_FRONT } from "../panes/followed";
@@ -47,6 +47,7 @@ function activate(
   addCommands(app, palette, categoryOf(trans), {
     [COMMANDS.showPanel]: {
       label: trans.__("Show the panel of clusters"),
+      caption: trans.__("Shows clusters, strategies, panes, layouts and recorded runs at the left."),
       icon,
       execute: () => app.shell.activateById(panel.id),
     },
@@ -80,6 +81,8 @@ function clusterCommands(
   return {
     [COMMANDS.insertCode]: {
       label: trans.__("Insert the code that connects to a cluster"),
+      caption: trans.__("Puts it into a new cell below the active one of the notebook in front."),
+      icon: commandIcon("insert"),
       isEnabled: () => notebooks !== null,
       execute: (args) => {
         const notebook = notebooks?.currentWidget;
@@ -92,6 +95,8 @@ function clusterCommands(
     },
     [COMMANDS.start]: {
       label: trans.__("Start workers …"),
+      caption: trans.__("Starts processes on the server's machine to which notebooks can connect."),
+      icon: commandIcon("start"),
       execute: async () => {
         const replicas = await askReplicas(trans.__("Start workers"), 2);
         if (replicas !== null) await api.start(replicas).catch(failed);
@@ -99,6 +104,8 @@ function clusterCommands(
     },
     [COMMANDS.scale]: {
       label: trans.__("Scale workers …"),
+      caption: trans.__("Changes how many workers there are, while no notebook uses them."),
+      icon: commandIcon("scale"),
       isEnabled: () => connection.clusters.some((cluster) => cluster.kind === "workers"),
       execute: async (args) => {
         const named = subject(args);
@@ -111,6 +118,8 @@ function clusterCommands(
     },
     [COMMANDS.stop]: {
       label: trans.__("Stop the cluster"),
+      caption: trans.__("Ends the workers, after a question where that loses something."),
+      icon: commandIcon("stop"),
       isEnabled: () => connection.clusters.length > 0,
       execute: async (args) => {
         const cluster = subject(args);

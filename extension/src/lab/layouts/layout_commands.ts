@@ -4,6 +4,8 @@ import { type ICommandPalette, InputDialog, showErrorMessage } from "@jupyterlab
 import type { ISettings } from "@jupyterlab/settingregistry";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { textOf } from "../arguments";
+import { addCommands } from "../commands";
+import { commandIcon } from "../icons";
 import { type Area, readArea, SHIPPED } from "./layouts";
 import type { Sessions } from "../server/sessions";
 
@@ -40,21 +42,28 @@ export class Layouts {
 
   constructor(private readonly services: LayoutServices) {
     const { app, palette, sessions, category, trans } = services;
-    app.commands.addCommand(LAYOUT_COMMANDS.open, {
-      label: (args) =>
-        args["name"] ? trans.__("Open layout: %1", textOf(args["name"])) : trans.__("Open a layout …"),
-      execute: (args) => this.#attempt(() => this.open(args["name"])),
+    addCommands(app, palette, category, {
+      [LAYOUT_COMMANDS.open]: {
+        label: (args) =>
+          args["name"] ? trans.__("Open layout: %1", textOf(args["name"])) : trans.__("Open a layout …"),
+        caption: trans.__("Opens several panes at once, each in its place."),
+        icon: commandIcon("layout"),
+        execute: (args) => this.#attempt(() => this.open(args["name"])),
+      },
+      [LAYOUT_COMMANDS.save]: {
+        label: trans.__("Save the layout of panes …"),
+        caption: trans.__("Keeps where the panes lie now under a name."),
+        icon: commandIcon("save"),
+        execute: (args) => this.#attempt(() => this.#save(args["name"])),
+      },
+      [LAYOUT_COMMANDS.delete]: {
+        label: trans.__("Delete a saved layout …"),
+        caption: trans.__("Forgets a layout that you saved."),
+        icon: commandIcon("delete"),
+        isEnabled: () => this.#own.size > 0,
+        execute: (args) => this.#attempt(() => this.#delete(args["name"])),
+      },
     });
-    app.commands.addCommand(LAYOUT_COMMANDS.save, {
-      label: trans.__("Save the layout of panes …"),
-      execute: (args) => this.#attempt(() => this.#save(args["name"])),
-    });
-    app.commands.addCommand(LAYOUT_COMMANDS.delete, {
-      label: trans.__("Delete a saved layout …"),
-      isEnabled: () => this.#own.size > 0,
-      execute: (args) => this.#attempt(() => this.#delete(args["name"])),
-    });
-    for (const command of Object.values(LAYOUT_COMMANDS)) palette?.addItem({ command, category });
     this.#offer();
     sessions.onPublished(({ header, content }) => {
       const data = content["data"] as Record<string, { layout?: unknown } | undefined> | undefined;

@@ -3,10 +3,14 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 import { type Mounted, mount, placeholder } from "../../mount";
+import { pageSelection } from "../../selection";
 import type { Request } from "../../view";
 import type { ViewName } from "../../views";
 import type { Api } from "../server/api";
 import type { Connection } from "../server/connection";
+import { act, type Action, can, isOn } from "./actions";
+import { hasAlerts, walk } from "./alerts";
+import { type Baselines, sweepsOf } from "./baselines";
 import { noRun, skeleton } from "./no_run";
 import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "../server/messages";
@@ -27,11 +31,15 @@ export interface PaneServices {
   connection: Connection;
   followed: Followed;
   api: Api;
+  baselines: Baselines;
   trans: TranslationBundle;
   openRun(path: string): void;
   /** Puts code into a new cell of the notebook in front. */
   insertCode(code: string): void;
 }
+
+/** Views that show sweeps, of those that draw a model with them. */
+const SWEEPING: ReadonlySet<ViewName> = new Set(["sweep", "collectives", "replay"]);
 
 export class Pane extends Widget {
   #args: PaneArgs;
@@ -43,6 +51,8 @@ export class Pane extends Widget {
   #stopWatching = new AbortController();
   #loading = new AbortController(); // aborted where the answer is not wanted any more
   #empty: (() => void) | null = null; // takes away what stands there without a model
+  #model: AnyModel | null = null; // what is drawn, as it came
+  #part: Element | null = null; // of the view, where the focus is or was last
   #compared: string[] = [];
   #steps: number[] = [];
   #select: HTMLSelectElement;
@@ -75,6 +85,9 @@ export class Pane extends Widget {
     bar.append(this.#select, this.#note);
     this.#body = document.createElement("div");
     this.#body.className = "wb-pane-body";
+    this.#body.addEventListener("focusin", (event) => {
+      this.#part = (event.target as Element).closest(".wb-part");
+    });
     this.node.append(bar, this.#body);
   }
 
@@ -101,6 +114,61 @@ export class Pane extends Widget {
     if (id) this.follow(id);
   }
 
+  can(action: Action): boolean {
+    return can(this.#body, action);
+  }
+
+  isOn(action: Action): boolean {
+    return isOn(this.#body, action);
+  }
+
+  async act(action: Action): Promise<void> {
+    await act(this.#body, this.#part?.isConnected ? this.#part : null, action);
+  }
+
+  /** Whether it shows other steps than the newest. */
+  get isBehind(): boolean {
+    return this.isOn("pause") || (this.#model !== null && pageSelection.now.range !== null);
+  }
+
+  /** Shows the newest steps again, in all panes, and goes on. */
+  async catchUp(): Promise<void> {
+    pageSelection.brush(null);
+    if (this.isOn("pause")) await this.act("pause");
+  }
+
+  /** Whether something went wrong in what it is about, as far as is known here. */
+  get hasAlerts(): boolean {
+    const { run, cluster } = this.#args;
+    if (this.#model && ("snapshot" in this.#model || "collectives" in this.#model))
+      return hasAlerts(this.#model);
+    return run !== "" || (this.#services.followed.find(cluster)?.summary.alerts ?? 0) > 0;
+  }
+
+  /** Goes to the next alert of the log, if this is one. */
+  async walk(way: "next" | "previous"): Promise<void> {
+    await walk(this.#body, way);
+  }
+
+  /** Takes the sweeps that it draws as the baseline of later ones. */
+  async takeBaseline(): Promise<void> {
+    const { run, cluster } = this.#args;
+    const of = run ? nameOf(run) : (this.#services.followed.find(cluster)?.name ?? "");
+    const when = new Date().toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+    await this.#services.baselines.keep({ name: `${of}, ${when}`, sweeps: this.sweeps });
+  }
+
+  /** The sweeps that it draws. */
+  get sweeps() {
+    return SWEEPING.has(this.#args.view) ? sweepsOf(this.#model) : [];
+  }
+
+  /** Shows two recorded runs side by side, in the list of runs. */
+  compare(first: string, second: string): void {
+    this.#compared = [first, second];
+    void this.#load();
+  }
+
   override dispose(): void {
     this.#hide();
     this.#loading.abort();
@@ -125,6 +193,7 @@ export class Pane extends Widget {
   }
 
   protected override onActivateRequest(_: Message): void {
+    if (this.#body.contains(document.activeElement)) return;
     if (!this.#focusInside()) this.node.focus();
   }
 
@@ -141,6 +210,7 @@ export class Pane extends Widget {
   #appear(): void {
     this.#hide();
     this.#shown = new AbortController();
+    this.#services.baselines.listen(() => this.#model && this.#draw(this.#model), this.#shown.signal);
     if (this.#isRecorded) {
       void this.#load();
       if (this.#args.view === "runs")
@@ -255,8 +325,9 @@ export class Pane extends Widget {
     this.#select.value = chosen;
   }
 
-  #draw(model: AnyModel): void {
+  #draw(given: AnyModel): void {
     const { view } = this.#args;
+    const model = this.#services.baselines.under(given);
     if (this.#mounted) this.#mounted.update(model);
     else {
       this.#clear();
@@ -266,9 +337,11 @@ export class Pane extends Widget {
       this.#mounted = mount(view, this.#body, model, options);
       if (document.activeElement === this.node) this.#focusInside(); // it was activated before there was anything
     }
+    this.#model = given;
   }
 
   #clear(): void {
+    this.#model = null;
     this.#mounted?.unmount();
     this.#mounted = null;
     this.#empty?.();
@@ -319,10 +392,7 @@ export class Pane extends Widget {
       void this.#load();
     }
     if (request.kind === "open_run") this.#services.openRun(request.path);
-    if (request.kind === "compare_runs") {
-      this.#compared = [request.first, request.second];
-      void this.#load();
-    }
+    if (request.kind === "compare_runs") this.compare(request.first, request.second);
   }
 }
 

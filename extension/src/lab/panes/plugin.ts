@@ -7,6 +7,7 @@ import {
 } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ServerConnection } from "@jupyterlab/services";
+import { IStateDB } from "@jupyterlab/statedb";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
@@ -16,16 +17,18 @@ import { OPENED, VIEWS, type ViewName } from "../../views";
 import { textOf } from "../arguments";
 import { addCommands, categoryOf, type Command, COMMANDS } from "../commands";
 import { helpPane } from "../help";
-import { ICON, iconOf, viewIcons } from "../icons";
+import { commandIcon, ICON, iconOf, viewIcons } from "../icons";
 import { Api, guideAddress, openSocket } from "../server/api";
 import { Connection } from "../server/connection";
 import { ISessions, type Sessions } from "../server/sessions";
 import style from "../style.css";
 import { optional } from "../tokens";
 import { titleOf } from "../words";
+import { Baselines } from "./baselines";
 import { Followed, IN_FRONT, NEWEST } from "./followed";
 import type { Pane, PaneServices } from "./pane";
 import { Panes } from "./panes";
+import { viewCommands } from "./view_commands";
 
 /** The page's view of all clusters, for the other plugins. */
 export interface Workbench extends PaneServices {
@@ -43,6 +46,7 @@ function activate(
   restorer: ILayoutRestorer | null,
   translator: ITranslator | null,
   labShell: ILabShell | null,
+  state: IStateDB | null,
 ): Workbench {
   const trans = (translator ?? nullTranslator).load("workbench");
   const settings = (app.serviceManager.serverSettings ??
@@ -56,6 +60,7 @@ function activate(
     connection,
     followed: new Followed(connection, sessions),
     api,
+    baselines: new Baselines(state),
     trans,
     insertCode: (code) => void app.commands.execute(COMMANDS.insertCode, { code }),
     openRun: (path) => void app.commands.execute(COMMANDS.openRun, { run: path }),
@@ -71,6 +76,7 @@ function activate(
   const tables = [
     paneCommands(app, panes, trans),
     followCommands(services, panes),
+    viewCommands(app, services, panes, sessions),
     helpCommands(app, panes, area, settings, trans),
   ];
   for (const table of tables) addCommands(app, palette, categoryOf(trans), table);
@@ -99,6 +105,7 @@ function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBund
           ? trans.__("Open pane: %1", titleOf(view as ViewName, trans))
           : trans.__("Open a pane");
       },
+      caption: trans.__("Opens a view of the cluster of the notebook in front."),
       icon,
       offered: OPENED.map((view) => ({ view })),
       execute: (given) => {
@@ -121,7 +128,8 @@ function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBund
     },
     [COMMANDS.openRun]: {
       label: trans.__("Open a recorded run"),
-      icon,
+      caption: trans.__("Lists the recorded runs below the folder of the server."),
+      icon: commandIcon("run"),
       execute: (args) =>
         app.commands.execute(
           COMMANDS.openPane,
@@ -137,21 +145,29 @@ function followCommands(services: PaneServices, panes: Panes): Record<string, Co
   return {
     [COMMANDS.followNotebook]: {
       label: trans.__("Follow the notebook in front"),
+      caption: trans.__("Shows in this pane the cluster of the notebook that you work in."),
+      icon: commandIcon("follow"),
       isEnabled,
       execute: () => panes.current?.follow(IN_FRONT),
     },
     [COMMANDS.followNewest]: {
       label: trans.__("Follow the newest cluster"),
+      caption: trans.__("Shows in this pane the cluster that started last, of any notebook or script."),
+      icon: commandIcon("follow"),
       isEnabled,
       execute: () => panes.current?.follow(NEWEST),
     },
     [COMMANDS.nextCluster]: {
       label: trans.__("Show the next cluster"),
+      caption: trans.__("Shows another cluster in this pane."),
+      icon: commandIcon("next"),
       isEnabled,
       execute: () => panes.current?.next(),
     },
     [COMMANDS.beside]: {
       label: trans.__("Show the next cluster beside this one"),
+      caption: trans.__("Opens the same view of another cluster at the right of this pane."),
+      icon: commandIcon("beside"),
       isEnabled: () => panes.current !== null && !panes.current.args.run,
       execute: () => {
         const pane = panes.current;
@@ -180,6 +196,8 @@ function helpCommands(
   return {
     [COMMANDS.help]: {
       label: trans.__("Workbench help"),
+      caption: trans.__("Lists the panes and the keys."),
+      icon: commandIcon("help"),
       execute: () => {
         if (!help || help.isDisposed) help = helpPane(trans);
         if (!help.isAttached) shell.add(help, area);
@@ -188,6 +206,8 @@ function helpCommands(
     },
     [COMMANDS.guide]: {
       label: trans.__("Workbench guide"),
+      caption: trans.__("Opens the documentation in another tab of the browser, without a network."),
+      icon: commandIcon("guide"),
       execute: () => window.open(guideAddress(settings), "_blank", "noopener"),
     },
   };
@@ -199,6 +219,6 @@ export const panes: JupyterFrontEndPlugin<Workbench> = {
   autoStart: true,
   provides: IWorkbench,
   requires: [ISessions],
-  optional: optional(ICommandPalette, ILayoutRestorer, ITranslator, ILabShell),
+  optional: optional(ICommandPalette, ILayoutRestorer, ITranslator, ILabShell, IStateDB),
   activate,
 };

@@ -26,7 +26,8 @@ export function written(saved: Saved): Record<string, unknown> {
   return { version: VERSION, view: saved.view, model: saved.model };
 }
 
-function fits(value: unknown, shape: Shape): boolean {
+/** Whether a value has the shape of a model, or of a part of one. */
+export function fits(value: unknown, shape: Shape): boolean {
   if (shape === "null") return value === null;
   if (shape === "integer") return Number.isInteger(value);
   if (shape === "number") return Number.isFinite(value);

@@ -1,0 +1,52 @@
+// What the views of a pane do by buttons of their own. They are found by their names, as people and screen readers find them.
+
+export type Action = "export" | "table" | "pause";
+
+/** What the button of an action is called, also while it is on; and what it has, unlike others of that name. */
+const BUTTONS: Record<Action, { names: readonly string[]; has: string }> = {
+  export: { names: ["Export"], has: "[aria-haspopup=menu]" },
+  table: { names: ["Table"], has: "[aria-pressed]" },
+  pause: { names: ["Pause", "Go on"], has: "[aria-pressed]" },
+};
+/** Where a view is too narrow for its buttons, this one unfolds them. */
+const FOLDED = "button[aria-label=More][aria-expanded=false]";
+
+/** The next time that the browser draws: views have drawn what they were asked for by then. */
+export function drawn(): Promise<unknown> {
+  return new Promise((resolve) => requestAnimationFrame(resolve));
+}
+
+function buttonsOf(body: ParentNode, action: Action): HTMLElement[] {
+  const { names, has } = BUTTONS[action];
+  const nameOf = (button: HTMLElement) => button.getAttribute("aria-label") ?? button.textContent.trim();
+  return [...body.querySelectorAll<HTMLElement>(`button${has}`)].filter((one) => names.includes(nameOf(one)));
+}
+
+function isPressed(button: HTMLElement): boolean {
+  return button.getAttribute("aria-pressed") === "true";
+}
+
+/** Whether a view in `body` can do it; one with folded buttons may. */
+export function can(body: ParentNode, action: Action): boolean {
+  return buttonsOf(body, action).length > 0 || body.querySelector(FOLDED) !== null;
+}
+
+/** Whether it is done now: whether views are paused, or tables. */
+export function isOn(body: ParentNode, action: Action): boolean {
+  return buttonsOf(body, action).some(isPressed);
+}
+
+/**
+ * Does it where the focus is, or was last: in the `part` of a view, which may have several; where that cannot, in all of
+ * them, and they are all on or all off then. Only one menu of exports opens.
+ */
+export async function act(body: ParentNode, part: Element | null, action: Action): Promise<void> {
+  for (const more of (part ?? body).querySelectorAll<HTMLElement>(FOLDED)) more.click();
+  await drawn();
+  const all = buttonsOf(body, action);
+  const here = all.filter((button) => part?.contains(button));
+  const meant = here.length ? here : all;
+  const on = meant.some(isPressed);
+  for (const button of action === "export" ? meant.slice(0, 1) : meant)
+    if (isPressed(button) === on) button.click();
+}
