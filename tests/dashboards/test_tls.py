@@ -2,79 +2,25 @@
 
 from __future__ import annotations
 
-import datetime
 import http.client
-import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import websocket
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 import workbench as wb
 from tests.dashboards.conftest import PATIENCE_SECONDS, Client, client_of
+from tests.identity import Identity, identity
 from workbench import cli
 from workbench.dashboards.address import Address
 from workbench.dashboards.dashboard import Dashboard
 from workbench.errors import InvalidArgumentError
 
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A certificate that vouches for itself, and its key.
-
-    Attributes:
-      certificate, key: Files.
-      locked: The same key behind a passphrase.
-      both: Certificate and key in one file.
-    """
-
-    certificate: Path
-    key: Path
-    locked: Path
-    both: Path
-
-    def trusting(self) -> ssl.SSLContext:
-        """The side of a browser that trusts it."""
-        return ssl.create_default_context(cafile=str(self.certificate))
-
-
-@pytest.fixture(scope="session")
-def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
-    """For 127.0.0.1 and localhost."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "workbench")])
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
-    )
-    locks = {"key": serialization.NoEncryption(), "locked": serialization.BestAvailableEncryption(b"secret")}
-    keys = {
-        name: key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
-        for name, lock in locks.items()
-    }
-    folder = tmp_path_factory.mktemp("tls")
-    files = {"certificate": certificate, **keys, "both": certificate + keys["key"]}
-    for file, content in files.items():
-        (folder / f"{file}.pem").write_bytes(content)
-    return Identity(**{file: folder / f"{file}.pem" for file in files})
+__all__ = ["identity"]
 
 
 @pytest.fixture(scope="module")

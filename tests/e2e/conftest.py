@@ -5,13 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import select
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +19,7 @@ import pytest
 
 from tests.chromium import chromium, why_not
 from tests.extension.conftest import built, hatch_build
+from tests.jupyter_server import announced
 
 __all__ = ["built", "hatch_build"]
 
@@ -174,17 +173,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def started(process: subprocess.Popen[bytes], runtime: Path, log: Path, root: Path) -> Lab:
-    """The JupyterLab of a process, once it answers at the port that it has chosen."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        for file in runtime.glob("jpserver-*.json"):
-            with suppress(ValueError, OSError, http.client.HTTPException):
-                told = json.loads(file.read_text(encoding="utf-8"))
-                lab = Lab(int(told["port"]), root, told["base_url"].rstrip("/"))
-                lab.request("GET", "/api/status")
-                return lab
-        select.select([], [], [], 0.05)
-    raise RuntimeError("JupyterLab did not start:\n" + log.read_text(encoding="utf-8"))
+    """The JupyterLab of a process, once it listens at the port that it has chosen."""
+    told = announced(process, runtime, log, seconds=PATIENCE_SECONDS)
+    return Lab(told["port"], root, told["base_url"].rstrip("/"))
 
 
 @pytest.fixture(scope="module")

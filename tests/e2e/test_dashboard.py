@@ -17,9 +17,9 @@ import pytest
 
 import workbench as wb
 from tests.dashboards.conftest import run_file
-from tests.dashboards.test_tls import Identity, identity
 from tests.data.service.servers import free_port
 from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
+from tests.identity import Identity, identity
 from tests.tls_proxy import Route, tls_proxy
 from workbench.dashboards.dashboard import Dashboard
 from workbench.telemetry.runs.recorded_run import Run, open_run

@@ -15,25 +15,20 @@ import pytest
 import workbench as wb
 from tests.faults.conftest import ARMED, kill, until
 from tests.faults.random_kills import LOSSES, patiently, run_rounds
+from tests.two_replicas import strategy
 from workbench.data import Dataset
 from workbench.errors import ReplicaLost, StaleGeneration
+
+__all__ = ["strategy"]
 
 ROWS = 24
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[wb.Cluster]:
+def cluster() -> Iterator[wb.Cluster]:
     """Two replicas in processes of their own."""
     with wb.connect(replicas=2, environment=ARMED) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def strategy(two: wb.Cluster) -> Iterator[Any]:
-    """A strategy on them."""
-    made = wb.MirroredStrategy()
-    yield made
-    made.group.close()
 
 
 def _itself(rows: Any) -> Any:

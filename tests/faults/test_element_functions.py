@@ -5,34 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
-import workbench as wb
 from tests.faults.conftest import PATIENCE_SECONDS, no_hang
+from tests.two_replicas import cluster, strategy
 from workbench.data import Dataset, Options
 from workbench.errors import InvalidArgumentError
 
+__all__ = ["cluster", "strategy"]
+
 Wrap = Callable[[Dataset], Any]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[wb.Cluster]:
-    """Two replicas in processes of their own, so that an input process reads for them."""
-    with wb.connect(replicas=2, replace=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def strategy(cluster: wb.Cluster) -> Iterator[Any]:
-    """A strategy on them."""
-    made = wb.MirroredStrategy()
-    yield made
-    made.group.close()
 
 
 def _raises(x: Any) -> Any:

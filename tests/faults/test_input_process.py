@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import workbench as wb
 from tests.faults.conftest import kill, no_hang
+from tests.two_replicas import cluster, strategy
 from workbench.data import Dataset
 from workbench.distribute.input import programs, remote_reader
 from workbench.errors import UnavailableError
 from workbench.runtime.process import fork_server
 
+__all__ = ["cluster", "strategy"]
+
 pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
 ROWS = 48
 EXPECTED = np.arange(ROWS).reshape(-1, 4).tolist()
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[wb.Cluster]:
-    """Two replicas in processes of their own."""
-    with wb.connect(replicas=2, replace=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def strategy(two: wb.Cluster) -> Iterator[Any]:
-    """A strategy on them."""
-    made = wb.MirroredStrategy()
-    yield made
-    made.group.close()
 
 
 def _same(x: Any) -> Any:

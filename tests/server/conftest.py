@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import select
 import socket
 import struct
 import subprocess
@@ -13,13 +12,14 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import websocket
+
+from tests.jupyter_server import announced
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "only-for-tests"
@@ -84,13 +84,13 @@ class Server:
       port: On loopback.
       home: The folder that holds all of its folders.
       log: What it has said.
-      pid: Its process; 0 while it starts.
+      pid: Its process.
     """
 
     port: int
     home: Path
     log: Path
-    pid: int = 0
+    pid: int
 
     @property
     def root(self) -> Path:
@@ -161,7 +161,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             command, env=environment, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        yield Server(_port(process, home / "runtime", log), home, log, process.pid)
+        told = announced(process, home / "runtime", log, seconds=PATIENCE_SECONDS)
+        yield Server(told["port"], home, log, process.pid)
     finally:
         process.terminate()
         try:
@@ -170,19 +171,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             process.kill()
             process.wait(PATIENCE_SECONDS)
             raise
-
-
-def _port(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> int:
-    """The port that it has chosen, once it answers there."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        for file in runtime.glob("jpserver-*.json"):
-            with suppress(ValueError, OSError, http.client.HTTPException):
-                port = int(json.loads(file.read_text(encoding="utf-8"))["port"])
-                Server(port, runtime, log).request("GET", "/api/status")
-                return port
-        select.select([], [], [], 0.05)
-    raise RuntimeError("the Jupyter server did not start:\n" + log.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,7 +19,8 @@ from typing import Any
 import pytest
 import websocket
 
-from tests.dashboards.test_tls import Identity, identity
+from tests.identity import Identity, identity
+from tests.jupyter_server import announced
 from tests.server.conftest import API, PATIENCE_SECONDS, ROOT, TOKEN, Client
 from tests.tls_proxy import Route, TlsProxy, tls_proxy
 
@@ -159,7 +158,9 @@ def _started(folder: Path, proxy: TlsProxy, stack: ExitStack) -> list[User]:
         output = jobs[name].stdout
         assert output is not None
         assert output.readline() == "ready\n"
-        proxy.routes[f"/user/{name}/"] = Route(_port(server, folder / name, folder / f"{name}.log"))
+        runtime, log = folder / name / ".local" / "share" / "jupyter" / "runtime", folder / f"{name}.log"
+        told = announced(server, runtime, log, seconds=PATIENCE_SECONDS)
+        proxy.routes[f"/user/{name}/"] = Route(told["port"])
     return [User(name, folder / name, job.pid) for name, job in jobs.items()]
 
 
@@ -178,17 +179,6 @@ def _end(process: subprocess.Popen[str]) -> None:
     finally:
         if process.stdout is not None:
             process.stdout.close()
-
-
-def _port(process: subprocess.Popen[str], home: Path, log: Path) -> int:
-    """The port that it has chosen."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        for file in (home / ".local" / "share" / "jupyter" / "runtime").glob("jpserver-*.json"):
-            if text := file.read_text(encoding="utf-8"):
-                return int(json.loads(text)["port"])
-        select.select([], [], [], 0.05)
-    raise RuntimeError("the Jupyter server did not start:\n" + log.read_text(encoding="utf-8"))
 
 
 def asked(proxy: TlsProxy, identity: Identity, user: User, path: str, token: str) -> tuple[int, Any]:

@@ -13,6 +13,7 @@ import pytest
 
 import workbench as wb
 from tests.data.service.servers import service, worker_of
+from tests.identity import Identity
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnsafeBind
 
 service_names = wb.data.service
@@ -77,37 +78,8 @@ def test_nobody_listens_off_loopback_without_tls() -> None:
 
 
 def _certificate(folder: Path) -> service_names.Tls:
-    import datetime
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "workbench test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return service_names.Tls(*(str(folder / f"{n}.pem") for n in ("certificate", "certificate", "key")))
+    own = Identity.in_folder(folder)
+    return service_names.Tls(str(own.certificate), str(own.certificate), str(own.key))
 
 
 def test_with_tls_everything_is_encrypted_and_checked(tmp_path: Path) -> None:

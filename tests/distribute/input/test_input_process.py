@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,16 @@ import pytest
 
 import workbench as wb
 from tests.faults.conftest import gone, until
+from tests.two_replicas import cluster, strategy
 from workbench.data import Dataset, InputOptions
 from workbench.distribute.input import programs
 from workbench.runtime.process import fork_server
 
+__all__ = ["cluster", "strategy"]
+
 pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
 HERE = InputOptions(input_process=False)
 BESIDE = InputOptions(input_process=True)
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[wb.Cluster]:
-    """Two replicas in processes of their own."""
-    with wb.connect(replicas=2, replace=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def strategy(two: wb.Cluster) -> Iterator[Any]:
-    """A strategy on them."""
-    made = wb.MirroredStrategy()
-    yield made
-    made.group.close()
 
 
 def _readers(strategy: Any, options: InputOptions | None = None) -> set[int]:
@@ -257,7 +244,7 @@ def test_the_process_ends_with_its_last_dataset(strategy: Any) -> None:
     until(ended, "the end of the input process")
 
 
-def test_the_process_ends_with_its_strategy(two: wb.Cluster) -> None:
+def test_the_process_ends_with_its_strategy(cluster: wb.Cluster) -> None:
     strategy = wb.MirroredStrategy()
     dataset = strategy.distribute_dataset(Dataset.range(8).batch(4).map(_same))
     next(iter(dataset))

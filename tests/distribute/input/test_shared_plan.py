@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,16 @@ import psutil
 import pytest
 
 import workbench as wb
+from tests.two_replicas import cluster, strategy
 from workbench.data import Dataset
 from workbench.distribute.input import source
 from workbench.distribute.input.read_step import SHARED, SharedPlace, SharedStep, share_pickled
 
+__all__ = ["cluster", "strategy"]
+
 pytestmark = pytest.mark.skipif(not SHARED, reason="this system has no memory without a name to share")
 ROWS = 200_000
 MAPPED = "memfd:workbench-input"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[wb.Cluster]:
-    """Two replicas in processes of their own."""
-    with wb.connect(replicas=2, processes=True, replace=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def strategy(cluster: wb.Cluster) -> Iterator[Any]:
-    """A strategy on them."""
-    made = wb.MirroredStrategy()
-    yield made
-    made.group.close()
 
 
 def maps_of(pid: int) -> int:

@@ -1,0 +1,36 @@
+"""What the Jupyter servers of tests write about themselves."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def announced(process: subprocess.Popen[Any], runtime: Path, log: Path, *, seconds: float) -> dict[str, Any]:
+    """Waits for the file that a server writes once it listens.
+
+    Args:
+      process: The server.
+      runtime: Its folder of files of running servers, which need not be there yet.
+      log: What the server has said; an error shows it.
+      seconds: How long to wait.
+
+    Returns:
+      What is in the file, such as "port" and "base_url".
+
+    Raises:
+      RuntimeError: If the server ends, or writes none in time.
+    """
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            with suppress(ValueError):  # it is being written
+                told: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+                return told
+        select.select([], [], [], 0.05)
+    raise RuntimeError("the Jupyter server did not start:\n" + log.read_text(encoding="utf-8"))
