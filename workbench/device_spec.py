@@ -104,7 +104,11 @@ class DeviceSpec:
         return self._text
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """Returns a new spec in which the fields that `dev` gives win over those of this one."""
+        """Returns a new spec in which the fields that `dev` gives win over those of this one.
+
+        Raises:
+          TypeError: If `dev` is no `DeviceSpec`.
+        """
         if not isinstance(dev, DeviceSpec):
             raise TypeError(
                 f"make_merged_spec needs a DeviceSpec, got {dev!r}; use DeviceSpec.from_string for a text"

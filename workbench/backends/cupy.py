@@ -1,6 +1,6 @@
 """Arrays on NVIDIA GPUs through CuPy: the only file that imports it, and only when a GPU is used.
 
-Everything that a machine can lack is told by `BackendUnavailable`, with what to install. `accelerator` is the seam that
+Whatever a machine lacks raises `BackendUnavailable`, with what to install. `accelerator` is the seam that
 the collectives use; the functions below it are for the replicas.
 """
 

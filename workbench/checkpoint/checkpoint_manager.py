@@ -57,7 +57,7 @@ class CheckpointManager:
       checkpoint: The state to save.
       directory: A folder, or a URL that fsspec can write to; a missing folder is made.
       max_to_keep: Number of the newest checkpoints to keep; None keeps all.
-      keep_checkpoint_every_n_hours: Of the others, keep one for each period of this many hours, counted from the
+      keep_checkpoint_every_n_hours: Keep one of the others for each period of this many hours, counted from the
         manager's beginning.
       checkpoint_name: The beginning of the names.
       step_counter: A variable or number that counts the program's steps; `checkpoint_interval` needs it.

@@ -90,7 +90,7 @@ class ReplicaShards:
         self._handle = self._strategy.run_internal(begin_shard, args, beside_steps=True)
 
     def ask(self, wait_seconds: float) -> None:
-        """Asks how far they are; whoever asks in the midst of steps gives them time before `heard`.
+        """Asks how far they are. Between steps, give them time to answer before you call `heard`.
 
         Args:
           wait_seconds: How long replicas may wait for their own files before they answer; they run no steps

@@ -66,7 +66,17 @@ class Communicator(Protocol):
         """
 
     def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
-        """Combines `array` over all replicas and returns this replica's part along axis 0 (as np.array_split)."""
+        """Combines `array` over all replicas and returns this replica's part along axis 0.
+
+        Args:
+          array: Same dtype and shape `(n, ...)` on every replica.
+          op: "sum", "mean", "min", "max" or "prod"; see `Reduction`.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+
+        Returns:
+          Part number `rank` of `size` parts, cut as `np.array_split` does.
+        """
 
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
         """Concatenates every replica's array along `axis`, in rank order.
@@ -99,12 +109,33 @@ class Communicator(Protocol):
         """
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
-        """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
+        """Gives every replica the array of one.
+
+        Args:
+          array: What the root gives; the others may pass None, or an array whose type the result gets.
+          root: The rank that gives its array; equal on all replicas.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+
+        Returns:
+          An array of the root's shape and dtype.
+        """
 
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
     ) -> list[Any]:
-        """Combines as `all_reduce`; replicas other than `root` get None for each array."""
+        """Combines as `all_reduce`, for one replica only.
+
+        Args:
+          arrays: Same number, dtypes and shapes on every replica.
+          op: "sum", "mean", "min", "max" or "prod"; see `Reduction`.
+          root: The rank that gets the results; equal on all replicas.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+
+        Returns:
+          One result per array on the root, None for each array on the others.
+        """
 
     def barrier(self, *, site: str = "", options: Options | None = None) -> None:
         """Returns once every replica has called it."""
@@ -116,7 +147,14 @@ class Communicator(Protocol):
         """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
 
     def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
-        """Records a collective that something else has carried out, such as a compiled program."""
+        """Records a collective that something else has carried out, such as a compiled program.
+
+        Args:
+          signature: What it was.
+          step: The step that it was part of.
+          seq: Its number in the step.
+          *numbers: The other fields of its `Record`: count, bytes, and three times in ns.
+        """
 
     def internal(self, purpose: str) -> AbstractContextManager[None]:
         """Marks the collectives within as workbench's own, so that views of the user's leave them out.

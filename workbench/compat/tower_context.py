@@ -58,7 +58,7 @@ class TowerContext:
         Args:
           merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components.
           *args: Arguments of this tower.
-          **kwargs: Of this tower.
+          **kwargs: Keyword arguments of this tower.
 
         Returns:
           What `merge_fn` returned; of values with a component per tower, this tower's.

@@ -151,11 +151,11 @@ class DescribedStrategy:
         """Runs an internal program, `program(env, *args)`, which must not communicate.
 
         Args:
-          program: What runs.
+          program: The program.
           args: Its arguments.
-          ranks: On which replicas; all of them by default.
-          beside_steps: As nothing that the user has asked for: once it has run a first time, this returns as soon as
-            it is sent; whoever looks at its results waits, and nobody else learns of its failure.
+          ranks: The replicas that run it; all of them by default.
+          beside_steps: Whether it is no work that the user has asked for. From its second run on, this returns as soon
+            as the program is sent. Reading its results waits for them; its failure shows nowhere else.
         """
         return self._run_ours(program, args, ranks, is_step=False, beside_steps=beside_steps)
 

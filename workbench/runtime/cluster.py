@@ -145,7 +145,11 @@ class Cluster:
 
         Args:
           devices: From `devices`, one per replica, in rank order.
-          label: What the user calls it, for errors and telemetry.
+          label: The user's name for it, for errors and telemetry.
+
+        Raises:
+          InvalidArgumentError: If the devices are of different kinds.
+          ClusterClosed: If the cluster is closed.
         """
         self.gang.check_open()
         if len(kinds := {device.kind for device in devices}) > 1:

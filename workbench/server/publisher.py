@@ -41,7 +41,7 @@ class Publisher:
         """Starts serving.
 
         Args:
-          cluster: What is told of.
+          cluster: The cluster to show.
           sock: Owned from now on.
           published: Channel -> what makes a source of what the user looked at last, of what nobody else can look at.
         """

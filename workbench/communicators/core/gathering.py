@@ -70,7 +70,7 @@ class GatherLayout:
 
         Args:
           blocks: What `block` gave on each replica, in rank order.
-          shapes: Of each replica's arrays.
+          shapes: Shapes of each replica's arrays.
         """
         lows = [0] * len(blocks)
         results: list[np.ndarray] = [None] * len(self._views)  # type: ignore[list-item]

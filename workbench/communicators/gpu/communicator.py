@@ -171,7 +171,7 @@ class GpuCommunicator:
         return self._gpu.concatenate(filled(parts, axis), axis)
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
-        """As `Communicator.broadcast`; whether it is a GPU array is told by the root."""
+        """As `Communicator.broadcast`; the root tells the others whether it is a GPU array."""
         self._check_root(root)
         call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "", purpose=self._purpose)
         value: Any = None

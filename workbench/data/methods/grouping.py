@@ -96,10 +96,16 @@ class Grouping(Staged):
         row_splits_dtype: Any = None,
         name: str | None = None,
     ) -> NoReturn:
-        """Refused: there are no ragged arrays here.
+        """Raises an error, because there are no ragged arrays here.
+
+        Args:
+          batch_size: Elements of a batch.
+          drop_remainder: Ignored.
+          row_splits_dtype: Ignored.
+          name: Ignored.
 
         Raises:
-          NotImplementedError: always.
+          NotImplementedError: Always; the message suggests `padded_batch`.
         """
         raise NotImplementedError(
             f"ragged_batch({batch_size}): arrays have no ragged rows; use padded_batch({batch_size}), or window and "
@@ -107,10 +113,15 @@ class Grouping(Staged):
         )
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> NoReturn:
-        """Refused: there are no sparse arrays here.
+        """Raises an error, because there are no sparse arrays here.
+
+        Args:
+          batch_size: Elements of a batch.
+          row_shape: The dense shape of each row.
+          name: Ignored.
 
         Raises:
-          NotImplementedError: always.
+          NotImplementedError: Always; the message suggests `padded_batch`.
         """
         raise NotImplementedError(
             f"sparse_batch({batch_size}): there are no sparse arrays; use padded_batch({batch_size}, {row_shape})"

@@ -49,7 +49,7 @@ class Channel:
           method: What the server shall do.
           fields: What it needs for that.
           payload: Bytes that go along.
-          wait_seconds: How long the server may wait before it answers, because the request says so.
+          wait_seconds: How long the request lets the server wait before it answers.
 
         Raises:
           UnavailableError: if the server stays away for too long.

@@ -92,7 +92,7 @@ def address_or_own(
     """The address of a task, of this process's by default; "" while it is not known which that is.
 
     Args:
-      resolver: Of the cluster.
+      resolver: The resolver that knows the tasks.
       task_type: See `ClusterResolver.master`.
       task_id: Likewise.
       rpc_layer: Likewise.

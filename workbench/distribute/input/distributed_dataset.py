@@ -228,7 +228,10 @@ class DistributedDataset:
 
 
 class DistributedIterator:
-    """Goes through a distributed dataset once (as tf.distribute.DistributedIterator)."""
+    """Goes through a distributed dataset once (as tf.distribute.DistributedIterator).
+
+    `iter(distributed_dataset)` makes one.
+    """
 
     def __init__(
         self, dataset: DistributedDataset, epoch: int, elements: RemoteElements | HereElements

@@ -181,7 +181,16 @@ class CrossDeviceOps:
         arrays: Sequence[Any],
         request: Reduction,
     ) -> list[Any]:
-        """Combines arrays over all replicas by this object's algorithm; on a replica."""
+        """Combines arrays over all replicas by this object's algorithm. Replicas call it, in the same order.
+
+        Args:
+          communicator: The end of the group on this replica.
+          arrays: The same number, dtypes and shapes on each replica.
+          request: The operation. Its `options`, if given, win over those of this object.
+
+        Returns:
+          One result per array, of its shape.
+        """
         options = request.options or self.options
         own = request._replace(options=options, algorithm=self.algorithm, packs=self.packs)
         return communicator.all_reduce(arrays, own)

@@ -63,7 +63,7 @@ class Journal:
     def take_over(
         self, replay: Callable[[Fields, list[Array]], None], contents: Callable[[], list[Change]]
     ) -> None:
-        """Makes the journal this process's own; whoever wrote it before cannot go on.
+        """Makes the journal this process's own; the process that wrote it before cannot go on.
 
         Args:
           replay: Called with each change that was written.

@@ -33,7 +33,7 @@ _MOST_VARIABLES: Final = 32
 
 
 class Watched:
-    """Servers and workers of one strategy, for whoever looks. Any thread may ask, also while others wait in `join`.
+    """Servers and workers of one strategy, for views. Any thread may ask, also while others wait in `join`.
 
     It has connections of its own, so it waits for no variable that travels, and does not restore a lost server.
 

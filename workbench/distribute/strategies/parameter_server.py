@@ -57,8 +57,8 @@ class ParameterServerStrategy(Strategy):
         whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones.
       variable_partitioner: Decides into how many shards a variable is divided; one of
         `wb.distribute.experimental.partitioners`, or a function of shape and dtype.
-      servers: How many parameter servers there are, where no resolver says so: the last devices. None takes all tasks
-        of the job "ps", or a single device.
+      servers: Number of parameter servers, if no resolver gives it: the last devices. None takes all tasks of the job
+        "ps", or a single device.
       journal_folder: Where servers keep their journals, on their machines; None is the folder for temporary files. A
         journal is as large as the variables and some 64 MiB, or four times the variables.
 
@@ -236,7 +236,18 @@ class ParameterServerStrategy(Strategy):
     def divided(
         self, initial_value: Any = None, *, name: str = "Variable", dtype: Any = None, **options: Any
     ) -> Any:
-        """A variable of as many shards as the partitioner demands; None without a partitioner."""
+        """Creates a variable in as many shards as the partitioner demands; `wb.Variable` calls it.
+
+        Args:
+          initial_value: An array, or a function that returns one; shards are cut along its first dimension.
+          name: The shards are called "NAME/part_0", "NAME/part_1" and so on.
+          dtype: Dtype of the variable; None takes that of the initial value.
+          options: The other arguments of `wb.Variable`, for each shard.
+
+        Returns:
+          A `ShardedVariable`, or a `Variable` if one shard is enough. None without a partitioner, and within
+            `undivided` and `on_server`.
+        """
         if self._partitioner is None or _thread.undivided or _thread.server is not None:
             return None
         array = initial_array(initial_value, dtype)

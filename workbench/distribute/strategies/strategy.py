@@ -269,7 +269,14 @@ class Strategy(DescribedStrategy):
         return self._observed_functions
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
-        """Has the replicas write what they keep of the dump into `root`; see `dump.session.flush_here`."""
+        """Has the replicas write what they keep of a dump; `wb.debugging` calls it.
+
+        Args:
+          root: The folder of the dump.
+          sources: Whether to write copies of source files.
+          executions: Whether to write operations.
+          close: Whether to write everything and end the dump.
+        """
         if self._group is not None and not self._group.gang.closed:
             self.run_internal(_flush_dump, (root, sources, executions, close))
 

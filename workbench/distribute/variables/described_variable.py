@@ -29,7 +29,11 @@ class DescribedVariable(VariableLike):
     plain_device: str
 
     def own_component(self, env: ReplicaEnv) -> Any:
-        """The component of the replica that the calling thread runs."""
+        """The component of the replica that the calling thread runs.
+
+        Raises:
+          NotImplementedError: In this class; `Variable` has components.
+        """
         raise NotImplementedError
 
     @property
@@ -74,5 +78,9 @@ class DescribedVariable(VariableLike):
 
     @property
     def strategy(self) -> DescribedStrategy | None:
-        """The strategy in whose scope it was created, or None."""
+        """The strategy in whose scope it was created, or None.
+
+        Raises:
+          NotImplementedError: In this class; `Variable` knows its strategy.
+        """
         raise NotImplementedError

@@ -231,7 +231,11 @@ class Variable(DescribedVariable, DistributedValues):
         return None
 
     def values_for(self, size: int) -> tuple[VariableComponent, ...]:
-        """The components, if there is one for each of `size` replicas; see `DistributedValues.values_for`."""
+        """The components, if there is one for each of `size` replicas; see `DistributedValues.values_for`.
+
+        Raises:
+          InvalidArgumentError: If there are more or fewer.
+        """
         components = self.values
         if len(components) != size:
             raise InvalidArgumentError(

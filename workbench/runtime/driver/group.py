@@ -281,7 +281,8 @@ class Group(StepQueue):
         """Before the next step after a failure: report what is still unreported, undo, rebuild.
 
         Args:
-          quiet: The user did not ask for this step: a lost replica is told by the next one that they ask for.
+          quiet: Whether the user did not ask for this step. A lost replica is then reported by the next step that they
+            ask for.
         """
         gang = self.gang
         gang.check_open()

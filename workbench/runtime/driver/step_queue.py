@@ -101,7 +101,13 @@ class StepQueue(Runner):
         return any(step.merging for step in self.on_their_way())
 
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        """Replicas of a worker have done their part of a step."""
+        """Replicas of a worker have done their part of a step.
+
+        Args:
+          worker: The link to the worker.
+          serial: The number of the step.
+          outcomes: What each replica's part came to, as `Step.take` reads it.
+        """
         step = self._steps[serial]
         step.take(outcomes, worker.structures)
         if step.failures and step.waiting:
@@ -112,7 +118,13 @@ class StepQueue(Runner):
             self._end(step)
 
     def merge_asked(self, serial: int, rank: int, request: Any) -> None:
-        """A replica waits for a merge function."""
+        """A replica waits for a merge function.
+
+        Args:
+          serial: The number of the step.
+          rank: The replica.
+          request: What it wants merged; the function runs once requests of all replicas are there.
+        """
         step = self._steps[serial]
         step.merging[rank] = request
         self.gang.afterwards(functools.partial(self._try_merge, step))

@@ -107,10 +107,18 @@ class ReplicaEnv:
     def merge(
         self, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Pauses this replica until the driver has run `fn` once for all; returns this replica's result.
+        """Pauses this replica until the driver has run `fn` once for all replicas.
+
+        Args:
+          fn: The function; it runs in cross-replica context.
+          args: Its arguments on this replica; `fn` gets those of all replicas as distributed values.
+          kwargs: Keyword arguments, treated alike.
+
+        Returns:
+          This replica's component of the result.
 
         Raises:
-          WorkbenchError: what `fn` raised, or that not every replica asked for a merge.
+          WorkbenchError: The error of `fn`, or an error because not every replica asked for a merge.
         """
         return self._merge(self, fn, args, kwargs or {})
 
@@ -119,7 +127,13 @@ class ReplicaEnv:
         return self.rank
 
     def keep(self, serial: int, leaf: int, value: Any) -> None:
-        """Keeps `value` as leaf `leaf` of the result of step `serial`, which was lost with this replica's process."""
+        """Keeps a leaf of the result of an earlier step, which was lost with this replica's process.
+
+        Args:
+          serial: The number of that step.
+          leaf: The number of the leaf in its result.
+          value: The leaf.
+        """
         self._keep((serial, leaf), value)
 
 

@@ -1,6 +1,6 @@
 """What a function captures, to be compared with what it captured before.
 
-Pickling a function costs more than a whole step: for every module that it names, cloudpickle looks through all that are
+Pickling a function costs more than a whole step: for every module that it names, cloudpickle searches all that are
 loaded. A snapshot takes microseconds. If it is the same as before, the function would be pickled to the same bytes.
 """
 

@@ -23,7 +23,7 @@ class Chosen:
     Attributes:
       replicas: Sorted.
       hidden: How many get none.
-      since: Version of the feed in which they became these: what is told by lane has changed with it.
+      since: Version of the feed in which they became these; what the feed has by lane changed with it.
     """
 
     replicas: np.ndarray

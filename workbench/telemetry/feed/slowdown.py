@@ -1,4 +1,4 @@
-"""Whether steps have become slower for good, since when, and what has grown."""
+"""Whether steps have become slower and stayed so, since when, and what has grown."""
 
 from __future__ import annotations
 

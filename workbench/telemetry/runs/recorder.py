@@ -55,8 +55,8 @@ class Recorder:
         Args:
           path: Where the finished file will be; it is replaced if it exists.
           anchor: The driver's clocks, to show times of day; read now by default.
-          name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3"; whoever reads the
-            file later cannot find them out.
+          name_sites: Replaces call sites in a text by the names that people know them by, such as "In[5]:3"; they
+            cannot be found out from the file later.
 
         Raises:
           StorageFull: if there is no space.

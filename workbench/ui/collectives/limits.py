@@ -31,7 +31,7 @@ def measure_limits(cluster: Cluster, only: str = "") -> None:
     hangs in another thread.
 
     Args:
-      cluster: Its feed is told.
+      cluster: The cluster to measure; its feed gets the results.
       only: Name of one group, "" for all.
     """
     gang = cluster.gang

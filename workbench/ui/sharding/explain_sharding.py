@@ -102,8 +102,9 @@ def explain_sharding(
 
     Args:
       value: A dataset, batched for all replicas together, or a distributed one; or a PerReplica, Mirrored, variable or
-        sharded JAX array. Of a dataset that is gone through, also at which steps replicas are, and how long they waited
-        for input is told; where `shape` is the strategy, likewise of a dataset that this distributes.
+        sharded JAX array. For a distributed dataset that a loop goes through, the view also shows at which step each
+        replica is and how long it waited for input; likewise for a dataset if `shape` is the strategy that distributes
+        it.
       shape: A `Shape`, a number of replicas, or a strategy.
       hosts: Instead of a shape: a number of hosts, which need not exist.
       replicas_per_host: Replicas on each of them, one by default.
