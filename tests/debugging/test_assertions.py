@@ -123,6 +123,8 @@ def test_shapes_that_cannot_be_broadcast_are_refused() -> None:
 def test_what_has_no_order_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="numbers with an order, got complex128"):
         wb.debugging.assert_less(np.array([1j]), np.array([2j]))
+    with pytest.raises(InvalidArgumentError, match="assert_positive takes real numbers, got complex128"):
+        wb.debugging.assert_positive(np.array([1j]))
     with pytest.raises(TypeError, match="assert_positive takes real numbers, got string"):
         wb.debugging.assert_positive("a")
     with pytest.raises(TypeError, match="takes numbers or texts, got object"):
@@ -152,7 +154,7 @@ def test_symbols_stand_for_one_size_in_all_shapes() -> None:
     x, y = np.zeros((4, 3)), np.zeros(4)
 
     wb.debugging.assert_shapes(
-        [(x, ("N", "Q")), (y, "N"), (1.0, ()), (x, (..., 3)), (y, ("*",)), (y, ("4",))]
+        [(x, ("N", "Q")), (y, "N"), (1.0, ()), (x, (..., 3)), (y, ("*", "N")), (y, ("4",))]
     )
     wb.debugging.assert_shapes([(x, (None, ".")), (y, (4,)), (np.zeros(1), ())])
     for shape, says in (
@@ -167,6 +169,35 @@ def test_symbols_stand_for_one_size_in_all_shapes() -> None:
         wb.debugging.assert_shapes([(x, ("N", ..., "Q"))])
     with pytest.raises(InvalidArgumentError, match="a shape is a tuple, got 4"):
         wb.debugging.assert_shapes([(y, 4)])
+
+
+@pytest.mark.parametrize("leading", [..., "*"])
+def test_leading_dimensions_alone_leave_a_last_one_of_size_1(leading: Any) -> None:
+    wb.debugging.assert_shapes([(np.zeros((4, 3, 1)), (leading,)), (1.0, (leading,)), (1.0, (leading, "N"))])
+    with pytest.raises(InvalidArgumentError, match="expected a size of 1 where it has 3"):
+        wb.debugging.assert_shapes([(np.zeros((4, 3)), (leading,))])
+
+
+def test_no_shape_is_any_shape() -> None:
+    wb.debugging.assert_shapes([(np.zeros((4, 3)), None), (INT32, (3,))])
+
+
+@pytest.mark.parametrize("rank", [1.0, np.float32(1), True, "1"])
+def test_a_rank_is_a_whole_number(rank: Any) -> None:
+    for check in (wb.debugging.assert_rank, wb.debugging.assert_rank_at_least):
+        with pytest.raises(TypeError, match="a rank is a whole number"):
+            check(INT32, rank)
+    with pytest.raises(TypeError, match="a rank is a whole number"):
+        wb.debugging.assert_rank_in(INT32, [rank])
+    wb.debugging.assert_rank(INT32, np.int64(1))
+
+
+def test_none_is_no_array() -> None:
+    for check in (wb.debugging.assert_scalar, wb.debugging.assert_integer, wb.debugging.assert_positive):
+        with pytest.raises(InvalidArgumentError, match="got None"):
+            check(None)
+    with pytest.raises(InvalidArgumentError, match="a rank is one whole number, got None"):
+        wb.debugging.assert_rank(INT32, None)
 
 
 def test_an_error_about_shapes_shows_the_data_that_was_given() -> None:
@@ -202,6 +233,9 @@ def test_types() -> None:
 
 def test_assert_shows_its_data() -> None:
     wb.debugging.Assert(True, [])
+    wb.debugging.Assert([True], None)
+    with pytest.raises(InvalidArgumentError, match=r"^assertion failed: why$"):
+        wb.debugging.Assert([False], "why")
     with pytest.raises(
         InvalidArgumentError, match=r"^assertion failed: why; data 1 int32\[3\] = \[1, 2, …\]$"
     ):

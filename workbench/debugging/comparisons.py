@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import cache, partial
@@ -288,29 +289,30 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 
     Args:
       condition: A bool, a scalar array, or a value with such a component per replica.
-      data: A list of arrays and strings that the error shows.
+      data: A list of arrays and strings that the error shows, or one of them.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it is false, or has more than one element.
+      InvalidArgumentError: If it is false, or has not exactly one element.
     """
     if condition is True or (type(condition) is np.bool_ and condition):  # at once, as most are
         return
 
     def check(condition: Any, *data: Any) -> None:
-        if shape_of(condition) != ():
+        if math.prod(shape_of(condition)) != 1:
             raise InvalidArgumentError(
                 f"Assert takes one bool, got shape {shape_of(condition)}: use .all() or .any()"
             )
-        if not array_of(condition, "Assert"):
+        if not array_of(condition, "Assert").item():
             shown = [
                 part if isinstance(part, str) else described(f"data {index}", part, summarize)
                 for index, part in enumerate(data)
             ]
             raise InvalidArgumentError("assertion failed" + (": " + "; ".join(shown) if shown else ""))
 
-    each_replica(check, condition, *data)
+    parts = data if isinstance(data, list | tuple) else [] if data is None else [data]
+    each_replica(check, condition, *parts)
 
 
 def _compare(
@@ -360,7 +362,8 @@ def _compare_with_zero(
     def check(x: Any) -> None:
         array = array_of(x, which)
         if array.dtype.kind not in "iufV":
-            raise TypeError(f"{prefix(message)}{which} takes real numbers, got {named(array.dtype)}")
+            refusal = InvalidArgumentError if array.dtype.kind == "c" else TypeError
+            raise refusal(f"{prefix(message)}{which} takes real numbers, got {named(array.dtype)}")
         _check(which, compare, array, array.dtype.type(0), message=message, summarize=summarize)
 
     each_replica(check, x)

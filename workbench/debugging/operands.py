@@ -27,8 +27,11 @@ def each_replica(check: Callable[..., None], *operands: Any) -> None:
     """Calls `check` with the operands; once per replica if some of them have a component for each.
 
     Raises:
-      InvalidArgumentError: If operands have different numbers of components; what `check` raises, naming the replica.
+      InvalidArgumentError: If an operand is None; operands have different numbers of components; what `check` raises,
+        naming the replica.
     """
+    if any(operand is None for operand in operands):
+        raise InvalidArgumentError("expected an array or a number, got None")
     distributed = [value for value in operands if _is_distributed(value)]
     if not distributed:
         check(*operands)
@@ -103,7 +106,7 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     if isinstance(known, np.dtype):
         return STRING if known.kind in "US" else known
     if isinstance(x, list | tuple):
-        leaves = {dtype_of(leaf) for leaf in _leaves(x)}
+        leaves = {dtype_of(leaf) for leaf in _leaves(x)} or {_OF_PYTHON[float]}
         return leaves.pop() if len(leaves) == 1 else array_of(x, "dtype").dtype
     return array_of(x, "dtype").dtype
 

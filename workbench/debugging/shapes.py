@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from workbench.debugging.operands import described, each_replica, prefix, shape_of
+from workbench.debugging.operands import described, dtype_of, each_replica, prefix, shape_of
 from workbench.errors import InvalidArgumentError
 
 _ANY = (None, ".")
@@ -23,6 +23,7 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
 
     Raises:
       InvalidArgumentError: If it has more or fewer.
+      TypeError: If `rank` is no whole number.
     """
     wanted = _rank(rank, "assert_rank")
 
@@ -46,6 +47,7 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
 
     Raises:
       InvalidArgumentError: If it has fewer.
+      TypeError: If `rank` is no whole number.
     """
     least = _rank(rank, "assert_rank_at_least")
 
@@ -69,6 +71,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
 
     Raises:
       InvalidArgumentError: If it is not.
+      TypeError: If one of `ranks` is no whole number.
     """
     wanted = [_rank(rank, "assert_rank_in") for rank in ranks]
 
@@ -113,7 +116,8 @@ def assert_shapes(
 
     A shape has an entry per dimension: a number or a text of digits is a size; None and "." are any size; everything
     else is a symbol that stands for one size in all shapes. A leading `...` or "*" leaves all but the last dimensions
-    open. A text is read letter by letter: "NQ" is ("N", "Q"). Scalars count as one dimension of size 1.
+    open. A text is read letter by letter: "NQ" is ("N", "Q"). Scalars, and shapes without entries, also after `...`,
+    count as one dimension of size 1. None in place of a shape is any shape.
 
         wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D")), (parameters, ("Q",)), (loss, ())])
 
@@ -135,7 +139,8 @@ def assert_shapes(
         ...
     workbench.errors.InvalidArgumentError: assert_shapes: array 1 has shape (5, 3), where 'Q' is 3; it is 2 in ...
     """
-    pairs = list(shapes.items() if isinstance(shapes, dict) else shapes)
+    given = shapes.items() if isinstance(shapes, dict) else shapes
+    pairs = [(array, shape) for array, shape in given if shape is not None]
     wanted = [_entries(shape) for _, shape in pairs]
 
     def check(*arrays: Any) -> None:
@@ -177,18 +182,12 @@ def _misfit(
 ) -> str:
     """Why the shape of array `index` does not fit, or ""; notes the sizes of symbols, and which array said so."""
     text = f"array {index} has shape {shape}"
-    if leading:
-        if len(shape) < len(entries):
-            return f"{text}, expected {len(entries)} dimensions or more"
-        inner = shape[len(shape) - len(entries) :]
-    else:
-        if len(shape) <= 1 and len(entries) <= 1 and not (len(shape) == len(entries) == 1):
-            # Scalars and shape [] are one dimension of size 1.
-            inner, entries = shape or (1,), entries or [1]
-        else:
-            inner = shape
-        if len(inner) != len(entries):
-            return f"{text}, expected {len(entries)} dimensions"
+    if len(entries) <= 1 and (leading or len(shape) <= 1):
+        # Scalars and shapes without entries are one dimension of size 1.
+        shape, entries = shape or (1,), entries or [1]
+    if len(shape) < len(entries) or (len(shape) > len(entries) and not leading):
+        return f"{text}, expected {len(entries)} dimensions{' or more' if leading else ''}"
+    inner = shape[len(shape) - len(entries) :]
     for size, entry in zip(inner, entries, strict=True):
         if isinstance(entry, int):
             if size != entry:
@@ -203,8 +202,10 @@ def _misfit(
 def _rank(rank: Any, which: str) -> int:
     if type(rank) is int:
         return rank
-    if isinstance(rank, bool) or shape_of(rank) != () or int(rank) != rank:
+    if rank is None or shape_of(rank) != ():
         raise InvalidArgumentError(f"{which}: a rank is one whole number, got {rank!r:.80}")
+    if dtype_of(rank).kind not in "iu":
+        raise TypeError(f"{which}: a rank is a whole number, got {rank!r:.80} of type {type(rank).__name__}")
     return int(rank)
 
 
