@@ -70,7 +70,17 @@ def test_a_mirrored_value_reads_as_its_first_component() -> None:
 def test_local_results_follow_structures(strategy: Any) -> None:
     value = strategy.distribute_values_from_function(lambda c: {"x": c.replica_id_in_sync_group})
     assert strategy.local_results({"a": value, "b": 5}) == ({"a": {"x": 0}, "b": 5}, {"a": {"x": 1}, "b": 5})
-    assert strategy.local_results([1, 2]) == ([1, 2],)
+    assert strategy.local_results([1, 2]) == ([1, 2], [1, 2])
+    assert strategy.local_results({}) == ({}, {})
+    assert strategy.local_results(None) == (None,)
+    plain = wb.Variable(1.0)  # has one component, the same for all
+    first, second = strategy.local_results((plain, value))
+    assert first[0] is second[0] is plain
+
+
+def test_variables_can_be_the_components_of_a_value(strategy: Any) -> None:
+    value = strategy.distribute_values_from_function(lambda context: wb.Variable(1.0, name="w"))
+    assert [component.name for component in value.values] == ["w:0", "w:0"]
 
 
 def test_a_value_for_another_number_of_replicas_is_refused(strategy: Any) -> None:

@@ -336,7 +336,8 @@ class Strategy(DescribedStrategy):
     def local_results(self, value: Any) -> tuple[Any, ...]:
         """Returns the components of a distributed value as a tuple; `(value,)` for an ordinary value.
 
-        The components of a variable are variables; those of a structure are one structure per replica.
+        The components of a variable are variables. Lists, tuples and dicts, also of ordinary values, give one structure
+        per replica.
 
         >>> strategy.local_results(strategy.run(lambda: "here"))
         ('here', 'here')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench import tree
@@ -17,7 +17,7 @@ def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int)
     Raises:
       ValueError: If it returns different structures for different replicas.
     """
-    flat = [tree.flatten(value_fn(ValueContext(rank, replicas))) for rank in range(replicas)]
+    flat = [flatten_distributed(value_fn(ValueContext(rank, replicas))) for rank in range(replicas)]
     spec = flat[0][1]
     for rank, (_, other) in enumerate(flat):
         if other != spec:
@@ -30,15 +30,22 @@ def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int)
 
 
 def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
-    """The components of a distributed value or of a structure of them; `(value,)` for anything else."""
+    """The components of a distributed value; one structure per replica of a structure; `(value,)` for all else."""
     if isinstance(value, DistributedValues):
         return tuple(value.values)
     leaves, spec = flatten_distributed(value)
-    if not any(isinstance(leaf, DistributedValues) for leaf in leaves):
+    if value is None or (len(leaves) == 1 and leaves[0] is value):
         return (value,)
     bring(leaves)
-    parts = [leaf.values if isinstance(leaf, DistributedValues) else (leaf,) * replicas for leaf in leaves]
+    parts = [_for_each(leaf, replicas) for leaf in leaves]
     return tuple(tree.unflatten(spec, [part[rank] for part in parts]) for rank in range(replicas))
+
+
+def _for_each(leaf: Any, replicas: int) -> Sequence[Any]:
+    """What each replica has of a leaf: its component, or the same for all, as a variable kept in one place."""
+    if isinstance(leaf, DistributedValues) and len(leaf.values) == replicas:
+        return leaf.values
+    return (leaf,) * replicas
 
 
 def flatten_distributed(value: Any) -> tuple[list[Any], tree.Spec]:
