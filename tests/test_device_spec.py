@@ -84,6 +84,8 @@ def test_an_index_without_a_type_is_not_printed() -> None:
 def test_fields_cannot_be_assigned() -> None:
     with pytest.raises(AttributeError):
         DeviceSpec().job = "x"  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        DeviceSpec().rack = 1  # type: ignore[attr-defined]
 
 
 def test_parsing_from_a_spec_leaves_it_alone() -> None:

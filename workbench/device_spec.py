@@ -8,7 +8,8 @@ from typing import Any
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "CUSTOM", "EPU"})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+# Without slots, for which dataclasses answer an unknown attribute with a TypeError about super().
+@dataclass(frozen=True, eq=False, repr=False)
 class DeviceSpec:
     """Describes a device, or all devices that agree in the given fields; immutable (as tf.DeviceSpec).
 

@@ -15,9 +15,18 @@ partitioners = wb.distribute.experimental.partitioners
 
 def test_variables_without_rows_or_columns_have_no_size_to_divide() -> None:
     assert partitioners.FixedShardsPartitioner(3)((0, 4), np.float32) == [0, 1]
-    assert partitioners.MinSizePartitioner(1, 5)((0, 4), np.float32) == [0, 1]
+    assert partitioners.MinSizePartitioner(1, 5)((0, 4), np.float32) == [
+        1,
+        1,
+    ]  # one at least, as in TensorFlow
     assert partitioners.MaxSizePartitioner(1)((0, 4), np.float32) == [0, 1]
     assert partitioners.MaxSizePartitioner(1)((4, 0), np.float32) == [1, 1]
+
+
+def test_a_negative_axis_counts_from_the_last() -> None:
+    assert partitioners.FixedShardsPartitioner(2)((4, 6), np.float32, axis=-1) == [1, 2]
+    assert partitioners.MinSizePartitioner(4, 4)((3, 6), np.float32, axis=-2) == [3, 1]
+    assert partitioners.MaxSizePartitioner(16)((3, 8), np.float32, axis=-1) == [1, 8]
 
 
 def test_texts_count_as_many_bytes_as_one_says() -> None:
@@ -46,6 +55,9 @@ def test_a_partitioner_of_ones_own_is_a_subclass() -> None:
             lambda: partitioners.FixedShardsPartitioner(2)((4,), np.float32, axis=1),
             "no dimension 1 to divide",
         ),
+        (lambda: partitioners.FixedShardsPartitioner(2)((4,), np.float32, axis=-2), "no dimension -2"),
+        (lambda: partitioners.FixedShardsPartitioner(2)((4, None), np.float32), "sizes of 0 and more"),
+        (lambda: partitioners.MaxSizePartitioner(8)((-1, 4), np.float32), "sizes of 0 and more"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(call: Callable[[], Any], says: str) -> None:

@@ -27,7 +27,7 @@ class Partitioner(ABC):
         Args:
           shape: The shape of the variable.
           dtype: The dtype of the variable: a NumPy dtype, its name, or "string".
-          axis: The dimension that is divided.
+          axis: The dimension that is divided; negative ones count from the last.
 
         Returns:
           A number per dimension: 1 but for `axis`.
@@ -77,9 +77,9 @@ class MinSizePartitioner(Partitioner):
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """The number of partitions along each dimension; see `Partitioner`."""
-        size_bytes = math.prod(shape) * _element_bytes(dtype, self.bytes_per_string)
+        size_bytes = _elements(shape) * _element_bytes(dtype, self.bytes_per_string)
         wanted = math.ceil(size_bytes / self.min_shard_bytes)
-        return _along(axis, shape, min(wanted, self.max_shards, _length(shape, axis)))
+        return _along(axis, shape, max(1, min(wanted, self.max_shards, _length(shape, axis))))
 
 
 class MaxSizePartitioner(Partitioner):
@@ -104,7 +104,7 @@ class MaxSizePartitioner(Partitioner):
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """The number of partitions along each dimension; see `Partitioner`."""
         rows = _length(shape, axis)
-        row_bytes = math.prod(shape) * _element_bytes(dtype, self.bytes_per_string) // max(rows, 1)
+        row_bytes = _elements(shape) * _element_bytes(dtype, self.bytes_per_string) // max(rows, 1)
         rows_per_shard = max(1, self.max_shard_bytes // row_bytes) if row_bytes else max(rows, 1)
         shards = math.ceil(rows / rows_per_shard)
         return _along(axis, shape, shards if self.max_shards is None else min(shards, self.max_shards))
@@ -117,9 +117,16 @@ def _along(axis: int, shape: Sequence[int], shards: int) -> list[int]:
 
 
 def _length(shape: Sequence[int], axis: int) -> int:
-    if not 0 <= axis < len(shape):
-        raise InvalidArgumentError(f"a variable of shape {tuple(shape)} has no dimension {axis} to divide")
+    if not -len(shape) <= axis < len(shape):
+        raise np.exceptions.AxisError(f"a variable of shape {tuple(shape)} has no dimension {axis} to divide")
+    _elements(shape)
     return int(shape[axis])
+
+
+def _elements(shape: Sequence[int]) -> int:
+    if any(size is None or size < 0 for size in shape):
+        raise InvalidArgumentError(f"a variable has sizes of 0 and more, got shape {tuple(shape)}")
+    return math.prod(shape)
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:

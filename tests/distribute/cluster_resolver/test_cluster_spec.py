@@ -25,6 +25,7 @@ def test_a_cluster_answers_by_job_and_number() -> None:
 
 def test_numbers_without_gaps_are_a_list() -> None:
     assert ClusterSpec({"worker": {1: "b", 0: "a"}}).as_dict() == {"worker": ["a", "b"]}
+    assert ClusterSpec({"worker": []}).as_dict() == {"worker": {}}  # as in TensorFlow
     assert ClusterSpec({"worker": ["a", "b"]}) == ClusterSpec({"worker": {0: "a", 1: "b"}})
     assert len({ClusterSpec({"worker": ["a"]}), ClusterSpec({"worker": {0: "a"}})}) == 1
 

@@ -40,7 +40,7 @@ class ClusterSpec:
         return list(self._jobs)
 
     def as_dict(self) -> dict[str, Tasks]:
-        """Job to addresses: lists, or dicts from number to address where some numbers are missing."""
+        """Job to addresses: lists, or dicts from number to address of jobs without tasks or with missing numbers."""
         return {job: _dense(tasks) for job, tasks in self._jobs.items()}
 
     def num_tasks(self, job_name: str) -> int:
@@ -123,4 +123,4 @@ def _text(value: Any, what: str) -> str:
 
 
 def _dense(tasks: dict[int, str]) -> Tasks:
-    return list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
+    return list(tasks.values()) if tasks and list(tasks) == list(range(len(tasks))) else dict(tasks)
