@@ -4,6 +4,6 @@ import { build } from "esbuild";
 import { buildLab, settings } from "./lab.mjs";
 
 const modules = { ...settings, outdir: "../workbench/static", format: "esm", charset: "utf8" };
-await build({ ...modules, entryPoints: { widget: "src/widget.ts", shell: "src/dashboard/shell.tsx" } });
+await build({ ...modules, entryPoints: { widget: "src/widget.ts", dashboard: "src/dashboard/index.ts" } });
 await build({ ...modules, entryPoints: { loader: "src/loader.ts" }, inject: [] }); // it draws nothing
 await buildLab();

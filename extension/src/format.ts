@@ -78,8 +78,7 @@ export interface TimeUnit {
 
 /** The unit in which a column of times is best read; the middle decides, so that one outlier does not. */
 export function timeUnit(timesUs: readonly number[]): TimeUnit {
-  const ordered = [...timesUs].sort((a, b) => a - b);
-  const middle = ordered[Math.floor(ordered.length / 2)] ?? 0;
+  const middle = medianOf(timesUs);
   if (middle < 1000) return { name: "µs", us: 1 };
   return middle < 1e6 ? { name: "ms", us: 1e3 } : { name: "s", us: 1e6 };
 }
@@ -134,9 +133,34 @@ export function known<T>(values: readonly (T | null)[]): T[] {
   return values.filter((value) => value !== null);
 }
 
+/** The sum of what values count. */
+export function sumOf<T>(values: readonly T[], of: (value: T) => number): number {
+  return values.reduce((sum, value) => sum + of(value), 0);
+}
+
 /** The mean of some values; null of none. */
 export function meanOf(values: readonly number[]): number | null {
-  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+  return values.length ? sumOf(values, (value) => value) / values.length : null;
+}
+
+/** The middle one of some values, or of two the higher; 0 of none. */
+export function medianOf(values: readonly number[]): number {
+  return ascending(values)[Math.floor(values.length / 2)] ?? 0;
+}
+
+/** The values in their order. */
+export function ascending(values: readonly number[]): number[] {
+  return [...values].sort((one, other) => one - other);
+}
+
+/** A text as the beginning of a sentence. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The moment at which something was written, to seconds. */
+export function momentText(iso: string): string {
+  return iso.replace("T", " ").slice(0, 19);
 }
 
 /** "1 replica", "4 replicas". */
@@ -147,7 +171,7 @@ export function counted(n: number, noun: string): string {
 /** Numbers with runs written as first–last: "0–2, 5". */
 export function runsOf(numbers: readonly number[]): string {
   const parts: string[] = [];
-  const ordered = [...numbers].sort((a, b) => a - b);
+  const ordered = ascending(numbers);
   for (let i = 0; i < ordered.length;) {
     let j = i;
     while (j + 1 < ordered.length && ordered[j + 1] === ordered[j]! + 1) j += 1;

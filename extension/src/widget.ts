@@ -1,5 +1,4 @@
 export { attach } from "./attach";
-export { pane } from "./dashboard/pane";
 export { provideCode } from "./export/code";
 export { mount } from "./mount";
 import { drawReport } from "./export/report_page";

@@ -6,6 +6,7 @@ import type { ShellState } from "../src/dashboard/shell";
 import { button, settled, textOf } from "./page";
 import * as recorded from "./recorded";
 
+const views = await import("../src/attach");
 const { pane } = await import("../src/dashboard/pane");
 const { shell } = await import("../src/dashboard/shell");
 
@@ -51,7 +52,7 @@ const STATE: ShellState = {
 test("a pane asks for its model, says each time that it has taken one, and draws it", async () => {
   const component = new FakeComponent();
   const root = place();
-  pane(component, root, { view: "topology", answers: false, opens: false });
+  pane(component, root, { view: "topology", answers: false, opens: false }, views);
   assert.equal(component.kinds().at(-1), "resync");
 
   component.say({ kind: "note", text: HOSTILE });
@@ -71,7 +72,7 @@ test("a pane asks for its model, says each time that it has taken one, and draws
 
 test("a pane that lacks a change asks for all of it", () => {
   const component = new FakeComponent();
-  pane(component, place(), { view: "log", answers: false, opens: false });
+  pane(component, place(), { view: "log", answers: false, opens: false }, views);
   component.say({ kind: "model", model: recorded.collectives });
   component.kinds();
   const since = recorded.collectives.snapshot.version + 1;
@@ -88,7 +89,7 @@ test("a pane that lacks a change asks for all of it", () => {
 test("a pane says that its run is being read, and what is wrong with it", () => {
   const component = new FakeComponent();
   const root = place();
-  pane(component, root, { view: "replay", answers: true, opens: false });
+  pane(component, root, { view: "replay", answers: true, opens: false }, views);
   assert.equal(textOf(root), "loading …");
   component.say({ kind: "problem", text: `damaged ${HOSTILE}` });
   assert.equal(textOf(root), `damaged ${HOSTILE}`);
@@ -101,7 +102,7 @@ test("where nobody answers, nothing is offered to ask", () => {
   const offered = [true, false].map((answers) => {
     const root = place();
     const component = new FakeComponent();
-    pane(component, root, { view: "replay", answers, opens: false });
+    pane(component, root, { view: "replay", answers, opens: false }, views);
     component.say({ kind: "model", model: recorded.replay });
     return [...root.querySelectorAll("button")].some((one) => one.textContent === "Show");
   });

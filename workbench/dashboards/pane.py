@@ -22,12 +22,13 @@ Work = Callable[[Callable[[], Message | None], Callable[[Message | None], None]]
 """Makes a message, here or in a thread, and passes it on: on the event loop, one after the other; see `aside`."""
 
 
-def drawn_by(module: str, call: str) -> str:
-    """The code of a component that a built module draws: `call` uses `built`, `model` and `el`."""
+def drawn_by(call: str) -> str:
+    """The code of a component: `call`, of the dashboard's built module, uses `model`, `el` and `built(module)`."""
     return f"""
 export async function render({{ model, el }}) {{
-  const built = await import(new URL("{VIEWS_ROUTE}/{module}", document.baseURI).href);
-  built.{call};
+  const built = (module) => import(new URL(`{VIEWS_ROUTE}/${{module}}.js`, document.baseURI).href);
+  const dashboard = await built("dashboard");
+  dashboard.{call};
 }}
 """
 
@@ -47,7 +48,7 @@ class Pane(JSComponent):
     answers = param.Boolean()
     opens = param.Boolean()
     _esm = drawn_by(
-        "widget.js", "pane(model, el, { view: model.view, answers: model.answers, opens: model.opens })"
+        "pane(model, el, { view: model.view, answers: model.answers, opens: model.opens }, await built('widget'))"
     )
 
     def __init__(

@@ -51,7 +51,7 @@ class ShellState:
 class Shell(JSComponent):
     """Draws the newest `ShellState`, and tells what a person picks."""
 
-    _esm = drawn_by("shell.js", "shell(model, el)")
+    _esm = drawn_by("shell(model, el)")
 
     def __init__(
         self, *, on_cluster: Callable[[str], None], on_tab: Callable[[str], None], **layout: Any

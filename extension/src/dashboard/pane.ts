@@ -1,5 +1,5 @@
 // A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
-import { attach, type Message, type WidgetModel } from "../attach";
+import type { attach, Message, WidgetModel } from "../attach";
 import { OPEN } from "../view";
 import { type PanelComponent, sendFirst } from "./bokeh";
 
@@ -13,8 +13,13 @@ interface What {
   opens: boolean;
 }
 
+/** What the module of the views has: it comes by itself, so that notebooks do not carry what is here. */
+interface Views {
+  attach: typeof attach;
+}
+
 /** Shows a view in an element, as soon as its model comes, until Panel removes the component. */
-export function pane(component: PanelComponent, element: HTMLElement, what: What): void {
+export function pane(component: PanelComponent, element: HTMLElement, what: What, views: Views): void {
   const note = document.createElement("p");
   note.setAttribute("role", "status");
   note.textContent = "loading …";
@@ -28,6 +33,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     });
   }
   let shown: Shown | null = null;
+  let detach = () => component.send_msg({ kind: "visible", visible: false });
   const take = (text: string) => {
     const message = JSON.parse(text) as FromPage;
     // Before drawing: the server may prepare the next while this one is drawn.
@@ -37,28 +43,24 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     else if (message.kind === "problem") note.textContent = message.text;
     else if (message.kind === "model") {
       note.remove();
-      shown = new Shown(component, element, { ...what, model: message.model });
+      shown = new Shown(component, { ...what, model: message.model });
+      detach = views.attach(shown, element);
     }
   };
   component.on("msg:custom", take);
-  component.on("remove", () => {
-    if (shown) shown.detach();
-    else component.send_msg({ kind: "visible", visible: false });
-  });
+  component.on("remove", () => detach());
   sendFirst(component, { kind: "resync" });
 }
 
 /** What `attach` takes for the model of a widget. */
 class Shown implements WidgetModel {
-  readonly detach: () => void;
   #component: PanelComponent;
   #values: Record<string, unknown>;
   #handlers = new Map<string, Set<(content: unknown) => void>>();
 
-  constructor(component: PanelComponent, element: HTMLElement, values: Record<string, unknown>) {
+  constructor(component: PanelComponent, values: Record<string, unknown>) {
     this.#component = component;
     this.#values = values;
-    this.detach = attach(this, element);
   }
 
   take(message: Message): void {

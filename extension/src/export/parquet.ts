@@ -1,5 +1,6 @@
 // A table as a Parquet file: one row group, plain pages without compression, every column optional. The smallest part of the
 // format that every reader understands; npm's writers are half as large as all views together.
+import { known, sumOf } from "../format";
 import type { Cell, Row } from "./sheet";
 
 type Kind = "INT64" | "DOUBLE" | "BOOLEAN" | "BYTE_ARRAY";
@@ -38,10 +39,10 @@ export function parquet(rows: readonly Row[]): Uint8Array<ArrayBuffer> {
 }
 
 function kindOf(cells: readonly Cell[]): Kind {
-  const known = cells.filter((cell) => cell !== null);
-  if (known.length && known.every((cell) => typeof cell === "boolean")) return "BOOLEAN";
-  if (!known.length || known.some((cell) => typeof cell !== "number")) return "BYTE_ARRAY";
-  return known.every((cell) => Number.isSafeInteger(cell)) ? "INT64" : "DOUBLE";
+  const there = known(cells);
+  if (there.length && there.every((cell) => typeof cell === "boolean")) return "BOOLEAN";
+  if (!there.length || there.some((cell) => typeof cell !== "number")) return "BYTE_ARRAY";
+  return there.every((cell) => Number.isSafeInteger(cell)) ? "INT64" : "DOUBLE";
 }
 
 /** Which cells are there (definition levels, a bit each), then the values of those. */
@@ -56,9 +57,9 @@ function pageOf(cells: readonly Cell[], kind: Kind): Bytes {
   const page = new Bytes();
   page.int32(levels.length);
   page.raw(levels.taken());
-  const known = cells.filter((cell) => cell !== null);
-  if (kind === "BOOLEAN") bits(page, known.map(Boolean));
-  else for (const cell of known) page.value(cell, kind);
+  const there = known(cells);
+  if (kind === "BOOLEAN") bits(page, there.map(Boolean));
+  else for (const cell of there) page.value(cell, kind);
   return page;
 }
 
@@ -83,7 +84,7 @@ function header(size: number, count: number): Bytes {
 }
 
 function footerOf(chunks: readonly Chunk[], rows: number): Bytes {
-  const total = chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
+  const total = sumOf(chunks, (chunk) => chunk.bytes);
   return new Bytes().struct((meta) => {
     meta.i32(1, 1);
     meta.structs(2, chunks.length + 1, (element, index) => {

@@ -1,5 +1,5 @@
 // The text of a page of one file that shows a view without a server: the twin of workbench/ui/report.py.
-import { count, counted } from "../format";
+import { count, counted, joined, momentText } from "../format";
 import type { Collectives } from "../models";
 import type { Shown } from "./scope";
 import { sheetOf, type Row } from "./sheet";
@@ -58,7 +58,7 @@ function titleOf({ model }: Shown, first: string): string {
   const names = new Set(groups.map(({ group }) => group));
   const runs = new Set(groups.map((group) => group.run_id));
   const run = runOf(model) || [...runs].join(", ");
-  const job = [[...names].join(", "), run && `run ${run}`].filter(Boolean).join(", ");
+  const job = joined([...names, run && `run ${run}`], ", ");
   return job ? `${first}: ${job}` : first;
 }
 
@@ -69,7 +69,7 @@ function runOf(model: Shown["model"]): string {
 
 /** A line on what this is, and one on each strategy. */
 function summaryOf({ model }: Shown): string[] {
-  const recorded = "notes" in model ? `recorded ${model.run.written.replace("T", " ").slice(0, 19)}, ` : "";
+  const recorded = "notes" in model ? `recorded ${momentText(model.run.written)}, ` : "";
   const written = `${recorded}exported ${new Date().toLocaleString("sv")} by workbench`;
   const timed = timedOf(model);
   if (!timed) return [written];

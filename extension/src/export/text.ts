@@ -1,5 +1,5 @@
 // Files for other tools, of what a view shows; the twins of workbench/telemetry/export/trace_files.py, which has whole runs.
-import { NOTHING } from "../format";
+import { known, meanOf, NOTHING } from "../format";
 import type { Collectives, TableRow } from "../models";
 import { takers, type Cell, type Row } from "./sheet";
 
@@ -115,8 +115,8 @@ export function ncclTestsJson(rows: readonly TableRow[]): object {
       out_of_place: { time: row.p50_us, alg_bw: algbw, bus_bw: busbw, nwrong: null },
     };
   });
-  const rates = results.flatMap(({ out_of_place: { bus_bw } }) => (bus_bw === null ? [] : [bus_bw]));
-  const bandwidth = rates.length ? rates.reduce((sum, rate) => sum + rate, 0) / rates.length : null;
+  const rates = known(results.map(({ out_of_place }) => out_of_place.bus_bw));
+  const bandwidth = meanOf(rates);
   return { results, average_bus_bandwidth: { bandwidth, okay: "unchecked" } };
 }
 

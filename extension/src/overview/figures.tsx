@@ -1,6 +1,6 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { NOTHING, count, meanOf } from "../format";
+import { ascending, NOTHING, count, meanOf } from "../format";
 import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
 import { isIn, rangeText } from "../parts/steps";
@@ -114,7 +114,7 @@ interface CourseProps {
 function Course({ values, pointed, chosen, top, filled }: CourseProps) {
   if (!values.length) return <svg class="wb-course" aria-hidden viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
   // The top of what is usual: one short step must not flatten all others.
-  const usual = [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]!;
+  const usual = ascending(values)[Math.floor(0.95 * (values.length - 1))]!;
   const peak = top ?? Math.max(1e-12, 1.25 * usual);
   const x = (index: number) => (values.length < 2 ? WIDTH - 4 : (index / (values.length - 1)) * (WIDTH - 4));
   const y = (value: number) => HEIGHT - 3 - Math.min(1, value / peak) * (HEIGHT - 7);

@@ -1,7 +1,7 @@
 // The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
 // own number right.
 import type { Palette } from "../colours";
-import { paintEnd, type Painting } from "../parts/painting";
+import { paintDot, paintEnd, type Painting } from "../parts/painting";
 import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
 import { clamped } from "../scale";
 import type { StepRange } from "../selection";
@@ -90,9 +90,7 @@ export function paintLabel(
   const colour = palette.replicas[row.colour];
   if (colour) {
     canvas.fillStyle = colour;
-    canvas.beginPath();
-    canvas.arc(5, y, 4, 0, 7);
-    canvas.fill();
+    paintDot({ canvas }, 5, y, 4);
   }
   canvas.fillStyle = palette.text;
   canvas.font = strong ? palette.strong : palette.font;

@@ -1,7 +1,7 @@
 // What each replica did in the newest steps: computed, was late, waited, communicated.
-import { sizeText, timeText } from "../format";
+import { joined, sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
-import { type Cell, hatch, paintCursor, paintEnd, type Painting } from "../parts/painting";
+import { type Cell, hatch, paintCursor, paintDotted, paintEnd, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { isIn, paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
@@ -83,12 +83,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       if (step === steps.first) continue;
       canvas.strokeStyle = palette.quiet;
       canvas.lineWidth = 1;
-      canvas.setLineDash([2, 3]);
-      canvas.beginPath();
-      canvas.moveTo(Math.round(begin) + 0.5, 4);
-      canvas.lineTo(Math.round(begin) + 0.5, foot);
-      canvas.stroke();
-      canvas.setLineDash([]);
+      paintDotted(painting, Math.round(begin) + 0.5, 4, foot);
     }
     rows.forEach((row, index) => {
       const y = TOP + index * height;
@@ -237,7 +232,5 @@ function stateOf(group: GroupView, row: Row): string {
 function told(row: Row, item: LaneItem, parts: readonly Part[]): string {
   const words = { compute: "computes", late: "is late by", wait: "waits", communicate: item.op } as const;
   const what = parts.map(({ kind, from, to }) => `${words[kind]} ${timeText((to - from) / 1000)}`);
-  return [`${row.label}, step ${item.step}`, ...what, sizeText(item.size_bytes), item.site]
-    .filter(Boolean)
-    .join(" · ");
+  return joined([`${row.label}, step ${item.step}`, ...what, sizeText(item.size_bytes), item.site]);
 }

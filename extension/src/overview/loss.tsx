@@ -1,7 +1,7 @@
 // A number that steps return, such as a loss: its mean over the replicas, and a dot for each.
-import { figure, NOTHING, known } from "../format";
+import { capitalized, figure, NOTHING, known } from "../format";
 import type { GroupView, ResultCourse } from "../models";
-import { type Cell, paintEnd, paintLine, type Painting } from "../parts/painting";
+import { type Cell, paintDot, paintEnd, paintLine, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
@@ -39,12 +39,7 @@ export function Loss({ group, rows, shown, context }: Props) {
   const legend =
     replicas.length <= 8 && replicas.map((_, replica) => <Dot key={replica} replica={replica} />);
   return (
-    <Module
-      name={name ? name[0]!.toUpperCase() + name.slice(1) : "Result"}
-      kind="loss"
-      about={about}
-      legend={legend}
-    >
+    <Module name={capitalized(name) || "Result"} kind="loss" about={about} legend={legend}>
       <Course {...{ group, course, rows, shown, context }} />
     </Module>
   );
@@ -94,9 +89,7 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
       for (let column = first; column < steps.length; column++) {
         const value = replicas[replica]?.[at[column]!] ?? null;
         if (value === null) continue;
-        canvas.beginPath();
-        canvas.arc(x(column), y(value), 2.3, 0, 7);
-        canvas.fill();
+        paintDot(painting, x(column), y(value), 2.3);
       }
     });
     canvas.globalAlpha = 1;

@@ -1,4 +1,5 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
+import { medianOf, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 
 /** As many usual steps long, a step was none: the notebook paused between two. */
@@ -40,7 +41,7 @@ export function rowsOf(group: GroupView): Row[] {
 
 /** How late a replica came in sum, in µs. */
 function lateOf(group: GroupView, row: Row): number {
-  return (group.lateness.late_us[row.line] ?? []).reduce<number>((sum, us) => sum + (us ?? 0), 0);
+  return sumOf(group.lateness.late_us[row.line] ?? [], (us) => us ?? 0);
 }
 
 function hostOf(label: string): string {
@@ -74,14 +75,13 @@ export function waitedOf(group: GroupView, row: Row): number | null {
   const items = group.items.filter((item) => timesOf(item, row));
   const steps = new Set(items.map(({ step }) => step)).size;
   if (!usual || !steps) return null;
-  const waited = items.reduce((sum, item) => sum + Math.max(0, item.ready_ns - timesOf(item, row)!.enter), 0);
+  const waited = sumOf(items, (item) => Math.max(0, item.ready_ns - timesOf(item, row)!.enter));
   return Math.min(100, waited / (1e7 * usual * steps));
 }
 
 /** The median of the steps' lengths; 0 where none is known. */
 export function usualSeconds({ steps }: GroupView): number {
-  const known = steps.flatMap(({ seconds }) => seconds ?? []);
-  return known.sort((one, other) => one - other)[Math.floor(known.length / 2)] ?? 0;
+  return medianOf(steps.flatMap(({ seconds }) => seconds ?? []));
 }
 
 /** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */

@@ -1,4 +1,5 @@
 // What is to be said of a run: a sentence, its evidence, and a way to the view that explains it.
+import { capitalized } from "../format";
 import type { Verdict } from "../models";
 import type { ViewName } from "../view";
 import { SeveritySign } from "./icons";
@@ -31,7 +32,7 @@ export function VerdictCard({ verdict, open, here }: Props) {
       <div role="status">
         <h4>{verdict.sentence}</h4>
         <p>
-          {verdict.evidence && `${verdict.evidence.charAt(0).toUpperCase()}${verdict.evidence.slice(1)}. `}
+          {verdict.evidence && `${capitalized(verdict.evidence)}. `}
           {link && (
             <Button class="wb-link" onClick={() => open(verdict.link as ViewName)}>
               {link} →

@@ -3,7 +3,7 @@ import { percent } from "../format";
 import type { SampledSteps } from "../models";
 import { clamped, linear } from "../scale";
 import type { Context } from "../view";
-import { type Cell, paintEnd, paintLine, type Painting } from "./painting";
+import { type Cell, paintDot, paintEnd, paintLine, type Painting } from "./painting";
 import { Plane } from "./plane";
 import { isIn, paintBand, paintRange, stepsOf } from "./steps";
 
@@ -70,9 +70,7 @@ export function Courses({ label, courses, sampled, context }: Props) {
     const value = cursor && valueOf(cursor);
     if (value !== null) {
       canvas.fillStyle = palette.text;
-      canvas.beginPath();
-      canvas.arc(x(cursor!.column), y(cursor!.row, value), 3, 0, 7);
-      canvas.fill();
+      paintDot(painting, x(cursor!.column), y(cursor!.row, value), 3);
     }
     if (!span) return;
     canvas.fillStyle = palette.quiet;

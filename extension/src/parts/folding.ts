@@ -1,6 +1,7 @@
 // Which columns of a table there is room for. The others are folded away, those that matter least first.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { sumOf } from "../format";
 import { useRoom } from "./width";
 
 export interface Foldable {
@@ -24,7 +25,7 @@ const NOTHING_FOLDED: Folding = { folded: new Set(), cut: new Map() };
 /** What to fold away so that columns, each with the width that it would like to have, fit into the room. */
 export function fold(columns: readonly Measured[], room: number): Folding {
   const least = (column: Measured) => Math.min(column.width, column.least ?? Infinity);
-  let rest = room - columns.reduce((sum, column) => sum + least(column), 0);
+  let rest = room - sumOf(columns, least);
   const folded = new Set<string>();
   const byRank = columns.filter((column) => column.rank).reverse(); // of equal ones the last goes first
   for (const column of byRank.sort((one, other) => other.rank! - one.rank!)) {

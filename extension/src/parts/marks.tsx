@@ -1,9 +1,10 @@
 // Small marks in table cells and legends; the number always stands beside them.
 import { sequential } from "../colours";
+import { clamped } from "../scale";
 
 /** A bar for a share from 0 to 1. */
 export function Bar({ share, colour }: { share: number; colour?: string }) {
-  const width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
+  const width = `${Math.round(100 * clamped(share, 0, 1))}%`;
   return (
     <span class="wb-bar" aria-hidden style={{ color: colour }}>
       <i style={{ width }} />

@@ -50,6 +50,23 @@ export function paintLine(
   canvas.stroke();
 }
 
+/** Draws a dotted line down from one y to another. */
+export function paintDotted(painting: Painting, x: number, from: number, to: number): void {
+  painting.canvas.setLineDash([2, 3]);
+  paintLine(painting, [
+    [x, from],
+    [x, to],
+  ]);
+  painting.canvas.setLineDash([]);
+}
+
+/** Fills a circle. */
+export function paintDot({ canvas }: Pick<Painting, "canvas">, x: number, y: number, radius: number): void {
+  canvas.beginPath();
+  canvas.arc(x, y, radius, 0, 7);
+  canvas.fill();
+}
+
 /** Marks the cell that the cursor is at. */
 export function paintCursor(
   { canvas, palette }: Painting,

@@ -94,7 +94,7 @@ export function Table<Row>(props: Props<Row>) {
   const columns = props.columns.filter((column) => !folded.has(column.title));
   const shown = sorted(rows, sorter, sorting?.down ?? false);
   const virtual = shown.length > WINDOW + 10;
-  const from = virtual ? Math.max(0, Math.min(first, shown.length - WINDOW)) : 0;
+  const from = virtual ? clamped(first, 0, shown.length - WINDOW) : 0;
   const visible = virtual ? shown.slice(from, from + WINDOW) : shown;
   const at = {
     row: Math.min(cursor.row, shown.length - 1),

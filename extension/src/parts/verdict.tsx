@@ -1,4 +1,5 @@
 // The one sentence that says how things stand, loud where something is wrong, with what helps.
+import { capitalized } from "../format";
 import { Sign } from "./status";
 
 export function Verdict({ sentence, advice }: { sentence: string; advice: string }) {
@@ -8,7 +9,7 @@ export function Verdict({ sentence, advice }: { sentence: string; advice: string
       {loud && <Sign />}
       <div>
         <strong>{sentence}</strong>
-        {loud && <div>{advice.charAt(0).toUpperCase() + advice.slice(1)}.</div>}
+        {loud && <div>{capitalized(advice)}.</div>}
       </div>
     </div>
   );

@@ -6,6 +6,7 @@ import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
+import { clamped } from "../scale";
 import type { Context, View } from "../view";
 import { Button } from "../parts/small";
 
@@ -197,7 +198,7 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
   const lit = selected === null || replicas.includes(selected);
   const text = `r${runsOf(replicas)}`;
   const inside = Math.min(right - left, bottom - top);
-  const sheets = block.holders.slice(0, Math.max(1, Math.min(MAX_SHEETS, Math.floor(inside / (3 * SHEET)))));
+  const sheets = block.holders.slice(0, clamped(Math.floor(inside / (3 * SHEET)), 1, MAX_SHEETS));
   const behind = SHEET * (sheets.length - 1); // copies lie on each other like sheets of paper
   return (
     <g opacity={lit ? 1 : 0.3} onClick={() => context.select(replicas[0]!)}>

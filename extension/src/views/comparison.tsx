@@ -3,7 +3,7 @@ import { category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
-import { paintCursor, type Cell, type Painting } from "../parts/painting";
+import { paintCursor, paintLine, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { apart, logTicks } from "../parts/ticks";
@@ -82,10 +82,10 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     const labelled = apart(ticks, x, (tick) => CHARACTER * (timeText(tick).length + 1));
     for (const tick of ticks) {
       canvas.strokeStyle = palette.line;
-      canvas.beginPath();
-      canvas.moveTo(x(tick), TOP);
-      canvas.lineTo(x(tick), foot);
-      canvas.stroke();
+      paintLine(painting, [
+        [x(tick), TOP],
+        [x(tick), foot],
+      ]);
       canvas.fillStyle = palette.quiet;
       if (labelled.includes(tick)) canvas.fillText(timeText(tick), x(tick), foot + BOTTOM / 2);
     }
@@ -104,10 +104,10 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
         );
         canvas.strokeStyle = canvas.fillStyle = category(which);
         canvas.lineWidth = 2;
-        canvas.beginPath();
-        canvas.moveTo(from!, middle);
-        canvas.lineTo(to!, middle);
-        canvas.stroke();
+        paintLine(painting, [
+          [from!, middle],
+          [to!, middle],
+        ]);
         // A full square and an empty one, so that colour is not the only sign.
         if (which) canvas.strokeRect(at! - 3.5, middle - 3.5, 7, 7);
         else canvas.fillRect(at! - 4, middle - 4, 8, 8);

@@ -8,7 +8,7 @@ import { paintEnd, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { apart } from "../parts/ticks";
-import { count, counted, NOTHING, percent, runsOf, secondsText } from "../format";
+import { count, counted, NOTHING, percent, runsOf, secondsText, sumOf } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import { isLit } from "../selection";
 import type { Context, View } from "../view";
@@ -80,7 +80,7 @@ function ProgressFacts({ progress, model }: { progress: InputProgress; model: Da
 function Facts({ model }: { model: DatasetSharding }) {
   const replicas = model.hosts * model.replicas_per_host;
   const empty = model.readers.filter((reader) => reader.rows === 0).map((reader) => reader.replica);
-  const starved = model.readers.reduce((sum, reader) => sum + reader.empty_steps, 0);
+  const starved = sumOf(model.readers, (reader) => reader.empty_steps);
   const least = Math.min(...model.counts);
   const most = Math.max(...model.counts);
   return (
@@ -296,7 +296,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
     waiting.current = setTimeout(() => ask({ kind: "what_if", ...next }), PAUSE_MS) as unknown as number;
   };
   return (
-    <fieldset class="wb-form" style={{ border: "none", padding: 0, margin: "8px 0 0" }}>
+    <fieldset class="wb-form">
       <Quiet>What if</Quiet>
       {number("batch_size", "global batch", Math.max(64, 2 * batch))}
       {number("hosts", "hosts", 8)}

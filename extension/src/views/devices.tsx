@@ -6,7 +6,7 @@ import { Courses } from "../parts/courses";
 import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { counted, memoryText, percent } from "../format";
+import { counted, memoryText, percent, sumOf } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
 
@@ -14,7 +14,7 @@ export const devices: View<Devices> = {
   title: "Devices",
   draw({ model, context }) {
     const axis = stepsOf(model.sampled, context);
-    const memory = model.devices.reduce((sum, device) => sum + (device.memory_bytes ?? 0), 0);
+    const memory = sumOf(model.devices, (device) => device.memory_bytes ?? 0);
     return (
       <div class="wb-part">
         <Head

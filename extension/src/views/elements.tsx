@@ -8,6 +8,7 @@ import { Plane } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
 import type { Elements, InspectedValue } from "../models";
+import { clamped } from "../scale";
 import type { Context, Request } from "../view";
 import { Button } from "../parts/small";
 
@@ -36,7 +37,7 @@ export function wholeOf(value: number, replica: number, shape: readonly number[]
 export function closeUp(wanted: Wanted, shape: readonly number[], place: readonly number[]): Wanted {
   const index = place.map((at, axis) => {
     if (!wanted.axes.includes(axis)) return at;
-    return Math.max(0, Math.min(at - CLOSE_UP / 2, shape[axis]! - CLOSE_UP));
+    return clamped(at - CLOSE_UP / 2, 0, Math.max(0, shape[axis]! - CLOSE_UP));
   });
   return { ...wanted, index, extent: [CLOSE_UP, CLOSE_UP] };
 }
@@ -130,11 +131,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
     </label>
   );
   return (
-    <fieldset
-      class="wb-form"
-      aria-label="What is shown"
-      style={{ border: "none", padding: 0, margin: "0 0 6px" }}
-    >
+    <fieldset class="wb-form" aria-label="What is shown">
       {replicas.length > 1 && (
         <label>
           replica{" "}
@@ -202,7 +199,7 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
   const rows = cells.length;
   const columns = cells[0]?.length ?? 0;
   const range = rangeOf(elements);
-  const h = Math.max(3, Math.min(18, Math.floor(260 / Math.max(1, rows))));
+  const h = clamped(Math.floor(260 / Math.max(1, rows)), 3, 18);
   const cellWidth = (width: number) => Math.min(MOST_WIDTH, (width - LEFT - 4) / Math.max(1, columns));
   const share = (cell: number) => {
     const size = difference ? Math.abs(cell) : cell;

@@ -7,7 +7,7 @@ import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintColumn, paintRange, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { counted, NOTHING, runsOf, significant, timeText, known, meanOf } from "../format";
+import { counted, NOTHING, runsOf, significant, timeText, known, meanOf, ascending, joined } from "../format";
 import type { Collectives, GroupView } from "../models";
 import { clamped } from "../scale";
 import { isLit } from "../selection";
@@ -115,8 +115,8 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
     const notes = [
       stragglers.includes(replicas[cell.row]!) && "late step after step",
       slow_steps.includes(step) && "a step slow for everybody",
-    ].filter(Boolean);
-    return [`${label(cell.row)} · step ${step}: ${what}`, ...notes].join(" · ");
+    ];
+    return joined([`${label(cell.row)} · step ${step}: ${what}`, ...notes]);
   };
   const at = (x: number, y: number, width: number) => ({
     row: Math.floor((y - TOP) / ROW),
@@ -164,7 +164,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
  * were slow once, such as the first, must not turn everything else dark.
  */
 export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number; most: number } {
-  const rows = late.map((row) => known(row).sort((one, other) => one - other));
+  const rows = late.map((row) => ascending(known(row)));
   const usual = (row: number[]) =>
     row[row.length < 3 ? row.length - 1 : Math.floor(0.9 * (row.length - 1))] ?? 0;
   const most = Math.max(1e-9, ...rows.map((row) => row.at(-1) ?? 0));

@@ -3,12 +3,20 @@ import { useState } from "preact/hooks";
 import { BAD, opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
-import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import {
+  hatch,
+  paintCursor,
+  paintDotted,
+  paintEnd,
+  paintLine,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { NOTHING, sizeText, timeText, known } from "../format";
+import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
@@ -73,10 +81,10 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.fillText(lane.label, 2, y + ROW / 2);
       canvas.strokeStyle = palette.line;
       canvas.lineWidth = 1;
-      canvas.beginPath();
-      canvas.moveTo(margin, y + ROW - 0.5);
-      canvas.lineTo(width - 6, y + ROW - 0.5);
-      canvas.stroke();
+      paintLine(painting, [
+        [margin, y + ROW - 0.5],
+        [width - 6, y + ROW - 0.5],
+      ]);
       canvas.save();
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, height);
@@ -227,10 +235,8 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
-  const lengths = spans.map((span) => span.end - span.begin).sort((one, other) => one - other);
-  const allowed = squeezed
-    ? Math.max(1, LONG_GAP * (lengths[Math.floor(lengths.length / 2)] ?? 0))
-    : Infinity;
+  const usual = medianOf(spans.map((span) => span.end - span.begin));
+  const allowed = squeezed ? Math.max(1, LONG_GAP * usual) : Infinity;
   const domain: number[] = [];
   const range: number[] = [];
   const breaks: Timeline["breaks"] = [];
@@ -284,25 +290,21 @@ function paintAxis(painting: Painting, { time, x, y }: Axis): void {
   const nice = niceLength(perPixel * 90);
   const length = nice / perPixel;
   const right = width - 8;
-  canvas.beginPath();
-  canvas.moveTo(right - length, y + 5);
-  canvas.lineTo(right - length, y + 9);
-  canvas.lineTo(right, y + 9);
-  canvas.lineTo(right, y + 5);
-  canvas.stroke();
-  paintEnd(painting, timeText(nice / 1000), right - length - 5, y + 9);
+  const left = right - length;
+  paintLine(painting, [
+    [left, y + 5],
+    [left, y + 9],
+    [right, y + 9],
+    [right, y + 5],
+  ]);
+  paintEnd(painting, timeText(nice / 1000), left - 5, y + 9);
   let last = -Infinity;
   for (const gap of time.breaks) {
     const at = x(gap.axis);
     if (at < 0 || at > width || at - last < 7) continue;
     last = at;
     canvas.globalAlpha = 0.5;
-    canvas.beginPath();
-    canvas.setLineDash([2, 3]);
-    canvas.moveTo(at, 0);
-    canvas.lineTo(at, y);
-    canvas.stroke();
-    canvas.setLineDash([]);
+    paintDotted(painting, at, 0, y);
     canvas.globalAlpha = 1;
   }
 }

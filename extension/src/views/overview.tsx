@@ -1,7 +1,7 @@
 // The run at a glance: what is to be said first, four figures, what each replica does, who comes last, and the loss.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
-import { counted } from "../format";
+import { counted, joined } from "../format";
 import type { Collectives, GroupView, Verdict } from "../models";
 import { Figures } from "../overview/figures";
 import { Icon, IconButton } from "../overview/icons";
@@ -17,6 +17,7 @@ import { type Open, useOpening } from "../parts/opening";
 import { StatusWord } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";
 import { useRoom } from "../parts/width";
+import { clamped } from "../scale";
 import { type Context, OPEN, type View, type ViewName } from "../view";
 import { CollectiveRows, collectiveTable, unitOf } from "./collective_table";
 import { heatMap } from "./heat_map";
@@ -155,7 +156,7 @@ interface ChartsProps {
 function Charts({ model, group, room, now, context, open }: ChartsProps) {
   const rows = rowsOf(group);
   const { range } = stepsOf(group, context);
-  const most = Math.max(3, Math.min(MOST_STEPS, Math.floor((room - BESIDE_PX) / STEP_PX)));
+  const most = clamped(Math.floor((room - BESIDE_PX) / STEP_PX), 3, MOST_STEPS);
   const chosen = range ? group.items.flatMap(({ step }) => (isIn(range, step) ? [step] : [])) : [];
   const steps = chosen.length ? { first: chosen[0]!, last: chosen.at(-1)! } : newestSteps(group, most);
   const { table, counters } = model.snapshot;
@@ -219,9 +220,8 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
 
 function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectives): string {
   if (!replicas) return "";
-  const facts = [`${counted(replicas, "replica")} on ${counted(hosts, "host")}`, `step ${step}`];
-  if (more_groups) facts.push(`${more_groups} more ${more_groups > 1 ? "strategies" : "strategy"}`);
-  return facts.join(", ");
+  const more = more_groups && `${more_groups} more ${more_groups > 1 ? "strategies" : "strategy"}`;
+  return joined([`${counted(replicas, "replica")} on ${counted(hosts, "host")}`, `step ${step}`, more], ", ");
 }
 
 /** The verdict that stays on the screen for as long as people need to read it; an error takes its place at once. */

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Exportable } from "../export/scope";
 import { Head } from "../parts/head";
 import { Tabs } from "../parts/tabs";
-import { count, counted, secondsText } from "../format";
+import { count, counted, momentText, secondsText } from "../format";
 import type { Replay } from "../models";
 import type { Context, View } from "../view";
 import { arraySharding } from "./array_sharding";
@@ -54,7 +54,7 @@ export const replay: View<Replay> = {
         <Head
           title={run.name}
           facts={[
-            run.written && run.written.replace("T", " ").slice(0, 19),
+            momentText(run.written),
             secondsText(run.duration_seconds),
             counted(run.replicas, "replica"),
             counted(run.records, "record"),
@@ -64,9 +64,7 @@ export const replay: View<Replay> = {
         />
         <Steps key={`${model.shown_from} ${model.shown_to}`} model={model} ask={context.ask} />
         {model.notes.map((note) => (
-          <p key={note} class="wb-quiet">
-            {note}
-          </p>
+          <Note key={note}>{note}</Note>
         ))}
         <Tabs label="What was recorded" pages={pages} />
       </div>

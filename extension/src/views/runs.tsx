@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { count, counted, NOTHING, sizeText, timeText } from "../format";
+import { count, counted, momentText, NOTHING, sizeText, timeText } from "../format";
 import type { RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
 import { Comparison } from "./comparison";
@@ -81,7 +81,7 @@ const COLUMNS: Column<RunEntry>[] = [
       </>
     ),
   }),
-  named("written", (run) => run.written.replace("T", " ").slice(0, 19) || NOTHING, {
+  named("written", (run) => momentText(run.written) || NOTHING, {
     rank: 2,
     order: (run) => run.written,
   }),

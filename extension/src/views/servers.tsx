@@ -1,6 +1,6 @@
 // Parameter servers: what they hold and how stale updates are, what each worker runs and how fast, and what still waits.
 import { WARNING } from "../colours";
-import { count, counted, dtypeText, NOTHING, significant, sizeText } from "../format";
+import { count, counted, dtypeText, NOTHING, significant, sizeText, sumOf } from "../format";
 import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
@@ -18,7 +18,7 @@ const SHORT_SECONDS = 0.5;
 export const servers: View<ServersStatus> = {
   title: "Servers",
   draw({ model }) {
-    const size = model.servers.reduce((sum, server) => sum + server.size_bytes, 0);
+    const size = sumOf(model.servers, (server) => server.size_bytes);
     return (
       <ChartOrTable
         title="Servers"

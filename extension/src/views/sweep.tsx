@@ -6,10 +6,20 @@ import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
 import { logTicks } from "../parts/ticks";
 import { useWidth } from "../parts/width";
-import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
+import {
+  counted,
+  dtypeText,
+  joined,
+  known,
+  rateText,
+  significant,
+  sizeText,
+  timeText,
+  timeUnit,
+} from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
-import { logarithmic } from "../scale";
+import { clamped, logarithmic } from "../scale";
 import { Note } from "../parts/small";
 import { take } from "../parts/keys";
 
@@ -101,12 +111,13 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const line = (through: readonly SweepPoint[], of: (point: SweepPoint) => number) =>
     pathOf(through.map((point) => [x(point.size_bytes), y(of(point))]));
   const back = line([...points].reverse(), (point) => point.p10_busbw!).replace("M", "L");
-  const fit = Array.from({ length: 33 }, (_, step) => {
+  const places = Array.from({ length: 33 }, (_, step) => {
     const size = sizes[0]! * (sizes.at(-1)! / sizes[0]!) ** (step / 32);
     const rate = fittedBusbw(sweep, size);
     const inside = rate !== null && rate >= low && rate <= high;
     return inside ? ([x(size), y(rate)] as const) : null;
-  }).filter((point) => point !== null);
+  });
+  const fit = known(places);
   const at = cursor === null ? null : points[cursor];
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -115,7 +126,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
     else if (event.key === "End") setCursor(points.length - 1);
     else if (event.key === "Escape") setCursor(null);
     else if (step)
-      setCursor(Math.max(0, Math.min(points.length - 1, (cursor ?? (step > 0 ? -1 : points.length)) + step)));
+      setCursor(clamped((cursor ?? (step > 0 ? -1 : points.length)) + step, 0, points.length - 1));
     else return;
     take(event);
   };
@@ -217,15 +228,13 @@ export function timesAsFast({ baseline }: Sweep, point: SweepPoint): number | nu
 function pointText(point: SweepPoint, sweep: Sweep): string {
   const fit = fittedBusbw(sweep, point.size_bytes);
   const ratio = timesAsFast(sweep, point);
-  return [
+  return joined([
     `${sizeText(point.size_bytes)}: busbw ${rateText(point.p50_busbw)} (${rateText(point.p10_busbw)} to ${rateText(point.p90_busbw)})`,
     `transfer ${timeText(point.p50_us)}`,
     counted(point.samples, "sample"),
     fit === null ? "" : `fit ${rateText(fit)}`,
     ratio === null ? "" : `${significant(ratio)} × as fast as ${sweep.baseline!.name}`,
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  ]);
 }
 
 /** At most `most` of the values, evenly chosen, the first and the last among them. */

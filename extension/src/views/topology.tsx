@@ -3,7 +3,7 @@
 import { ChartOrTable } from "../parts/head";
 import { StatusWord } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { count, counted, memoryText, NOTHING, joined } from "../format";
+import { count, counted, memoryText, NOTHING, joined, sumOf } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
 import { Button, Fact, Note, Quiet } from "../parts/small";
@@ -117,7 +117,7 @@ function Doings({ devices }: { devices: readonly DeviceNode[] }) {
   const counts = new Map<string, number>();
   for (const { doing } of replicas) if (doing) counts.set(doing, (counts.get(doing) ?? 0) + 1);
   const kinds = [...counts].sort(([, one], [, other]) => other - one);
-  const others = kinds.slice(MAX_DOINGS).reduce((sum, [, number]) => sum + number, 0);
+  const others = sumOf(kinds.slice(MAX_DOINGS), ([, number]) => number);
   if (!counts.size) return null;
   return (
     <dl class="wb-facts">

@@ -8,7 +8,7 @@ import { Head } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
 import { Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { ageText, count, counted, dtypeText, figure, NOTHING } from "../format";
+import { ageText, count, counted, dtypeText, figure, NOTHING, sumOf } from "../format";
 import type {
   Agreement,
   FirstBad,
@@ -238,7 +238,7 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
 function Histogram({ summary }: { summary: Summary | string }) {
   if (typeof summary === "string" || !summary.histogram.length) return NOTHING;
   const counts = summary.histogram;
-  const counted = counts.reduce((sum, one) => sum + one, 0);
+  const counted = sumOf(counts, (one) => one);
   const all = summary.shape.reduce((product, size) => product * size, 1) - summary.nan - summary.inf;
   const peak = counts.indexOf(Math.max(...counts));
   const edge = (bin: number) => figure(summary.min! + ((summary.max! - summary.min!) * bin) / counts.length);
