@@ -204,6 +204,13 @@ export interface Reader {
   readings: Reading[];
 }
 
+/** Where samples that were taken from time to time lie on the axis of a strategy's steps. */
+export interface SampledSteps {
+  run_id: string;
+  group: string;
+  steps: number[];
+}
+
 /** One epoch of a distributed dataset while it is gone through. */
 export interface InputProgress {
   epoch: number;
@@ -211,6 +218,7 @@ export interface InputProgress {
   elapsed_seconds: number;
   steps: number[];
   waited_seconds: number[];
+  sampled?: SampledSteps | null;
 }
 
 /** Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message. */
@@ -280,13 +288,6 @@ export interface ReplicaWait {
   waited_seconds: number;
   waited_share: number;
   starving: boolean;
-}
-
-/** Where samples that were taken from time to time lie on the axis of a strategy's steps. */
-export interface SampledSteps {
-  run_id: string;
-  group: string;
-  steps: number[];
 }
 
 /** What the input of a program costs. */

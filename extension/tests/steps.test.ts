@@ -287,3 +287,122 @@ test("steps that only the newest model has are shown, although an earlier one wa
   await settled();
   assert.equal(waited(), expected[1]);
 });
+
+const progress = recorded.datasetRunning.progress!; // it was given batches 0 to 3
+const read = {
+  ...recorded.datasetRunning,
+  progress: {
+    ...progress,
+    sampled: {
+      run_id: group.run_id,
+      group: group.group,
+      steps: [newest - 5, newest - 4, newest - 2, newest],
+    },
+  },
+};
+
+test("a step that another chart points at is marked in a dataset, which says what each replica reads for it", async () => {
+  const selection = new Selection();
+  const shown = show("dataset_sharding", read, { selection });
+  const overview = show("overview", model, { selection });
+  const said = () => textOf(shown.root.querySelector("output"));
+  assert.equal(said(), "");
+
+  press("ArrowLeft", chartOf(overview.root, "lateness"));
+  await settled();
+  const each = read.readers.map(({ replica, readings }) => `r${replica} 4 rows ${readings[3]!.text}`);
+  assert.equal(said(), [`step ${newest}: batch 3 of epoch 0`, ...each].join(" · "));
+
+  for (const [step, batch] of [
+    [newest - 1, 2], // two steps work with a batch
+    [newest - 2, 2],
+    [newest - 4, 1],
+  ]) {
+    selection.point({ of, number: step! });
+    await settled();
+    assert.match(said(), new RegExp(`^step ${step}: batch ${batch} of epoch 0 · r0 4 rows ${16 * batch!}–`));
+  }
+  for (const step of [newest - 6, newest + 1]) {
+    selection.point({ of, number: step });
+    await settled();
+    assert.equal(said(), `step ${step}: none of the batches that are drawn`);
+  }
+  selection.point(null);
+  await settled();
+  assert.equal(said(), "");
+});
+
+test("of another epoch a dataset says whose elements it shows", async () => {
+  const selection = new Selection();
+  const again = { ...read, progress: { ...read.progress, epoch: 2 } };
+  const shown = show("dataset_sharding", again, { selection });
+  selection.point({ of, number: newest });
+  await settled();
+  assert.match(
+    textOf(shown.root.querySelector("output")),
+    /: batch 3 of epoch 2 · r0 .* · elements as in epoch 0$/,
+  );
+});
+
+test("steps can be picked out in a dataset: it says what was read for them, and shows them while others come", async () => {
+  const selection = new Selection();
+  const shown = show("dataset_sharding", read, { selection });
+  const overview = show("overview", model, { selection });
+  const chart = shown.root.querySelector(".wb-chart")!;
+  selection.brush({ of, first: newest - 5, last: newest - 4 });
+  await settled();
+  assert.equal(
+    textOf(shown.root.querySelector("output")),
+    `steps ${newest - 5} to ${newest - 4}: batches 0 to 1 of epoch 0 · r0 8 rows · r1 8 rows · r2 8 rows · r3 8 rows`,
+  );
+  press("Home", chart);
+  await settled();
+  press("Home", chart);
+  await settled();
+  assert.deepEqual(selection.now.step, { of, number: newest - 5 });
+  press("ArrowRight", chart, true);
+  await settled();
+  assert.deepEqual(selection.now.range, { of, first: newest - 5, last: newest - 4, time: undefined });
+  assert.ok(button(overview.root, `steps ${newest - 5} to ${newest - 4}`));
+
+  const later = { ...read.progress, given: 100 };
+  await shown.update({
+    ...read,
+    progress: later,
+    readers: read.readers.map((one) => ({ ...one, readings: [] })),
+  });
+  assert.ok(button(shown.root, `steps ${newest - 5} to ${newest - 4}`));
+  assert.match(textOf(shown.root.querySelector("output")), /replica 0 · step 1 · 4 rows: 16–19$/);
+
+  press("Escape", chart);
+  await settled();
+  assert.equal(selection.now.range, null);
+  assert.equal(textOf(shown.root.querySelector("output")), "");
+});
+
+test("the table of a dataset marks the rows of the step, and points at theirs", async () => {
+  const selection = new Selection();
+  const shown = show("dataset_sharding", read, { selection });
+  button(shown.root, "Table").click();
+  selection.point({ of, number: newest });
+  await settled();
+  const marked = [...shown.root.querySelectorAll("tr[aria-current=step]")].map(textOf);
+  assert.deepEqual(
+    marked.map((row) => row.slice(0, 2)),
+    ["30", "31", "32", "33"],
+  );
+  shown.root.querySelector<HTMLElement>("[aria-label='Who reads what'] tbody td")!.focus();
+  await settled();
+  assert.deepEqual(selection.now.step, { of, number: newest - 5 });
+});
+
+test("a dataset of a file that was written before it knew steps is drawn without them", async () => {
+  const selection = new Selection();
+  const { sampled: _, ...old } = read.progress;
+  const shown = show("dataset_sharding", { ...read, progress: old }, { selection });
+  selection.point({ of, number: newest });
+  press("ArrowLeft", shown.root.querySelector(".wb-chart")!);
+  await settled();
+  assert.match(textOf(shown.root.querySelector("output")), /^replica 0 · step 6/);
+  assert.deepEqual(selection.now.step, { of, number: newest });
+});

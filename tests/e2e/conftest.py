@@ -240,6 +240,14 @@ def command(page: Any, name: str, /, **arguments: Any) -> None:
     )
 
 
+def drag(page: Any, chart: Any, begin: float, end: float) -> None:
+    """Drags across a chart, between two shares of its width."""
+    box = chart.bounding_box()
+    for share, act in ((begin, page.mouse.down), (end, page.mouse.up)):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2, steps=4)
+        act()
+
+
 def expect(locator: Any) -> Any:
     """Playwright's assertions, as patient as everything here."""
     from playwright.sync_api import expect

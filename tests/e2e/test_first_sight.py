@@ -19,7 +19,17 @@ import pytest
 
 import workbench as wb
 from tests.chromium import why_not
-from tests.e2e.conftest import NOTEBOOK_IS_READY, ROOT, Lab, command, expect, open_notebook, page_of, serving
+from tests.e2e.conftest import (
+    NOTEBOOK_IS_READY,
+    ROOT,
+    Lab,
+    command,
+    drag,
+    expect,
+    open_notebook,
+    page_of,
+    serving,
+)
 from tests.notebooks.executed import stored
 from workbench.cli.lab_versions import for_students
 
@@ -91,14 +101,6 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
         expect(button).to_have_count(0)
         command(page, "workbench:open-pane", view="devices")
         expect(page.locator("#workbench-pane-devices .wb-brushed")).to_have_count(0)
-
-
-def drag(page: Any, chart: Any, begin: float, end: float) -> None:
-    """Drags across a chart, between two shares of its width."""
-    box = chart.bounding_box()
-    for share, act in ((begin, page.mouse.down), (end, page.mouse.up)):
-        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2, steps=4)
-        act()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, command, expect, open_notebook
+from tests.e2e.conftest import Lab, command, drag, expect, open_notebook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -21,8 +21,12 @@ strategy = wb.MirroredStrategy()
 FOLLOWED = """
 data = strategy.distribute_dataset(wb.data.Dataset.range(40).batch(4))
 wb.explain_sharding(data).counts
+
+def total(x):
+    return wb.distribute.get_replica_context().all_reduce("sum", np.sum(x))
+
 for step, batch in enumerate(data):
-    strategy.run(np.sum, args=(batch,))
+    strategy.run(total, args=(batch,))
     while step in (2, 6) and not Path(f"after-{step}").exists():
         time.sleep(0.05)
 """
@@ -42,6 +46,27 @@ def test_a_pane_follows_replicas_through_a_dataset_while_a_cell_runs(page: Any, 
         (lab.root / f"after-{last}").touch()
     expect(pane).to_contain_text("10 of 10 steps")
     expect(prompt).to_have_text("[2]:")
+
+    chart = pane.locator(".wb-chart")
+    drag(page, chart.locator("canvas"), 0.3, 0.6)
+    picked = pane.locator(".wb-brushed")
+    expect(picked).to_have_text(re.compile(r"^steps \d to \d ×$"))
+    page.screenshot(path="artifacts/lab_dataset_steps.png")
+    command(page, "workbench:open-pane", view="overview")
+    overview = page.locator("#workbench-pane-overview")
+    expect(overview.locator(".wb-brushed")).to_have_text(picked.inner_text())
+    lanes = overview.locator(".wb-module-lanes .wb-chart")
+    lanes.press("Escape")
+    expect(overview.locator(".wb-brushed")).to_have_count(0)
+    lanes.press("ArrowLeft")
+    expect(overview.locator(".wb-module-lanes output")).to_contain_text("step 9")
+    lanes.press("Shift+ArrowRight")  # the last step alone
+    expect(overview.locator(".wb-brushed")).to_have_text("step 9 ×")
+    command(page, "workbench:open-pane", view="dataset_sharding")
+    expect(picked).to_have_text("step 9 ×")
+    expect(pane.locator("output")).to_have_text(
+        "step 9: batch 9 of epoch 0 · r0 2 rows 36–37 · r1 2 rows 38–39"
+    )
 
 
 def test_what_is_not_finite_is_counted_in_the_status_bar_and_told_in_the_log(page: Any, lab: Lab) -> None:

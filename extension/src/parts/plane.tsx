@@ -32,6 +32,8 @@ interface Props {
   onDrag?(from: number, to: number, width: number): void;
   /** The columns that can be seen; further ones are reached only while a range is extended. */
   within?: readonly [first: number, last: number];
+  /** What is said while its own cursor is nowhere, such as of the step that another chart points at. */
+  said?: string;
   /** Other keys; true if it was one of the view's. */
   onKey?(key: string): boolean;
 }
@@ -150,7 +152,7 @@ export function Plane(props: Props) {
       box={box}
       label={props.label}
       hint={`arrow keys or pointer: ${props.hint}${stepAt ? " · drag: some steps" : ""}`}
-      text={inside ? extended + props.describe(inside) : ""}
+      text={inside ? extended + props.describe(inside) : (props.said ?? "")}
       onKeyDown={onKeyDown}
     >
       <canvas

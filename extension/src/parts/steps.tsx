@@ -26,7 +26,8 @@ export function stepsOf(group: Stepping | null | undefined, { selected, point, b
   };
 }
 
-type Span = Pick<StepRange, "first" | "last">;
+/** From one step to another. */
+export type Span = Pick<StepRange, "first" | "last">;
 
 /** Whether a step is in a range; without one, each is. */
 export function isIn(range: Span | null, step: number): boolean {

@@ -6,9 +6,11 @@ import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
 import { paintEnd, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
+import { Brushed, paintColumn, rangeText, type Span, spanText, stepsOf } from "../parts/steps";
+import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { apart } from "../parts/ticks";
-import { count, counted, NOTHING, percent, runsOf, secondsText, sumOf } from "../format";
+import { count, counted, joined, NOTHING, percent, runsOf, secondsText, sumOf } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import { isLit } from "../selection";
 import type { Context, View } from "../view";
@@ -27,23 +29,75 @@ const POLICIES = ["AUTO", "FILE", "DATA", "HINT", "OFF"];
 
 export const datasetSharding: View<DatasetSharding> = {
   title: "Dataset sharding",
-  draw(shown) {
-    const { model } = shown;
-    return (
-      <>
-        <ChartOrTable
-          title="DistributedDataset"
-          facts={[model.reason]}
-          chart={<Picture {...shown} />}
-          table={<Twin {...shown} />}
-        >
-          <span class="wb-pill">policy {model.policy}</span>
-        </ChartOrTable>
-        <WhatIf {...shown} />
-      </>
-    );
+  draw(props) {
+    return <Dataset {...props} />;
   },
 };
+
+interface Props {
+  model: DatasetSharding;
+  context: Context;
+}
+
+function Dataset({ model: newest, context }: Props) {
+  const axis = stepsOf(newest.progress?.sampled, context);
+  const shown = {
+    model: useStill(newest, axis.range !== null, (model) => batchesOf(model, axis.range).length > 0),
+    context,
+  };
+  return (
+    <>
+      <ChartOrTable
+        title="DistributedDataset"
+        facts={[shown.model.reason]}
+        chart={<Picture {...shown} />}
+        table={<Twin {...shown} />}
+      >
+        <Brushed steps={axis} />
+        <span class="wb-pill">policy {shown.model.policy}</span>
+      </ChartOrTable>
+      <WhatIf {...shown} />
+    </>
+  );
+}
+
+/** The step of the strategy that a batch is for, where that is known. */
+function stepOf({ progress }: DatasetSharding, batch: number): number | undefined {
+  const steps = progress?.sampled?.steps;
+  return steps?.[steps.length - progress!.given + batch];
+}
+
+/** Numbers of the batches that are for some steps of the strategy; a batch may be for several. */
+export function batchesOf(model: DatasetSharding, steps: Span | null): number[] {
+  const batches = model.readers[0]?.readings.map(({ step }) => step) ?? [];
+  return batches.filter((batch) => {
+    const first = stepOf(model, batch);
+    if (!steps || first === undefined) return false;
+    const next = stepOf(model, batch + 1) ?? first;
+    return first <= steps.last && Math.max(first, next - 1) >= steps.first;
+  });
+}
+
+/** What each replica reads for some steps, in words; of one batch, which elements. */
+function readText({ readers, progress }: DatasetSharding, steps: Span, batches: readonly number[]): string {
+  if (!batches.length) return `${rangeText(steps)}: none of the batches that are drawn`;
+  const several = batches.length > 1;
+  const each = readers.map(({ replica, readings }) => {
+    const read = readings.filter(({ step }) => batches.includes(step));
+    const rows = counted(
+      sumOf(read, (reading) => reading.rows),
+      "row",
+    );
+    return joined([`r${replica}`, rows, !several && read[0]?.text], " ");
+  });
+  const { epoch } = progress!;
+  const which = `batch${several ? "es" : ""} ${spanText({ first: batches[0]!, last: batches.at(-1)! })}`;
+  return joined([
+    `${rangeText(steps)}: ${which} of epoch ${epoch}`,
+    ...each,
+    !several && epoch > 0 && "elements as in epoch 0",
+  ]);
+}
 
 /** The part of the time, 0 to 1, in which a replica waited for its input. */
 export function waitedShare(progress: InputProgress, replica: number): number {
@@ -124,7 +178,7 @@ function Counted({ name, text, bad = false }: { name: string; text: string; bad?
   );
 }
 
-function Picture({ model, context }: { model: DatasetSharding; context: Context }) {
+function Picture({ model, context }: Props) {
   const readers = model.readers;
   const steps = Math.max(1, ...readers.map((reader) => reader.readings.length));
   const followed =
@@ -132,6 +186,12 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
   const { progress } = model;
   const right = progress ? RIGHT_WAITING : RIGHT;
   const first = readers[0]?.readings[0]?.step ?? 0;
+  const axis = stepsOf(progress?.sampled, context);
+  const picked = axis.range && batchesOf(model, axis.range);
+  const pointed = axis.pointed === null ? null : { first: axis.pointed, last: axis.pointed };
+  const meant = batchesOf(model, pointed);
+  const boxesOf = ({ ranges, rows, step }: Reading): readonly (readonly [first: number, last: number])[] =>
+    followed ? ranges : rows ? [[step - first, step - first]] : [];
   const scale = (width: number) => (width - LEFT - right) / Math.max(1, followed ? model.positions : steps);
   const share = (step: number) => (steps > 1 ? (step - first) / (steps - 1) : 0.3);
 
@@ -154,7 +214,8 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
     }
     readers.forEach((reader, row) => {
       const y = TOP + row * ROW;
-      canvas.globalAlpha = isLit(context.selected, reader.replica) ? 1 : 0.4;
+      const lit = isLit(context.selected, reader.replica) ? 1 : 0.4;
+      canvas.globalAlpha = lit;
       canvas.fillStyle = palette.text;
       canvas.fillText(`r${reader.replica}${model.hosts > 1 ? ` host ${reader.host}` : ""}`, 2, y + ROW / 2);
       const waited = progress ? waitedShare(progress, reader.replica) : 0;
@@ -165,11 +226,8 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       canvas.strokeRect(LEFT + 0.5, y + 0.5, width - LEFT - right, ROW - 3);
       const now = progress?.steps[reader.replica] ?? null;
       for (const reading of reader.readings) {
-        const boxes = followed
-          ? reading.ranges
-          : reading.rows
-            ? [[reading.step - first, reading.step - first] as const]
-            : [];
+        const boxes = boxesOf(reading);
+        canvas.globalAlpha = !picked || picked.includes(reading.step) ? lit : 0.25;
         canvas.fillStyle = sequential(share(reading.step));
         for (const [first, last] of boxes) {
           const x = LEFT + first * unit;
@@ -182,6 +240,14 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
             canvas.fillStyle = sequential(share(reading.step));
           }
         }
+        if (meant.includes(reading.step))
+          for (const [first, last] of boxes)
+            paintColumn(painting, {
+              left: LEFT + first * unit,
+              top: y + 1,
+              width: Math.max(2, (last - first + 1) * unit),
+              height: ROW - 4,
+            });
         const atCursor = cursor?.row === row && readers[row]!.readings[cursor.column] === reading;
         if (atCursor || reading.step === now) {
           canvas.strokeStyle = atCursor ? palette.text : palette.accent;
@@ -199,17 +265,27 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       canvas.globalAlpha = 1;
     });
   };
+  /** How far a place is from what a replica reads, in elements. */
+  const distance = (reading: Reading, x: number, width: number) => {
+    const place = Math.floor((x - LEFT) / scale(width));
+    return Math.min(...boxesOf(reading).map(([first, last]) => Math.max(first - place, place - last, 0)));
+  };
   const at = (x: number, y: number, width: number): Cell | null => {
     const row = Math.floor((y - TOP) / ROW);
-    const reader = readers[row];
-    const position = (x - LEFT) / scale(width);
-    const column = reader?.readings.findIndex((reading) =>
-      followed
-        ? reading.ranges.some(([first, last]) => position >= first && position < last + 1)
-        : Math.floor(position) === reading.step - first,
-    );
-    return column === undefined ? null : { row, column };
+    const column = readers[row]?.readings.findIndex((reading) => distance(reading, x, width) === 0) ?? -1;
+    return { row, column };
   };
+  /** The step that reads what is closest to a place, whoever reads it. */
+  const stepAt = (x: number, width: number) => {
+    let [best, least] = [axis.pointed ?? 0, Infinity];
+    for (const reading of readers.flatMap(({ readings }) => readings)) {
+      const step = stepOf(model, reading.step);
+      const far = distance(reading, x, width);
+      if (step !== undefined && far < least) [best, least] = [step, far];
+    }
+    return best;
+  };
+  const marked = pointed ?? axis.range;
   const describe = ({ row, column }: Cell) => {
     const reading = readers[row]!.readings[column];
     if (!reading) return `replica ${readers[row]!.replica}: no such step`;
@@ -229,6 +305,10 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
         paint={paint}
         at={at}
         describe={describe}
+        steps={axis}
+        stepOf={({ row, column }) => stepOf(model, readers[row]!.readings[column]?.step ?? -1)}
+        {...(progress?.sampled && { stepAt })}
+        said={marked ? readText(model, marked, pointed ? meant : picked!) : ""}
         onPick={(cell) => context.select(readers[cell.row]!.replica)}
       />
       <div class="wb-legend">
@@ -263,7 +343,7 @@ function batchOf(model: DatasetSharding): number {
   return Math.max(1, ...rows);
 }
 
-function WhatIf({ model, context }: { model: DatasetSharding; context: Context }) {
+function WhatIf({ model, context }: Props) {
   const ask = context.ask;
   const asked = model.policy.split("→")[0]!;
   const batch = batchOf(model);
@@ -321,15 +401,7 @@ interface ReplicaLine {
 }
 
 /** Replica by replica where it is, and how long it waited. */
-function ProgressTwin({
-  model,
-  progress,
-  context,
-}: {
-  model: DatasetSharding;
-  progress: InputProgress;
-  context: Context;
-}) {
+function ProgressTwin({ model, progress, context }: Props & { progress: InputProgress }) {
   const rows: ReplicaLine[] = model.readers.map((reader) => ({
     reader,
     step: progress.steps[reader.replica] ?? -1,
@@ -359,10 +431,11 @@ interface Line {
   reading: Reading;
 }
 
-function Twin({ model, context }: { model: DatasetSharding; context: Context }) {
+function Twin({ model, context }: Props) {
   const rows: Line[] = model.readers.flatMap((reader) =>
     reader.readings.map((reading) => ({ reader, reading })),
   );
+  const axis = stepsOf(model.progress?.sampled, context);
   const columns: Column<Line>[] = [
     numeric("step", ({ reading }) => reading.step),
     numeric("replica", ({ reader }) => reader.replica),
@@ -379,6 +452,8 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
         rows={rows}
         keyOf={({ reader, reading }) => `${reading.step}|${reader.replica}`}
         {...selecting(context, ({ reader }: Line) => reader.replica)}
+        isPointed={({ reading }) => axis.pointed !== null && stepOf(model, reading.step) === axis.pointed}
+        onPoint={(line) => axis.point((line && stepOf(model, line.reading.step)) ?? null)}
       />
     </>
   );

@@ -122,6 +122,23 @@ def test_where_a_dataset_came_to_is_known_that_comes_and_goes_between_two_looks(
     assert message["model"]["progress"]["steps"] == [1, 1]
 
 
+def test_the_newest_elements_lie_on_the_axis_of_the_strategys_steps(strategy: wb.MirroredStrategy) -> None:
+    group = strategy.group
+    first = group.number
+    distributed = strategy.distribute_dataset(wb.data.Dataset.range(400).batch(4))
+    for batch in distributed:
+        strategy.run(np.sum, args=(batch,))
+        strategy.run(np.mean, args=(batch,))  # a second step with the same element
+
+    progress = explained(distributed).progress
+    assert progress is not None
+    assert progress.given == 100
+    sampled = progress.sampled
+    assert sampled is not None
+    assert (sampled.run_id, sampled.group) == (group.gang.run_id, group.name)
+    assert sampled.steps == tuple(range(first, first + 200, 2))[-64:]
+
+
 def test_what_a_function_distributes_is_explained_too(strategy: wb.MirroredStrategy) -> None:
     distributed = strategy.distribute_datasets_from_function(
         lambda context: wb.data.Dataset.range(8).batch(2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from workbench.telemetry.snapshot import ADDED, SampledSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,8 @@ class InputProgress:
       elapsed_seconds: From the beginning of the epoch to the last of them.
       steps: Per replica the number of the element that it works with or worked with last, -1 before the first.
       waited_seconds: Per replica how long it had nothing to do but get its input.
+      sampled: The step of the strategy that each of the newest elements is for, oldest first; the last of them has the
+        number `given` - 1. Of elements that the notebook got ahead of its steps: the first that may work with them.
     """
 
     epoch: int
@@ -22,6 +26,7 @@ class InputProgress:
     elapsed_seconds: float
     steps: tuple[int, ...]
     waited_seconds: tuple[float, ...]
+    sampled: SampledSteps | None = field(default=None, metadata=ADDED)
 
     def waited_share(self, replica: int) -> float:
         """The part of the time, 0 to 1, in which a replica waited."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
 
 _FETCHES: Final = 64
-"""As many of the newest have a place on the axis of steps."""
+"""As many of the newest fetches, and elements, have a place on the axis of steps."""
 _REMEMBERED: Final = 256  # elements: many times as many as there can be steps on their way
 
 
@@ -95,12 +95,14 @@ class ProgressLog:
             next((element for element, step in reversed(turns) if step <= at), oldest)
             for at in group.at_steps()
         )
+        newest = tuple(step for _, step in turns)[-_FETCHES:]
         return InputProgress(
             epoch=self._epoch,
-            given=self._given,
+            given=turns[-1][0] + 1 if turns else 0,
             elapsed_seconds=self._latest - self._began,
             steps=steps,
             waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
+            sampled=SampledSteps(group.gang.run_id, group.name, newest),
         )
 
 
