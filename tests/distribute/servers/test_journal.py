@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench.distribute.servers import journal
+from workbench.distribute.servers import disk_space, journal
 from workbench.distribute.servers.journal import Journal, folder_for, sweep
 from workbench.errors import StorageFull
 from workbench.runtime.services.service import Superseded
@@ -161,6 +162,56 @@ def test_a_full_disk_leaves_the_journal_as_it_was(folder: Path, monkeypatch: pyt
     with pytest.raises(StorageFull, match="not applied"):
         made.append(_CHANGES[1])
     assert (folder / "changes").read_bytes() == before
+    made.remove()
+
+
+def _blocks_bytes(file: Path) -> int:
+    return 512 * file.stat().st_blocks
+
+
+def test_space_is_reserved_ahead_of_the_end_and_given_back(folder: Path) -> None:
+    made = _written(folder)
+    file, nbytes = folder / "changes", made.nbytes
+    with open(file, "rb+") as opened:
+        if not disk_space.reserve(opened.fileno(), 0, 4096):
+            pytest.skip("this file system cannot reserve space")
+
+    assert file.stat().st_size == nbytes
+    assert _blocks_bytes(file) >= 1024 * 1024
+    _read(made)  # cuts the file off behind its last change
+    assert (file.stat().st_size, _blocks_bytes(file) < 1024 * 1024) == (nbytes, True)
+    made.remove()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EOPNOTSUPP])
+def test_where_no_space_can_be_reserved_changes_are_written_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    asked: list[int] = []
+
+    def refused(*args: int) -> int:
+        asked.append(ctypes.set_errno(error))
+        return -1
+
+    monkeypatch.setattr(disk_space, "_fallocate", lambda: refused)
+    made = _written(folder)
+    made.begin_anew(_CHANGES[:2])
+    for _ in range(20):
+        made.append(_CHANGES[2])
+
+    assert [number for number, _ in _read(made)] == [0, 1, *[2] * 20]
+    assert len(asked) == 2  # once for each file
+    made.remove()
+
+
+def test_where_there_is_no_call_for_it_nothing_is_reserved(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_space, "_fallocate", lambda: None)
+    made = _written(folder)
+
+    assert [number for number, _ in _read(made)] == [0, 1, 2]
+    assert _blocks_bytes(folder / "changes") < 1024 * 1024
     made.remove()
 
 

@@ -16,22 +16,27 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from workbench import forks
+from workbench.distribute.servers.disk_space import reserve
 from workbench.errors import StorageFull
-from workbench.runtime.services.frames import HEAD, Array, Fields, pack, unpack
+from workbench.runtime.services.frames import HEAD, Array, Fields, pack, put, unpack
 from workbench.runtime.services.service import Superseded
 
 _FILE: Final = "changes"
 _NEW: Final = "changes.new"
 _LEAST_BYTES: Final = 64 * 1024 * 1024
+_AHEAD_BYTES: Final = 8 * 1024 * 1024
+_LEAST_AHEAD_BYTES: Final = 1024 * 1024
 _PREFIX: Final = "workbench-server-"
 _ABANDONED_SECONDS: Final = 3600.0
 Change = tuple[Fields, list[Array]]
@@ -52,6 +57,7 @@ class Journal:
         self._descriptor = _opened(folder)
         self.nbytes = os.fstat(self._descriptor).st_size
         self._compacted_bytes = 0
+        self._reserved: float = 0
         self._swapping = forks.lock(threading.Lock())
 
     @property
@@ -84,7 +90,7 @@ class Journal:
         with open(self.folder / _FILE, "rb") as file:
             while len(head := file.read(HEAD.size)) == HEAD.size:
                 header_bytes, payload_bytes = HEAD.unpack(head)
-                header, payload = file.read(header_bytes), bytearray(file.read(payload_bytes))
+                header, payload = file.read(header_bytes), memoryview(bytearray(file.read(payload_bytes)))
                 if len(header) < header_bytes or len(payload) < payload_bytes:
                     break
                 good = file.tell()
@@ -102,10 +108,13 @@ class Journal:
         before = self.nbytes
         try:
             with self._locked():
+                if self._reserved - before < _LEAST_AHEAD_BYTES:
+                    self._reserved = _reserved(self._descriptor, before, _AHEAD_BYTES)
                 self.nbytes += _write(self._descriptor, change)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)
+                self._reserved = 0
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             about = os.fstatvfs(self._descriptor)
@@ -122,13 +131,15 @@ class Journal:
 
     def begin_anew(self, changes: Iterable[Change]) -> None:
         """Replaces what was written by `changes`, all at once; raises as `append`."""
-        path = self.folder / _NEW
+        path, changes = self.folder / _NEW, list(changes)
+        ahead = _AHEAD_BYTES + sum(array.nbytes for _, arrays in changes for array in arrays)
         with self._locked():
             self.folder.mkdir(mode=0o700, exist_ok=True)  # somebody may have removed it
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
             try:
+                reserved = _reserved(descriptor, 0, ahead)
                 nbytes = sum(_write(descriptor, change) for change in changes)
                 with self._swapping:
                     os.replace(path, self.folder / _FILE)
@@ -139,6 +150,7 @@ class Journal:
                 raise
         os.close(former)
         self.nbytes = self._compacted_bytes = nbytes
+        self._reserved = reserved
 
     def remove(self) -> None:
         """Closes the journal and removes it, unless another process has taken over."""
@@ -194,12 +206,10 @@ def _has_owner(folder: Path) -> bool:
     return True
 
 
+def _reserved(descriptor: int, offset: int, nbytes: int) -> float:
+    """To where a file has its blocks now; where it gets none, nobody need try again."""
+    return offset + nbytes if reserve(descriptor, offset, nbytes) else math.inf
+
+
 def _write(descriptor: int, change: Change) -> int:
-    total = 0
-    for piece in pack(*change):
-        view = memoryview(piece)
-        while view:
-            written = os.write(descriptor, view)
-            view = view[written:]
-            total += written
-    return total
+    return put(pack(*change), partial(os.writev, descriptor))

@@ -272,15 +272,21 @@ def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
         combine = np.add if how == "scatter_add" else np.subtract
         for _ in range(_MOST_PASSES):
             if not _repeats(indices):
-                array[indices] = combine(array.take(indices, axis=0), values, dtype=array.dtype)
+                _combine_rows(combine, array, indices, values)
                 return
             _, first = np.unique(indices, return_index=True)
             rows = indices[first]
-            array[rows] = combine(array.take(rows, axis=0), values[first], dtype=array.dtype)
+            _combine_rows(combine, array, rows, values[first])
             again = np.ones(indices.size, bool)
             again[first] = False
             indices, values = indices[again], values[again]
     scatter_into(array, how, values, indices)
+
+
+def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> None:
+    combined = array.take(rows, axis=0)
+    combine(combined, values, out=combined)
+    array[rows] = combined
 
 
 def _repeats(indices: Array) -> bool:

@@ -1,14 +1,16 @@
 """Frames between processes: a JSON object and arrays, as they lie. Reading one executes nothing.
 
-u32 header bytes | u64 payload bytes | header | arrays, each padded to 64 bytes
+u32 header bytes | u64 payload bytes | header, padded with spaces to 64 bytes | arrays, each padded to 64 bytes
 """
 
 from __future__ import annotations
 
 import json
+import math
 import socket
+import ssl
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +23,11 @@ Array = np.ndarray[Any, Any]
 HEAD: Final = struct.Struct("<IQ")
 _MOST_HEADER_BYTES: Final = 64 * 1024 * 1024
 _ALIGNED_BYTES: Final = 64
-_JOINED_BYTES: Final = 256 * 1024
+_JOINED_BYTES: Final = 8 * 1024
+"""Smaller frames are one piece: copying them takes less time than a list of pieces does in the kernel."""
+_AT_ONCE_BYTES: Final = 256 * 1024
+"""Smaller bodies are received, and sent through TLS, in one go."""
+_MOST_PIECES: Final = 64
 _ARRAYS: Final = "arrays"
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each frame
 
@@ -34,9 +40,10 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
       arrays: Arrays of numbers, bools or texts of fixed length; not of objects.
     """
     if arrays:
-        arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+        arrays = [array if array.flags.c_contiguous else array.copy("C") for array in arrays]
         fields = {**fields, _ARRAYS: [[_dtype_name(array.dtype), array.shape] for array in arrays]}
     header = _JSON.encode(fields).encode()
+    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so arrays lie aligned behind it, too
     payload: list[bytes | memoryview] = []
     for array in arrays:
         payload.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
@@ -47,16 +54,38 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
     return [b"".join(pieces)] if total < _JOINED_BYTES else pieces
 
 
-def unpack(header: bytes | bytearray, payload: bytearray) -> tuple[Fields, list[Array]]:
+def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, list[Array]]:
     """What `pack` was given; the arrays lie in `payload`."""
-    fields: Fields = json.loads(header)
+    fields: Fields = json.loads(bytes(header))
     arrays, offset = [], 0
     for name, shape in fields.pop(_ARRAYS, ()):
         dtype = np.dtype(name)
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
         offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
     return fields, arrays
+
+
+def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[memoryview]], int]) -> int:
+    """Writes all pieces of a frame, several of them in one call.
+
+    Args:
+      pieces: What `pack` gave.
+      write: Writes the first bytes of what it is given, and returns how many.
+
+    Returns:
+      How many bytes these were.
+    """
+    left = [memoryview(piece) for piece in pieces if len(piece)]
+    total = 0
+    while left:
+        done = write(left[:_MOST_PIECES])
+        total += done
+        while left and done >= len(left[0]):
+            done -= len(left.pop(0))
+        if done:
+            left[0] = left[0][done:]
+    return total
 
 
 def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> None:
@@ -65,9 +94,15 @@ def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> N
     Raises:
       OSError: If the peer is gone, or takes nothing within the socket's timeout.
     """
-    for piece in pack(fields, arrays):
-        if len(piece):
-            sock.sendall(piece)
+    pieces = pack(fields, arrays)
+    if len(pieces) > 1 and not isinstance(sock, ssl.SSLSocket):
+        put(pieces, sock.sendmsg)
+    elif sum(map(len, pieces)) < _AT_ONCE_BYTES:
+        sock.sendall(b"".join(pieces))
+    else:
+        for piece in pieces:
+            if len(piece):
+                sock.sendall(piece)
 
 
 def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
@@ -79,8 +114,8 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
     header_bytes, payload_bytes = HEAD.unpack(_exactly(sock, HEAD.size))
     if header_bytes > _MOST_HEADER_BYTES:
         raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
-    body = _exactly(sock, header_bytes + payload_bytes) if payload_bytes < _JOINED_BYTES else None
-    if body is not None:
+    if payload_bytes < _AT_ONCE_BYTES:
+        body = _exactly(sock, header_bytes + payload_bytes)
         return unpack(body[:header_bytes], body[header_bytes:])
     header = _exactly(sock, header_bytes)
     return unpack(header, _exactly(sock, payload_bytes))
@@ -99,11 +134,10 @@ def raised_by(fields: Fields) -> WorkbenchError:
     return UnknownError(f"{fields['kind']}: {fields['message']}")
 
 
-def _exactly(sock: socket.socket, count: int) -> bytearray:
-    body = bytearray(count)
-    view, done = memoryview(body), 0
+def _exactly(sock: socket.socket, count: int) -> memoryview:
+    body, done = np.empty(count, np.uint8).data, 0
     while done < count:
-        part = sock.recv_into(view[done:])
+        part = sock.recv_into(body[done:])
         if not part:
             raise ConnectionError("the peer closed the connection")
         done += part
