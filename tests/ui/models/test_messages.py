@@ -15,6 +15,8 @@ from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
+from workbench.runtime.metrics import WorkerMetrics
+from workbench.ui.cluster import cluster_model
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
 from workbench.ui.models.collectives_model import collectives_model
 from workbench.ui.render.plain_values import plain
@@ -75,6 +77,34 @@ def test_the_use_of_devices_is_known_and_remembered(cluster: wb.Cluster) -> None
     assert all(device.memory_bytes for device in model.devices)
     assert all(device.use_percent is not None for device in model.devices)
     assert {len(device.recent_percent) for device in model.devices} == {2}
+
+
+@pytest.mark.parametrize(
+    "missed", [None, WorkerMetrics(30.0, 1 << 20, None)], ids=["no answer", "nothing of the GPU"]
+)
+def test_a_missed_answer_leaves_a_gap_in_the_course_of_each_device(
+    cluster: wb.Cluster, monkeypatch: pytest.MonkeyPatch, missed: WorkerMetrics | None
+) -> None:
+    worker = next(iter(cluster.gang.workers.values()))
+    known = WorkerMetrics(20.0, 1 << 20, None, 70.0, 1 << 10, 1 << 12)
+    answers = iter([known, known, missed, known])
+    monkeypatch.setattr(
+        cluster_model,
+        "worker_metrics",
+        lambda cluster: {} if (use := next(answers)) is None else {worker.address: use},
+    )
+    history = DeviceHistory(cluster)
+    names = ["worker 0", "GPU of worker 0"]
+
+    models = [history.model() for _ in range(4)]
+
+    of_worker = [[use for use in model.devices if use.name in names] for model in models]
+    assert [[use.name for use in uses] for uses in of_worker] == [names] * 4
+    assert [use.use_percent for use in of_worker[2]] == [missed and missed.cpu_percent, None]
+    assert [use.recent_percent for use in of_worker[3]] == [
+        (20.0, 20.0, missed and missed.cpu_percent, 20.0),
+        (70.0, 70.0, None, 70.0),
+    ]
 
 
 def test_samples_of_devices_lie_on_the_steps_of_the_strategy_that_ran_last(

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _STALE_SECONDS: Final = 3.0
 _HISTORY: Final = 32
+_Figures = tuple[float | None, int | None, int | None]
+"""Percent in use, memory in use, and how much there is of it."""
+_NOT_TOLD: Final[_Figures] = (None, None, None)
 
 
 def topology_model(cluster: Cluster) -> Topology:
@@ -185,6 +188,7 @@ class DeviceHistory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
+        self._known: defaultdict[str, set[str]] = defaultdict(set)  # by worker, the kinds that told their use
         self._numbers: dict[str, int] = {}  # by group, of its next step
         self._stepping = ""  # the group that was seen to step last
         self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample
@@ -219,25 +223,29 @@ class DeviceHistory:
         return SampledSteps(self._cluster.gang.run_id, self._stepping, tuple(steps))
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
-        status, name = worker_status(worker), f"worker {worker.name}"
-        if metrics is None:
-            return [self._use(worker, name, worker.device_kind, status, (None, None, None))]
-        cpu = (metrics.cpu_percent, metrics.memory_bytes, metrics.memory_limit_bytes)
-        uses = [self._use(worker, name, "CPU", status, cpu)]
-        if metrics.gpu_percent is not None:
-            gpu = (metrics.gpu_percent, metrics.gpu_memory_bytes, metrics.gpu_memory_limit_bytes)
-            uses.append(self._use(worker, f"GPU of {name}", "GPU", status, gpu))
-        return uses
+        """Of all devices that the worker has told of; those that it does not tell of now have a gap."""
+        told: dict[str, _Figures] = {}
+        if metrics is not None:
+            told["CPU"] = (metrics.cpu_percent, metrics.memory_bytes, metrics.memory_limit_bytes)
+            if metrics.gpu_percent is not None:
+                told["GPU"] = (metrics.gpu_percent, metrics.gpu_memory_bytes, metrics.gpu_memory_limit_bytes)
+        known = self._known[worker.name]
+        known.update(told)
+        status = worker_status(worker)
+        return [
+            self._use(worker, kind, status, told.get(kind, _NOT_TOLD))
+            for kind in sorted(known) or [worker.device_kind]
+        ]
 
     def _use(
         self,
         worker: WorkerLink,
-        name: str,
         kind: str,
         status: str,
-        figures: tuple[float | None, int | None, int | None],
+        figures: _Figures,
     ) -> DeviceUse:
         percent, memory, limit = figures
+        name = f"GPU of worker {worker.name}" if kind == "GPU" else f"worker {worker.name}"
         key = f"{worker.name}|{kind}"
         recent = self._recent[key]
         recent.append(percent)
