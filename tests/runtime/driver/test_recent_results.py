@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import optree
+import pytest
 
-from workbench.runtime.comm.messages import RemoteLeaf
+from workbench.runtime.comm.messages import PickledLeaf, RemoteLeaf
 from workbench.runtime.driver.recent_results import RecentResults
 
 NAN = math.nan
@@ -86,6 +87,46 @@ def test_the_course_is_that_of_the_function_that_ran_in_most_of_the_newest_steps
     newest = later.course()
     assert newest is not None
     assert set(newest.mean) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [(np.ones(100),), RemoteLeaf("numpy.ndarray", "float32", (1000, 10), 40_000), PickledLeaf(b"." * 300)],
+    ids=["array", "array that stays", "pickled"],
+)
+@pytest.mark.parametrize("key", ["loss", "a", None])
+def test_a_number_beside_a_large_leaf_has_a_course(beside: Any, key: str | None) -> None:
+    structure = optree.tree_structure((0, 1) if key is None else {key: 0, "b": 1})
+    number_first = key != "loss"
+    steps = []
+    for k in range(5):
+        row = [(float(k),), beside] if number_first else [beside, (float(k),)]
+        each = step(k, 0.0)
+        each.leaves, each.structures = [row, row], [structure] * 2
+        steps.append(each)
+
+    course = recent(*steps).course()
+
+    assert course is not None
+    assert (course.name, course.mean) == ("loss" if key == "loss" else "", (0.0, 1.0, 2.0, 3.0, 4.0))
+
+
+def test_memory_is_bounded_in_bytes() -> None:
+    def held(leaves: int, nbytes: int, replicas: int) -> int:
+        row = [(1.0,), *[(np.ones(nbytes, np.uint8),)] * (leaves - 1)]
+        structure = optree.tree_structure({"loss": 0, "others": [0] * (leaves - 1)})
+        steps = [step(k, 1.0) for k in range(1200)]
+        for each in steps:
+            each.leaves, each.structures = [row] * replicas, [structure] * replicas
+        results = recent(*steps)
+        (kept,) = results._places.values()
+        assert (results.course() is None) == (not kept)
+        return len(kept)
+
+    assert held(leaves=2, nbytes=8, replicas=64) == 1024
+    assert held(leaves=3, nbytes=4096, replicas=1) == 122
+    assert held(leaves=3, nbytes=4096, replicas=2) == 61
+    assert held(leaves=20_000, nbytes=1, replicas=1) == 0
 
 
 def test_without_a_number_there_is_no_course() -> None:

@@ -17,7 +17,9 @@ Both = namedtuple("Both", ["accuracy", "train_loss"])
 
 
 def found_in(result: Any) -> tuple[str, int] | None:
-    leaves, structure = optree.tree_flatten(result, namespace="workbench")
+    leaves, structure = optree.tree_flatten(
+        result, is_leaf=lambda each: type(each) is RemoteLeaf, namespace="workbench"
+    )
     return number_in(structure, [leaf if type(leaf) is RemoteLeaf else (leaf,) for leaf in leaves])
 
 
@@ -35,6 +37,7 @@ def course_of(*steps: tuple[int, list[float]]) -> Any:
         (np.array([0.25]), ("", 0)),
         (math.nan, ("", 0)),
         ((1.0, 2.0), None),
+        ((np.ones(3), 2.0), ("", 1)),
         ({"loss": "small"}, None),
         ({"loss": np.ones(4)}, None),
         (True, None),

@@ -16,13 +16,17 @@ _MAX_STEPS: Final = 1024
 _MAX_PLACES: Final = 16
 _MAX_LEAVES: Final = 4
 _MAX_BYTES: Final = 64
+_MOST_KEPT_BYTES: Final = 1024 * 1024
+_LEAF_BYTES: Final = 128
+"""What a leaf takes besides its value."""
 
 
 class RecentResults:
     """Numbers that the newest steps gave back, by the place in the user's code that ran them.
 
     They came with the steps' completions, so keeping them costs a reference. Of a place whose first result has more
-    than four leaves, or large ones, nothing is kept.
+    than four leaves, or large ones, only as many steps are kept as fit in 1 MiB, and none if no leaf tells how the
+    training goes.
     """
 
     def __init__(self) -> None:
@@ -35,9 +39,12 @@ class RecentResults:
         try:
             steps = self._places[place]
         except KeyError:
-            small = _are_small(step.leaves[0])
-            steps = self._places[place] = deque(maxlen=_MAX_STEPS if small else 0)
-            if small and (number := number_in(step.structures[0], step.leaves[0])):
+            leaves = step.leaves[0]
+            small = _are_small(leaves)
+            most = _MAX_STEPS if small else _kept_steps(leaves, len(step.leaves))
+            number = number_in(step.structures[0], leaves) if most else None
+            steps = self._places[place] = deque(maxlen=most if small or number else 0)
+            if number:
                 name, leaf = number
                 self._logs[place] = NumberLog(name, step.name, leaf)
             if len(self._places) > _MAX_PLACES:
@@ -104,6 +111,14 @@ def is_finite(value: Any) -> bool:
         return True
 
 
+def _kept_steps(leaves: Any, replicas: int) -> int:
+    """Of how many steps results like these fit in; a leaf that stays with its replica takes next to nothing here."""
+    if not leaves or len(leaves) * _LEAF_BYTES * replicas > _MOST_KEPT_BYTES:
+        return 0
+    nbytes = sum(_LEAF_BYTES + _nbytes(leaf) for leaf in leaves) * replicas
+    return min(_MAX_STEPS, _MOST_KEPT_BYTES // nbytes)
+
+
 def _are_small(leaves: Any) -> bool:
     if not leaves or len(leaves) > _MAX_LEAVES:
         return False
@@ -111,6 +126,14 @@ def _are_small(leaves: Any) -> bool:
         type(leaf) in (tuple, PickledLeaf) and getattr(_value(leaf), "nbytes", 8) <= _MAX_BYTES
         for leaf in leaves
     )
+
+
+def _nbytes(held: Any) -> int:
+    """Of the value of a leaf, in this process."""
+    if type(held) is PickledLeaf:
+        return len(held.data)
+    value = held[0] if type(held) is tuple else None
+    return len(value) if isinstance(value, str | bytes) else getattr(value, "nbytes", 8)
 
 
 def _value(held: Any) -> Any:

@@ -26,14 +26,15 @@ def number_in(structure: Any, leaves: Sequence[Any]) -> tuple[str, int] | None:
       leaves: Its leaves, as DONE carries them.
 
     Returns:
-      The key and the leaf of the first number with "loss" in its key; ("", 0) where the result is one number; None
-      where there is neither.
+      The key and the leaf of the first number with "loss" in its key; "" and the leaf of the only number; None where
+      there is neither.
     """
     for leaf, path in enumerate(structure.accessors()):
         key = _key(path[-1]) if path else ""
         if "loss" in key.lower() and _is_number(leaves[leaf]):
             return key[:_MAX_NAME], leaf
-    return ("", 0) if len(leaves) == 1 and _is_number(leaves[0]) else None
+    numbers = [leaf for leaf, held in enumerate(leaves) if _is_number(held)]
+    return ("", numbers[0]) if len(numbers) == 1 else None
 
 
 class NumberLog:
