@@ -48,6 +48,20 @@ def test_too_few_quiet_rounds_are_marked_as_noisy() -> None:
     assert (figure.median, figure.left_out, figure.noisy) == (20, 0, True)
 
 
+@pytest.mark.parametrize(
+    ("median", "unit", "text"),
+    [
+        (12345.6, "µs", "12,346 µs"),
+        (0.00041, "s", "0.00041 s"),
+        (3.72, "% of a core", "3.7 % of a core"),
+        (-0.00016, "% of a core", "0 % of a core"),
+        (-0.35, "%", "-0.35 %"),
+    ],
+)
+def test_a_figure_has_two_digits_and_no_share_below_the_noise(median: float, unit: str, text: str) -> None:
+    assert figures([row(OURS, 0, median, unit=unit)])[OURS].text == text
+
+
 def test_ratios_are_made_within_rounds() -> None:
     found = figures(
         [row(OURS, 0, 10), row(PEER, 0, 100), row(OURS, 1, 20), row(PEER, 1, 200), row(PEER, 2, 9999)]
