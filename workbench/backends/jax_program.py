@@ -138,37 +138,12 @@ def trace(
       checked: Whether it tells which operation makes a NaN or an infinity.
       wanted: What it gives of what its operations give, None for nothing.
     """
-    found: dict[str, Any] = {}
     # Where JAX has 32 bits only, 64-bit variables are kept in them; asking for their own dtype would warn each time.
     variables = {
         key: (shape, np.dtype(jax.dtypes.canonicalize_dtype(dtype)))
         for key, (shape, dtype) in variables.items()
     }
-
-    def replica(state: Any, nothing: Any, own: Any, same: Any) -> Any:
-        if not checked and wanted is None:
-            return one(state, own, same)
-        seen = watched(one, state, own, same, checked=checked, wanted=wanted)
-        found.update(seen=seen.seen, given=seen.given)
-        results = seen.results
-        if seen.seen:  # all replicas know of all: a step fails on each host, or on none
-            results = [*results, jax.lax.all_gather(seen.first, AXIS)[jnp.newaxis]]
-        return [*results, *(array[jnp.newaxis] for array in seen.arrays)], seen.new
-
-    def one(state: Any, own: Any, same: Any) -> Any:
-        values = {key: array[0] for key, array in zip(variables, state, strict=True)}
-        leaves, structure, read, written = body([array[0] for array in own], same, values)
-        kept = [_kept(leaf) for leaf in leaves]
-        found.update(structure=structure, leaves=tuple(kept), read=read, written=set(written))
-        results = [
-            jnp.asarray(leaf)[jnp.newaxis] for leaf, fixed in zip(leaves, kept, strict=True) if fixed is None
-        ]
-        new = [
-            jnp.asarray(written[key], dtype)[jnp.newaxis]
-            for key, (_, dtype) in variables.items()
-            if key in written
-        ]
-        return results, new
+    program = _Program(body, variables, checked, wanted)
 
     def jitted(function: Any) -> Any:
         shardings = (mesh.by_row, mesh.by_row, mesh.by_row, mesh.same)
@@ -178,7 +153,7 @@ def trace(
 
     by_row = PartitionSpec(AXIS)
     specs = by_row, by_row, by_row, PartitionSpec()
-    spread = jax.shard_map(replica, mesh=mesh.mesh, in_specs=specs, out_specs=by_row, check_vma=False)
+    spread = jax.shard_map(program.replica, mesh=mesh.mesh, in_specs=specs, out_specs=by_row, check_vma=False)
     state = {
         key: jax.ShapeDtypeStruct((mesh.size, *shape), dtype) for key, (shape, dtype) in variables.items()
     }
@@ -186,8 +161,8 @@ def trace(
     leaked = len(traced.jaxpr.jaxpr.invars) - len(rows) - len(shared) - len(state)
     if leaked:  # JAX took values of another trace for more arguments, which it puts first
         raise LeakedValue(_calls_with_first(leaked, traced.jaxpr.jaxpr))
-    writes = tuple(key for key in variables if key in found["written"])
-    reads = tuple(key for key in variables if key in found["read"] and key not in found["written"])
+    writes = tuple(key for key in variables if key in program.written)
+    reads = tuple(key for key in variables if key in program.read and key not in program.written)
     if len(writes) == len(variables):
         lowered = traced.lower()
     else:
@@ -201,14 +176,68 @@ def trace(
         compiled,
         writes,
         reads,
-        found["leaves"],
-        found["structure"],
+        program.leaves,
+        program.structure,
         digest,
         inside,
-        found.get("seen", ()),
-        found.get("given", ()),
+        program.seen,
+        program.given,
         wanted is not None and wanted.elements,
     )
+
+
+@dataclass(slots=True)
+class _Program:
+    """What one replica does in a step. Tracing `replica` fills in all fields from `leaves` on.
+
+    Attributes:
+      body, variables, checked, wanted: As for `trace`.
+      leaves: Per leaf of the result a `Fixed`, or None for an array.
+      structure: What the body said about the structure of the result.
+      read: Keys of the variables that the body looked at.
+      written: Keys of those that it set.
+      seen: The operations whose numbers are checked.
+      given: What is dumped of what its operations give.
+    """
+
+    body: Body
+    variables: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]]
+    checked: bool
+    wanted: Wanted | None
+    leaves: tuple[Fixed | None, ...] = ()
+    structure: Any = None
+    read: frozenset[Any] = frozenset()
+    written: frozenset[Any] = frozenset()
+    seen: tuple[Seen, ...] = ()
+    given: tuple[Given, ...] = ()
+
+    def replica(self, state: Any, nothing: Any, own: Any, same: Any) -> Any:
+        """Results and new values, each as a row: of the step itself, then what is checked and dumped of it."""
+        if not self.checked and self.wanted is None:
+            return self._step(state, own, same)
+        seen = watched(self._step, state, own, same, checked=self.checked, wanted=self.wanted)
+        self.seen, self.given = seen.seen, seen.given
+        results = seen.results
+        if seen.seen:  # all replicas know of all: a step fails on each host, or on none
+            results = [*results, jax.lax.all_gather(seen.first, AXIS)[jnp.newaxis]]
+        return [*results, *(array[jnp.newaxis] for array in seen.arrays)], seen.new
+
+    def _step(self, state: Any, own: Any, same: Any) -> Any:
+        values = {key: array[0] for key, array in zip(self.variables, state, strict=True)}
+        leaves, self.structure, read, written = self.body([array[0] for array in own], same, values)
+        self.leaves = tuple(_kept(leaf) for leaf in leaves)
+        self.read, self.written = frozenset(read), frozenset(written)
+        results = [
+            jnp.asarray(leaf)[jnp.newaxis]
+            for leaf, fixed in zip(leaves, self.leaves, strict=True)
+            if fixed is None
+        ]
+        new = [
+            jnp.asarray(written[key], dtype)[jnp.newaxis]
+            for key, (_, dtype) in self.variables.items()
+            if key in written
+        ]
+        return results, new
 
 
 def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:
