@@ -63,7 +63,9 @@ class Figure:
         A share of less than a hundredth of a percent is 0: it may be the noise of a difference, below zero even.
         """
         nothing = self.unit.startswith("%") and abs(self.median) < 0.01
-        digits = "0" if nothing else f"{self.median:,.0f}" if abs(self.median) >= 100 else f"{self.median:.2g}"
+        digits = (
+            "0" if nothing else f"{self.median:,.0f}" if abs(self.median) >= 100 else f"{self.median:.2g}"
+        )
         return f"{'~' if self.noisy else ''}{digits} {self.unit}"
 
     @property

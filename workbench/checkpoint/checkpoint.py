@@ -108,8 +108,8 @@ class Checkpoint:
           `path`.
 
         Raises:
-          StorageFull: If no space is left. A checkpoint that was there is as it was.
-          FailedPreconditionError: If somebody else is writing there, or a file is in its place.
+          StorageFull: If no space is left. An earlier checkpoint there stays as it was.
+          FailedPreconditionError: If another process is writing there, or a file is in its place.
           TypeError: If it holds something that cannot be saved.
           RuntimeError: In a replica function.
         """
@@ -149,7 +149,7 @@ class Checkpoint:
         """Waits for a save in the background.
 
         Raises:
-          WorkbenchError: What went wrong with it, if nobody was told.
+          WorkbenchError: The error of a save that failed, unless an earlier call raised it.
         """
         if self._background is not None:
             self._background.wait()

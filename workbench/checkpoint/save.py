@@ -132,7 +132,7 @@ class Save:
         """Takes the snapshot: what is assigned from now on is not in the checkpoint.
 
         Raises:
-          FailedPreconditionError: If somebody else is writing there, or the path is that of a file.
+          FailedPreconditionError: If another process is writing there, or the path is that of a file.
           StorageFull: If no space is left.
         """
         try:

@@ -97,9 +97,6 @@ def dashboard(
 
     It works while a cell runs. In JupyterLab, the same views are panes, which need no dashboard.
 
-    >>> wb.dashboard()  # doctest: +SKIP
-    <Dashboard: http://127.0.0.1:40689/?token=…, live>
-
     Args:
       what: A cluster; the name or id of a job, or the address of its scheduler; the file of a recorded run, or a folder
         of runs. By default the current cluster or, without one, all your jobs on this machine.
@@ -121,6 +118,9 @@ def dashboard(
       InvalidArgumentError: If the address, the certificate or an origin is unusable.
       UnavailableError: if the port is in use.
       FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
+
+    >>> wb.dashboard()  # doctest: +SKIP
+    <Dashboard: http://127.0.0.1:40689/?token=…, live>
     """
     check_installed()
     address = Address(host, port, certificate, key, origins, without_tls)

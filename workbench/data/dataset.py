@@ -34,7 +34,7 @@ _TWIN = 1 << 20  # the level of stages that share a seed; no pipeline has as man
 
 
 class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Computing):
-    """A description of where elements come from and what is done to them.
+    """A description of where elements come from and what is done to them (as tf.data.Dataset).
 
     It holds no iterator and no open file, so it can be sent to other processes; each `iter` starts anew.
     Elements are arrays, NumPy scalars or bytes, in tuples and dicts.
@@ -95,10 +95,10 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         raise InvalidArgumentError(f"{which}: {self!r} has no element")
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """What `transformation_func(self)` gives.
+        """Returns `transformation_func(self)`, so that calls can be chained.
 
         Raises:
-          TypeError: if that is no dataset.
+          TypeError: If that is no dataset.
         """
         result = transformation_func(self)
         if not isinstance(result, Dataset):
@@ -231,7 +231,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return Dataset(source, stages, self._options)
 
     def with_element_spec(self, spec: Any) -> Dataset:
-        """This dataset, of which the element spec is known otherwise."""
+        """The same dataset with an element spec that is already known, so that no function is called to find out."""
         known = self.with_source(self.source, self.stages)
         known._element_spec = spec
         return known

@@ -333,5 +333,5 @@ class Options(_Settings):
     framework_type: list[str]
 
     def keeps_order(self, deterministic: bool | None) -> bool:
-        """Whether a stage with parallel calls keeps the order: as it was told, or else as these options say."""
+        """Whether a stage with parallel calls keeps the order; `deterministic`, if given, wins over these options."""
         return self.experimental_deterministic is not False if deterministic is None else deterministic

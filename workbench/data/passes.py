@@ -72,7 +72,7 @@ class Pass:
         return _MOST_WAITING_BYTES if budget is None else budget
 
     def keeps_order(self, deterministic: bool | None) -> bool:
-        """Whether a stage with parallel calls keeps the order: as it was told, or else as the options say."""
+        """Whether a stage with parallel calls keeps the order; `deterministic`, if given, wins over the options."""
         return self.options.keeps_order(deterministic)
 
     def numbered(self, run: Run, offset: int) -> Run:

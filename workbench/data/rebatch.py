@@ -55,7 +55,7 @@ def batch_sizes_for_worker(
 
 
 def compute_batch_size(dataset: Pipeline) -> int:
-    """The size of the batches that a dataset gives, or -1 if it cannot be told from its description.
+    """The size of the batches that a dataset gives, or -1 if its description does not show it.
 
     It is known from static shapes, and from the last `batch` or `padded_batch` if only stages follow that
     keep batches whole.

@@ -92,8 +92,6 @@ Fault = Slow | NaNInput | SkippedCollective | OtherCollective | Killed
 def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
     """Returns a replica function that does what `fn` does, with faults; `fn` itself does not change.
 
-    >>> strategy.run(wb.testing.inject(step, wb.testing.Slow(replica=1)), args=(batch,))  # doctest: +SKIP
-
     A fault happens each time the function runs, and nowhere else in the cluster. Traced functions cannot have faults,
     because all replicas run one program.
 
@@ -103,6 +101,8 @@ def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
 
     Raises:
       InvalidArgumentError: If a replica or a collective does not exist.
+
+    >>> strategy.run(wb.testing.inject(step, wb.testing.Slow(replica=1)), args=(batch,))  # doctest: +SKIP
     """
     for fault in injected:
         if fault.replica < 0 or getattr(fault, "nth", 1) < 1:

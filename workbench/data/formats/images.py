@@ -39,8 +39,8 @@ class ImageFolderDataset(Dataset):
     """Images below a folder that has one folder for each class, as pairs `(image, label)`.
 
     An image is uint8 of shape `(height, width, channels)`, turned as its camera says; a label is an int64 scalar, the
-    number of the class in `class_names`. Images are BMP, GIF, JPEG, PNG, TIFF and WebP, told by how their names end;
-    other files are passed over, and so are names that begin with a dot. Of animations the first image is read. An
+    number of the class in `class_names`. Images are BMP, GIF, JPEG, PNG, TIFF and WebP, by the ends of their names;
+    other files are skipped, and so are names that begin with a dot. Of animations the first image is read. An
     image that cannot be read raises once, and the next ones follow. `AutoShardPolicy.FILE` deals images to hosts.
 
     Args:

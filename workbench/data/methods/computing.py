@@ -109,6 +109,10 @@ class Computing(Staged):
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """Takes the elements of the datasets that `map_func` returns, one dataset after the other.
 
+        Args:
+          map_func: Returns a dataset for an element.
+          name: Name of the stage.
+
         Raises:
           TypeError: If it returns anything else.
 

@@ -128,7 +128,10 @@ class Grouping(Staged):
         )
 
     def unbatch(self, name: str | None = None) -> Self:
-        """Rows of the elements as elements.
+        """Makes one element of each row, as `from_tensor_slices` does.
+
+        Raises:
+          InvalidArgumentError: If components are scalars, or have different numbers of rows.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).batch(3).unbatch()]
         [0, 1, 2, 3]
@@ -233,7 +236,7 @@ class Grouping(Staged):
         return self.with_stage(stage, name)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Self:
-        """Pairs of a number and the element.
+        """Pairs each element with its number, an int64 that counts from `start`.
 
         >>> [(int(n), int(x)) for n, x in wb.data.Dataset.range(5, 7).enumerate()]
         [(0, 5), (1, 6)]

@@ -106,8 +106,12 @@ class Ordering(Staged):
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keeps the elements for which `predicate` returns True.
 
+        Args:
+          predicate: Returns a bool; the components of a tuple become separate arguments.
+          name: Name of the stage.
+
         Raises:
-          ValueError: if it gives something else than one bool, as far as made-up values can tell.
+          ValueError: If it returns anything other than one bool, as far as a call with made-up values shows.
 
         >>> [int(x) for x in wb.data.Dataset.range(6).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
@@ -116,12 +120,25 @@ class Ordering(Staged):
         return self.with_stage(Filter(predicate), name)
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
-        """Elements up to the first for which `predicate` gives False."""
+        """Keeps the elements before the first one for which `predicate` returns False.
+
+        Args:
+          predicate: Returns a bool; the components of a tuple become separate arguments.
+          name: Name of the stage.
+
+        Raises:
+          ValueError: If it returns anything other than one bool, as far as a call with made-up values shows.
+        """
         check_predicate(predicate, self, "take_while")  # type: ignore[arg-type]
         return self.with_stage(TakeWhile(predicate), name)
 
     def unique(self, name: str | None = None) -> Self:
-        """First occurrences of scalar int32, int64 or text elements, in order."""
+        """Keeps the first occurrence of each element, in order.
+
+        Raises:
+          InvalidArgumentError: If elements have several components.
+          TypeError: If they are not scalars of int32, int64 or text.
+        """
         with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
             Unique.check(self.element_spec)
         return self.with_stage(Unique(), name)
@@ -149,7 +166,12 @@ class Ordering(Staged):
         return self.with_stage(RejectionResample.of(class_func, target_dist, initial_dist, draw(seed)), name)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
-        """Leaves out elements that could not be made; `log_warning` has each of them logged."""
+        """Leaves out elements that cannot be made; `explain()` and the view Input count them.
+
+        Args:
+          log_warning: Whether to log each of them as a warning.
+          name: Name of the stage.
+        """
         return self.with_stage(IgnoreErrors(bool(log_warning)), name)
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
@@ -173,6 +195,17 @@ class Ordering(Staged):
     def cache(self, filename: str = "", name: str | None = None) -> Self:
         """Keeps the elements of the first complete pass, and reuses them in later ones.
 
+        A pass that stops early, or in which an element fails, leaves nothing.
+
+        Args:
+          filename: The beginning of the name of the file that holds them; "" keeps them in memory. A file stays, and
+            wins over a pipeline that has changed.
+          name: Name of the stage.
+
+        Raises:
+          FailedPreconditionError: In a pass, if a file cannot hold the structure of the elements.
+          StorageFull: In a pass, if there is no space left.
+
         >>> dataset = wb.data.Dataset.range(3).map(lambda x: x * x).cache()
         >>> [int(x) for epoch in range(2) for x in dataset]
         [0, 1, 4, 0, 1, 4]
@@ -180,5 +213,13 @@ class Ordering(Staged):
         return self.with_stage(Cache(filename), name)
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Self:
-        """States the number of elements; iterating checks it."""
+        """States the number of elements, which iterating checks.
+
+        Args:
+          expected_cardinality: The number, or `INFINITE_CARDINALITY`.
+          name: Name of the stage.
+
+        Raises:
+          InvalidArgumentError: In a pass, if there are more or fewer.
+        """
         return self.with_stage(AssertCardinality(int(expected_cardinality)), name)

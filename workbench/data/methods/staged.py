@@ -46,4 +46,4 @@ class Staged(ABC):
 
     @abstractmethod
     def with_element_spec(self, spec: Any) -> Self:
-        """This dataset, of which the element spec is known otherwise."""
+        """The same dataset with an element spec that is already known, so that no function is called to find out."""

@@ -31,10 +31,10 @@ class DispatcherConfig:
       fault_tolerant_mode: Whether a dispatcher that is started again goes on where it was, with the journal and the
         token in `work_dir`.
       worker_addresses: Addresses ("host" or "host:port") of all workers, for the policies that give each a fixed part.
-      job_gc_check_interval_ms: How often to look for jobs that nobody reads; 10,000 by default.
-      job_gc_timeout_ms: How long nobody reads a job before it is forgotten; 300,000 by default.
-      worker_timeout_ms: How long a worker is silent before its work goes to others; 10,000 by default. One whose
-        connection has ended counts as lost at once.
+      job_gc_check_interval_ms: How often to look for jobs without readers, in ms; 10,000 by default.
+      job_gc_timeout_ms: How long a job may have no reader before it is forgotten, in ms; 300,000 by default.
+      worker_timeout_ms: How long a worker may be silent before its work goes to others, in ms; 10,000 by default. A
+        worker whose connection has ended counts as lost immediately.
       host: Where to listen; off loopback it needs `tls`.
       token: What workers and consumers must show; by default a new one, or the one in `work_dir`.
       tls: Certificate and key.

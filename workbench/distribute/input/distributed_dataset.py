@@ -91,7 +91,7 @@ class DistributedDataset:
         """What elements look like: a `PerReplicaSpec` for each array.
 
         Raises:
-          OutOfRangeError: If there is no element, and the dataset's functions refuse made-up ones, so nobody knows.
+          OutOfRangeError: If it is unknown: there is no element, and functions of the dataset refuse made-up ones.
         """
         if isinstance(self._plan.pipelines[0].element_spec, UnknownSpec):
             raise OutOfRangeError(
@@ -182,7 +182,7 @@ class DistributedDataset:
         """A place in an epoch, by the number of elements that were given; see `DistributedIterator.position`.
 
         Raises:
-          InvalidArgumentError: If it cannot be told from a place in another dataset; see `DatasetIterator.save`.
+          InvalidArgumentError: If it might be a place in another dataset; see `DatasetIterator.save`.
         """
         return Position(self._fingerprint(), epoch, given, 0)
 

@@ -101,7 +101,7 @@ class ReplicaContext:
           value: An argument of the replica function, or part of one: the very object, not something computed from it.
 
         Raises:
-          TracingError: If it may be computed from an argument that was padded: nobody knows which of its rows are data.
+          TracingError: If it may be computed from an argument that was padded, so that its rows of data are unknown.
         """
         env = self._alive()
         xp = self.xp
