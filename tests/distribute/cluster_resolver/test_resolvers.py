@@ -171,6 +171,19 @@ def test_a_range_of_hosts_that_no_cluster_has_is_refused_at_once() -> None:
     with pytest.raises(InvalidArgumentError, match="malformed numbers of tasks"):
         resolvers.expand_tasks_per_node("1(x99999999999)")
     assert resolvers.expand_hostlist("rack[1-2]-gpu,m") == ["rack1-gpu", "rack2-gpu", "m"]
+    assert resolvers.expand_hostlist("[1-2],m,") == ["1", "2", "m"]
+    with pytest.raises(InvalidArgumentError, match="malformed host list"):
+        resolvers.expand_hostlist("n[1-2] , m")
+
+
+def test_a_session_master_counts_also_if_it_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "session_master": ""}')
+    assert resolvers.TFConfigClusterResolver().master() == ""
+
+
+def test_a_simple_resolver_takes_the_leader_as_a_text() -> None:
+    with pytest.raises(TypeError, match="master is an address, got NoneType"):
+        resolvers.SimpleClusterResolver(wb.distribute.ClusterSpec({}), master=None)
 
 
 def test_a_tpu_elsewhere_is_not_driven_through_its_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class SimpleClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      TypeError: If `cluster_spec` is no `ClusterSpec`.
+      TypeError: If `cluster_spec` is no `ClusterSpec`, or `master` no text.
     """
 
     def __init__(
@@ -40,6 +40,8 @@ class SimpleClusterResolver(ClusterResolver):
                 f"SimpleClusterResolver takes a ClusterSpec, got {type(cluster_spec).__name__}; write "
                 'wb.distribute.ClusterSpec({"worker": [...]})'
             )
+        if not isinstance(master, str):
+            raise TypeError(f"SimpleClusterResolver: master is an address, got {type(master).__name__}")
         self._cluster_spec = cluster_spec
         self._master = master
         self._environment = environment

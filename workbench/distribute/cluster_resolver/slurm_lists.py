@@ -6,14 +6,14 @@ import re
 
 from workbench.errors import InvalidArgumentError
 
-_HOSTS = re.compile(r"(?P<before>[^\[\],]+)(?:\[(?P<numbers>[\d,-]+)\](?P<after>[^\[\],]*))?")
+_HOSTS = re.compile(r"(?P<before>[^\[\],\s]*)(?:\[(?P<numbers>[\d,-]+)\](?P<after>[^\[\],\s]*))?")
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 _MAX_HOSTS = 1_000_000  # a range such as 0-999999999 is a mistake, not a list to build
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
-    """The hosts of "n[1-2],m5" in their order: n1, n2, m5; zeros in front are kept.
+    """The hosts of "n[1-2],m5" in their order: n1, n2, m5; zeros in front are kept, and a comma may end the list.
 
     Raises:
       InvalidArgumentError: If the text is malformed, or names more than a million hosts.
@@ -23,7 +23,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
     while position < len(hostlist):
         found = _HOSTS.match(hostlist, position)
         end = found.end() if found else position
-        if found is None or (end < len(hostlist) and hostlist[end] != ","):
+        if found is None or end == position or (end < len(hostlist) and hostlist[end] != ","):
             raise InvalidArgumentError(
                 f"malformed host list {hostlist!r} at character {end}: expected n[1-3,7]"
             )
@@ -36,8 +36,6 @@ def expand_hostlist(hostlist: str) -> list[str]:
             ]
         if len(hosts) > _MAX_HOSTS:
             raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {_MAX_HOSTS:,} hosts")
-    if hostlist.endswith(","):
-        raise InvalidArgumentError(f"malformed host list {hostlist!r}: it ends with a comma")
     return hosts
 
 

@@ -94,7 +94,7 @@ class TFConfigClusterResolver(ClusterResolver):
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
         """The variable's "session_master", else the address of a task (this one by default); see `ClusterResolver`."""
-        if leader := _config().get("session_master"):
+        if (leader := _config().get("session_master")) is not None:
             return str(leader)
         spec = self.cluster_spec()
         if not spec or (len(spec.jobs) == 1 and spec.num_tasks(spec.jobs[0]) == 1):
