@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
+import resource
 import threading
 from typing import Any
 
@@ -34,6 +36,21 @@ def test_functions_update_variables(strategy: Any, coordinator: Any) -> None:
     assert float(v) == 200
     assert max(float(value.fetch()) for value in values) == 200
     assert sorted(set(map(type, values)), key=repr) == [experimental.RemoteValue]
+
+
+def test_functions_run_beside_more_than_a_thousand_open_files(strategy: Any) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1024):
+            stack.enter_context(open(os.devnull, "rb"))
+        coordinator = distribute.coordinator.ClusterCoordinator(strategy)
+        assert coordinator.schedule(_one).fetch() == 1
+
+
+def _one() -> int:
+    return 1
 
 
 def test_a_plain_function_sees_what_it_captures_now(coordinator: Any) -> None:

@@ -85,6 +85,13 @@ def test_rows_are_divided_over_shards_and_servers(in_three: Any) -> None:
     np.testing.assert_array_equal(table[1:3, 0], [2, 4])
 
 
+def test_a_row_of_numbers_in_shards_is_a_number(in_three: Any) -> None:
+    with in_three.scope():
+        numbers = wb.Variable(np.arange(7.0))
+    assert numbers[-1] == 6
+    assert wb.nn.embedding_lookup(numbers, 2) == 2
+
+
 def test_rows_are_looked_up_and_scattered_in_their_shards_alone(in_three: Any) -> None:
     with in_three.scope():
         table = wb.Variable(np.zeros((7, 2), "float32"), name="table")

@@ -118,7 +118,7 @@ class ShardedVariable(VariableLike):
             found = self._placement.gather_all([(part, own) for part, _, own in parts])
         for (_, chosen, _), values in zip(parts, found, strict=True):
             rows[chosen] = values
-        return rows.reshape(*wanted.shape, *self.shape[1:])
+        return rows.reshape((*wanted.shape, *self.shape[1:]))
 
     def by_shard(self, gradient: Any) -> list[tuple[Variable, Any]]:
         """Each shard that a value or some rows concern, with its part of them.

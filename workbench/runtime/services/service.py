@@ -214,7 +214,9 @@ class Connection:
         """Whether a reply begins to come within this time."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        return bool(select.select([self._sock], [], [], timeout_seconds)[0])
+        poll = select.poll()  # select.select knows no descriptors beyond 1,023
+        poll.register(self._sock, select.POLLIN)
+        return bool(poll.poll(timeout_seconds * 1000))
 
     def ask(self, fields: Fields, arrays: Sequence[Array] = ()) -> tuple[Fields, list[Array]]:
         """A request and its reply."""
