@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from workbench.distribute import get_replica_context
 from workbench.distribute.variables.variable import variable_of
-from workbench.errors import CaptureError, FailedPreconditionError
+from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError
 
 
 def _replica() -> int:
@@ -133,8 +133,19 @@ def test_values_that_do_not_fit_are_refused(strategy: Any, how: str) -> None:
     for place in (lambda fn: fn(), strategy.run):
         with pytest.raises(ValueError, match=r"'n:0'.*shape \(3,\)"):
             place(lambda: getattr(v, how)([1, 2, 3]))
-        with pytest.raises(TypeError, match=r"astype\(np.int32\)"):
+        with pytest.raises(InvalidArgumentError, match=r"astype\(np.int32\)"):
             place(lambda: getattr(v, how)(np.array([1.5, 2.5])))
+        with pytest.raises(TypeError, match="a value of float32 does not fit int32"):
+            place(lambda: getattr(v, how)([1.5, 2.5]))
+
+
+def test_a_variable_of_texts_takes_texts_alone(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(np.array(b"a", object))
+    v.assign(np.array(b"b", object))
+    assert v.numpy().item() == b"b"
+    with pytest.raises(InvalidArgumentError, match="a value of int64 does not fit object"):
+        v.assign(np.array(1))
 
 
 def test_kinds_that_cannot_be_are_refused(strategy: Any) -> None:

@@ -31,8 +31,8 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
 
     Raises:
       NotImplementedError: For a scatter update that this variable does not have.
-      ValueError: If the shape differs.
-      TypeError: If the variable's dtype cannot hold it without losing its kind.
+      ValueError: If the shape differs, or the variable's dtype cannot hold an array without losing its kind.
+      TypeError: If the dtype cannot hold a Python number without that.
       InvalidArgumentError: If it is not finite, where that is checked.
     """
     env = current_env()
@@ -54,8 +54,10 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
         )
     if array.dtype == variable.dtype:
         return array
-    if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
-        raise TypeError(
+    if variable.dtype == object or not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+        # The reference tells them apart so: a Python number of another kind, an array of another dtype.
+        refusal = InvalidArgumentError if hasattr(value, "dtype") else TypeError
+        raise refusal(
             f"{how} on variable {variable.name!r}: a value of {array.dtype.name} does not fit {variable.dtype.name}; "
             f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
         )

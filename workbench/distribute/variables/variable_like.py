@@ -46,7 +46,8 @@ class VariableLike(ArrayLike):
 
         Raises:
           ValueError: If the shape differs, or a Python number is to be summed over replicas.
-          TypeError: If the dtype cannot hold the value.
+          InvalidArgumentError: If the dtype cannot hold an array.
+          TypeError: If the dtype cannot hold a Python number.
         """
         self._update("assign", value)
         return self if read_value else None
