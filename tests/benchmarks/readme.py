@@ -123,8 +123,8 @@ def _head(parts: Sequence[Mapping[str, Any]]) -> str:
         (
             *(_measured(data) for data in parts),
             f"A `~` says that other processes used more than {QUIET_CORES} cores meanwhile: such cells decide\n"
-            "nothing. `python -m tests.benchmarks` repeats it, `python -m tests.benchmarks.readme` writes this\n"
-            "table; CONTRIBUTING.md says how to get the peers.",
+            "nothing. `python -m tests.benchmarks` measures again, and `python -m tests.benchmarks.readme` writes this\n"
+            "table. CONTRIBUTING.md says how to get the peers.",
         )
     )
 
@@ -136,12 +136,13 @@ def _measured(data: Mapping[str, Any]) -> str:
     foreign = [row["foreign_cores"] for row in data["rows"] if "foreign_cores" in row]
     busy = sum(cores > QUIET_CORES for cores in foreign)
     rounds = "one round" if data["rounds"] == 1 else f"{data['rounds']} rounds in turn"
+    time = "the usual time" if data["scale"] == 1 else f"{data['scale']:g} of the usual time"
     return "\n".join(
         (
             f"**{suites}**:",
             f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.kernel}, Python "
             f"{machine.versions['ours']['python']}, {machine.date}; the load average before was {machine.load:.1f}.",
-            f"Medians of {rounds} with the peers, with {data['scale']:g} of the usual time for each; other",
+            f"Medians of {rounds} with the peers, each case for {time}; other",
             f"processes were busy in {busy} of {len(foreign)} cases.",
         )
     )

@@ -109,8 +109,8 @@ def test_each_suite_is_that_of_the_newest_file_that_has_it(tmp_path: Path) -> No
     assert line_of("dispatch: noop", text)[1] == "50 µs"
     assert "**input**:" in text
     assert "**dispatch**:" in text
-    assert "with 1 of the usual time" in text
-    assert "with 0.2 of the usual time" in text
+    assert "each case for the usual time" in text
+    assert "each case for 0.2 of the usual time" in text
 
 
 def test_a_rate_has_a_least_value() -> None:
