@@ -123,8 +123,8 @@ def _head(parts: Sequence[Mapping[str, Any]]) -> str:
         (
             *(_measured(data) for data in parts),
             f"A `~` says that other processes used more than {QUIET_CORES} cores meanwhile: such cells decide\n"
-            "nothing. `python -m tests.benchmarks` measures again, and `python -m tests.benchmarks.readme` writes this\n"
-            "table. CONTRIBUTING.md says how to get the peers.",
+            "nothing. `python -m tests.benchmarks` measures again, and `python -m tests.benchmarks.readme` writes\n"
+            "this table. CONTRIBUTING.md says how to get the peers.",
         )
     )
 

@@ -133,7 +133,15 @@ def embedded_devices(
 def layout(
     replicas: int | None, hosts: int | None, per_host: int | None, per_worker: int, processes: bool
 ) -> Layout:
-    """Worker name -> (host label, devices)."""
+    """Worker name -> (host label, devices).
+
+    Args:
+      replicas: Number of replicas; None for the default.
+      hosts: Number of hosts; None for one.
+      per_host: Replicas on each host; None for an equal share.
+      per_worker: Replicas of a worker process.
+      processes: Whether workers are processes.
+    """
     for name, value in (
         ("replicas", replicas),
         ("hosts", hosts),

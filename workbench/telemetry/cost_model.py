@@ -76,6 +76,12 @@ def weights(pattern: Pattern, replicas: int) -> tuple[float, float]:
 def all_reduce_us(pattern: Pattern, replicas: int, size_bytes: float, link: LinkCost) -> float:
     """Predicted time of an all_reduce of `size_bytes`, in µs; 0 for one replica.
 
+    Args:
+      pattern: The algorithm, such as "ring".
+      replicas: Number of replicas.
+      size_bytes: Bytes of the array on each replica.
+      link: Latency and bandwidth of the links between replicas.
+
     >>> all_reduce_us("ring", 4, 1_000_000, LinkCost(latency_us=10, bandwidth=1.0))
     1560.0
     """

@@ -181,6 +181,12 @@ class Bandwidth:
 def bandwidth(op: str, size_bytes: int, transfer_ns: float, n: int) -> Bandwidth:
     """Bandwidth of a collective that moved S = `size_bytes` in `transfer_ns`.
 
+    Args:
+      op: The operation, such as "all_reduce".
+      size_bytes: Size as nccl-tests counts it.
+      transfer_ns: Time of the transfer.
+      n: Number of replicas.
+
     >>> bandwidth("all_reduce", 1 << 30, 5_000_000, 8)
     Bandwidth(algbw=214.7483648, busbw=375.8096384)
     """

@@ -81,7 +81,13 @@ class Call:
         return (self.digest ^ (order * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F)) & _MASK
 
     def asked(self, rank: int, step: int, seq: int) -> Asked:
-        """This call in words, as replica `rank` made it."""
+        """This call in words, as replica `rank` made it.
+
+        Args:
+          rank: Rank of the replica.
+          step: Number of the step.
+          seq: Number of the collective in the step.
+        """
         return Asked(rank, step, seq, self.op, self.redop, self.what, self.nesting, self.mode, self.site)
 
 
@@ -146,7 +152,13 @@ def difference(calls: Sequence[Asked]) -> str:
 
 
 def left_early(finished: int, count: int, waiting: Asked) -> str:
-    """The text of a `CollectiveMismatch` because replica `finished` ended the step while another waits for it."""
+    """The text of a `CollectiveMismatch` because replica `finished` ended the step while another waits for it.
+
+    Args:
+      finished: Rank of the replica that has ended the step.
+      count: Number of its collectives.
+      waiting: The call of the replica that waits.
+    """
     calls = "1 collective" if count == 1 else f"{count} collectives"
     return (
         f"replica {finished} finished the step after {calls}, replica {waiting.rank} waits in {waiting}. "

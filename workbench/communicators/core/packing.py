@@ -109,7 +109,13 @@ def _even(indices: list[int], nbytes: list[int], packs: int) -> list[list[int]]:
 
 
 def flatten(pack: Pack, arrays: Sequence[np.ndarray], scratch: np.ndarray) -> np.ndarray:
-    """Copies the arrays of a pack behind each other into `scratch` (bytes), converting them to its dtype."""
+    """Copies the arrays of a pack behind each other into `scratch` (bytes), converting them to its dtype.
+
+    Args:
+      pack: Which arrays the pack has, and where.
+      arrays: All arrays of the collective.
+      scratch: Bytes, at least as many as the pack takes.
+    """
     flat = scratch[: pack.count * pack.dtype.itemsize].view(pack.dtype)
     for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
         array = arrays[index]

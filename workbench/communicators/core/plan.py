@@ -43,7 +43,14 @@ class Plan:
     def combine(
         self, link: Link, position: Position, views: Sequence[np.ndarray], shared: bool
     ) -> list[np.ndarray]:
-        """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`."""
+        """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`.
+
+        Args:
+          link: The link below the communicator.
+          position: Identifies the call, with its deadline.
+          views: The arrays, in the order of the plan.
+          shared: Whether replicas of a host may get the same memory; see `Link.reduce`.
+        """
         if self.plain is not None:
             flat = views[0].reshape(-1)
             total = link.reduce(position, flat, shared=shared)

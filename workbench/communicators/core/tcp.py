@@ -56,7 +56,13 @@ class TcpListener:
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
 
     def accept(self, group: str, token: str, deadline: float) -> socket.socket:
-        """The connection of the host before this one; others are turned away."""
+        """The connection of the host before this one; others are turned away.
+
+        Args:
+          group: Group and generation that the host must name.
+          token: The secret that it must show.
+          deadline: A `time.monotonic` time.
+        """
         while True:
             try:
                 return self.accept_next(group, token, deadline)
@@ -65,6 +71,11 @@ class TcpListener:
 
     def accept_next(self, group: str, token: str, deadline: float) -> socket.socket:
         """The next connection.
+
+        Args:
+          group: Group and generation that the host must name.
+          token: The secret that it must show.
+          deadline: A `time.monotonic` time.
 
         Raises:
           UnavailableError: if it is a stranger's, or for another group; it is closed.
@@ -110,6 +121,13 @@ def connect(
     address: tuple[str, int], group: str, token: str, tls: Tls | None, deadline: float
 ) -> socket.socket:
     """Connects to the next host of the ring.
+
+    Args:
+      address: Host and port.
+      group: Group and generation to which this host belongs.
+      token: The secret of the group.
+      tls: Certificates; None connects without TLS.
+      deadline: A `time.monotonic` time.
 
     Raises:
       StaleGeneration: if it belongs to another group or generation.

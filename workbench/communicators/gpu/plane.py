@@ -125,6 +125,12 @@ class GpuPlane:
     def run(self, position: Position, works: Sequence[Work], exchange: Exchange, launch: Launch) -> None:
         """Queues one collective for all replicas of the process; connects the GPUs first if need be.
 
+        Args:
+          position: Identifies the call; gets the name of the algorithm.
+          works: The buffers and streams of each replica of the process.
+          exchange: Gives blocks of bytes to the other processes, to connect the GPUs.
+          launch: Queues the operation.
+
         Raises:
           CollectiveAborted: if NCCL refuses it, or the group is broken.
         """
@@ -294,6 +300,11 @@ class GpuPlane:
 
     def carry_out(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
         """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl_connect.Blocking`.
+
+        Args:
+          what: The call in words, for errors.
+          call: The function.
+          undo: Undoes its result if it returns after the group has given it up.
 
         Raises:
           WorkbenchError: if the group breaks first, by the deadline of this call or otherwise.

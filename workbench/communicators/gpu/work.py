@@ -58,10 +58,22 @@ class GpuOps(Protocol):
         """Each source of each replica is combined over the group into the target of the same position."""
 
     def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
-        """The same, but only the targets of `root` get the results."""
+        """The same, but only the targets of `root` get the results.
+
+        Args:
+          op: "sum", "mean", "min", "max" or "prod".
+          works: Sources and targets of each replica of the process.
+          root: Rank of the replica that gets the results.
+        """
 
     def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
-        """Replica r's target gets elements `bounds[r]` to `bounds[r + 1]` of the combined source."""
+        """Replica r's target gets elements `bounds[r]` to `bounds[r + 1]` of the combined source.
+
+        Args:
+          op: "sum", "mean", "min", "max" or "prod".
+          works: Source and target of each replica of the process.
+          bounds: First element of each replica's part, and the end of the last part.
+        """
 
     def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
         """Everybody's target gets the sources behind each other, `counts[r]` elements of replica r."""

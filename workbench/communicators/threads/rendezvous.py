@@ -58,7 +58,14 @@ class Rendezvous:
         self._open = set(range(len(ranks)))
 
     def meet(self, seat: int, position: Position, payload: Any, execute: Execute) -> Any:
-        """Waits for all replicas of the process; returns what `execute`, called by the last one, returns."""
+        """Waits for all replicas of the process; returns what `execute`, called by the last one, returns.
+
+        Args:
+          seat: Number of the replica in the process.
+          position: Identifies the call, with its deadline.
+          payload: What this replica brings.
+          execute: Gets the position and the payloads of all seats.
+        """
         with self._lock:
             if self._failure is None:
                 self._arrived[seat] = (position, payload)
@@ -202,7 +209,15 @@ class ThreadLink:
         return merged
 
     def together(self, position: Position, brought: Any, blocks: Blocks, execute: Together) -> Any:
-        """Once all replicas of the group have made this call, the last of the process executes it for all of them."""
+        """Once all replicas of the group have made this call, the last of the process executes it for all of them.
+
+        Args:
+          position: Identifies the call, with its deadline.
+          brought: What this replica brings.
+          blocks: Bytes that all replicas of the group get.
+          execute: Gets what each replica of the process has brought, the blocks of the group, and a function that
+            exchanges more.
+        """
 
         def last(position: Position, arrived: list[Any]) -> Any:
             merged = self._merge(position, [part for _, part in arrived])

@@ -78,7 +78,15 @@ def all_gather_leaves(
 def all_gather_leaf(
     communicator: Communicator, value: Any, axis: int, site: str, options: Options | None
 ) -> Any:
-    """Concatenates one array of every replica along `axis`; texts travel pickled."""
+    """Concatenates one array of every replica along `axis`; texts travel pickled.
+
+    Args:
+      communicator: This replica's end of the group.
+      value: An array, numbers or text; may differ along `axis` only.
+      axis: The dimension; negative ones count from the end.
+      site: The user's line, for errors and telemetry.
+      options: The deadline.
+    """
     checked_axis(value, axis)  # counted from the end it stays: parts without elements may have another rank
     if getattr(value, "dtype", None) != np.dtype(object):
         if isinstance(value, (list, tuple)):
@@ -97,7 +105,15 @@ def all_gather_leaf(
 def all_reduce_slices(
     env: ReplicaEnv, rows: IndexedSlices, op: str, site: str, options: Options | None
 ) -> IndexedSlices:
-    """Rows of all replicas together, duplicates kept; for the mean divided by the number of replicas."""
+    """Rows of all replicas together, duplicates kept; for the mean divided by the number of replicas.
+
+    Args:
+      env: The replica.
+      rows: The rows of this replica.
+      op: "sum" or "mean".
+      site: The user's line, for errors and telemetry.
+      options: The deadline.
+    """
     values: np.ndarray[Any, Any] = env.communicator.all_gather(rows.values, 0, site=site, options=options)
     indices = env.communicator.all_gather(rows.indices, 0, site=site, options=options)
     together = IndexedSlices(values, indices, rows.dense_shape)

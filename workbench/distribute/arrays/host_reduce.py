@@ -196,6 +196,11 @@ def _check_shapes(arrays: Sequence[Array], axis: Axis) -> None:
 def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
     """Refuses axes that an array does not have.
 
+    Args:
+      array: The array.
+      axis: A dimension, several, or None.
+      whose: The subject of the error's sentence.
+
     Raises:
       InvalidArgumentError: Naming `whose` array it is.
     """
@@ -215,6 +220,11 @@ def _extent(array: Array, axis: int | tuple[int, ...]) -> int:
 
 def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
     """What reducing an ordinary value across replicas gives: itself, if that can be said.
+
+    Args:
+      reduce_op: The operation.
+      value: A value that is not distributed.
+      replicas: Number of replicas on which it counts as present.
 
     Raises:
       ValueError: For a SUM over several replicas.

@@ -82,7 +82,13 @@ class ClusterResolver(ABC):
         return {"GPU": count} if count else {}
 
     def address_of(self, task_type: str, task_id: int, rpc_layer: str | None) -> str:
-        """The address of a task, beginning with `rpc_layer`."""
+        """The address of a task, beginning with `rpc_layer`.
+
+        Args:
+          task_type: The job, such as "worker".
+          task_id: Number of the task within the job.
+          rpc_layer: A scheme such as "grpc"; None or "" for none.
+        """
         return with_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer)
 
 

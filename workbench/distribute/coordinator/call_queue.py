@@ -223,7 +223,13 @@ class CallQueue:
             self.changed.notify_all()
 
     def lane_down(self, lane: int, lanes: int, error: UnavailableError) -> None:
-        """A worker cannot be had; without any, calls fail."""
+        """A worker cannot be had; without any, calls fail.
+
+        Args:
+          lane: Number of the worker.
+          lanes: Number of workers.
+          error: Why the worker cannot be had; the calls fail with it.
+        """
         with self.changed:
             self._down[lane] = error
             if len(self._down) == lanes and (self._waiting or self._blocked) and self._error is None:

@@ -97,7 +97,15 @@ class WorkerSide:
 def start_worker(
     env: ReplicaEnv, name: str, worker: int, strategy: StrategyDescription, addresses: list[ServiceAddress]
 ) -> ServiceAddress:
-    """Program of the process that becomes a worker."""
+    """Program of the process that becomes a worker.
+
+    Args:
+      env: The replica that runs the program.
+      name: Name of the service.
+      worker: Number of the worker.
+      strategy: The strategy whose variables its functions use.
+      addresses: Addresses of the parameter servers, in their order.
+    """
     return start_service(name, WorkerSide(worker, strategy, addresses))
 
 

@@ -102,7 +102,13 @@ class HostInput:
         return pickle.dumps((host, env.device.worker, told), protocol=5) if told else b""
 
     def filled(self, env: ReplicaEnv, request: Request, steps: Steps) -> list[Any]:
-        """The leaves of all steps that were asked for; empty arrays for those that there are not."""
+        """The leaves of all steps that were asked for; empty arrays for those that there are not.
+
+        Args:
+          env: The replica.
+          request: The steps that were asked for.
+          steps: Leaves of the steps that exist.
+        """
         leaves = [leaf for element in steps for leaf in element]
         missing = request.count - len(steps)
         if missing:

@@ -106,7 +106,13 @@ class Printed(NamedTuple):
 
 
 def send(line: socket.socket, message: Any, descriptors: list[int]) -> None:
-    """Sends a message with descriptors."""
+    """Sends a message with descriptors.
+
+    Args:
+      line: The control socket.
+      message: Something that pickles.
+      descriptors: Open descriptors; the receiver gets copies of them.
+    """
     socket.send_fds(line, [pickle.dumps(message, protocol=5)], descriptors)
 
 

@@ -172,7 +172,13 @@ def in_memory(data: bytes) -> int:
 
 
 def read_memory(descriptor: int, start: int = 0, length: int | None = None) -> memoryview:
-    """A copy of bytes of shared memory; all from `start` on without a length."""
+    """A copy of bytes of shared memory; all from `start` on without a length.
+
+    Args:
+      descriptor: Descriptor of the memory.
+      start: First byte.
+      length: Number of bytes.
+    """
     if length is None:
         length = os.fstat(descriptor).st_size - start
     found = missing = memoryview(np.empty(length, np.uint8))  # type: ignore[arg-type]  # arrays are buffers

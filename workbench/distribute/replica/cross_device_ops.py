@@ -353,7 +353,14 @@ def _count(value: DistributedValues) -> int:
 
 
 def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: int) -> Any:
-    """An ordinary value "reduced" over a strategy's replicas and put on `destinations`, by the rules of `reduce`."""
+    """An ordinary value "reduced" over a strategy's replicas and put on `destinations`, by the rules of `reduce`.
+
+    Args:
+      reduce_op: The operation.
+      value: A value that is not distributed.
+      destinations: Where the result goes: a device, several, or a value or variable that lies there.
+      replicas: Number of replicas on which the value counts as present.
+    """
     result = unreduced(reduce_op, value, replicas)
     return Mirrored([result] * _count(destinations)) if _has_several(destinations) else result
 

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
     """Combines a distributed value, or an ordinary one, which counts as present on every replica.
 
+    Args:
+      strategy: The strategy whose replicas have the components.
+      reduce_op: The operation.
+      value: A distributed value or an array.
+      axis: Dimensions to reduce within each component as well; None for none.
+
     Raises:
       ValueError: For the SUM of an ordinary value without an axis over several replicas.
       InvalidArgumentError: For a value of a strategy with another number of replicas.
@@ -52,7 +58,14 @@ def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, ax
 def reduce_leaves(
     strategy: DescribedStrategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis
 ) -> list[Any]:
-    """`reduce_leaf` of each; many leaves that are alike are fetched and combined together."""
+    """`reduce_leaf` of each; many leaves that are alike are fetched and combined together.
+
+    Args:
+      strategy: The strategy whose replicas have the components.
+      reduce_op: The operation.
+      leaves: Distributed values or arrays.
+      axis: Dimensions to reduce within each component as well; None for none.
+    """
     ops = strategy.cross_device_ops
     custom = ops is not None and ops.is_custom
     if len(leaves) <= FEW or custom or contexts.merging_env() is not None:

@@ -109,6 +109,11 @@ class ServerClient:
     def read(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> list[Array]:
         """Asks for values of a variable.
 
+        Args:
+          server: Number of the server.
+          fields: The request.
+          arrays: Arrays that the request needs, such as indices of rows.
+
         Raises:
           ServerLost: In a scheduled function, if the server is gone.
           UnavailableError: Elsewhere, if it does not come back.
@@ -116,7 +121,13 @@ class ServerClient:
         return self.read_all([(server, fields, arrays)])[0]
 
     def write(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> Fields:
-        """Has a server change something, once, however often it has to be asked; see `read`."""
+        """Has a server change something, once, however often it has to be asked; see `read`.
+
+        Args:
+          server: Number of the server.
+          fields: The request.
+          arrays: Arrays that the request needs, such as the value to add.
+        """
         return self.write_all([(server, fields, arrays)])[0]
 
     def read_all(self, requests: Sequence[Request]) -> list[list[Array]]:

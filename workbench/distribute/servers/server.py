@@ -52,5 +52,11 @@ class VariableServer:
 
 
 def start_server(env: ReplicaEnv, name: str, folder: str) -> ServiceAddress:
-    """Program of the process that becomes a parameter server."""
+    """Program of the process that becomes a parameter server.
+
+    Args:
+      env: The replica that runs the program.
+      name: Name of the service, also of the journal.
+      folder: Folder of the journal.
+    """
     return start_service(name, VariableServer(Path(folder), name))

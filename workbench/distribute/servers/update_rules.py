@@ -42,7 +42,13 @@ def _rows(array: Array, gradient: Sequence[Array]) -> tuple[Array, Any]:
 
 
 def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Array]:
-    """The slots that are named, in this order; made where they are missing."""
+    """The slots that are named, in this order; made where they are missing.
+
+    Args:
+      kept: All slots of a variable by name; missing ones are added.
+      initial: Names of the slots to return, each with its first value.
+      array: The variable; a slot has its shape and dtype.
+    """
     for name, value in initial.items():
         if name not in kept:
             kept[name] = np.full(array.shape, value, array.dtype)

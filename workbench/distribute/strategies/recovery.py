@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
     """Gives the replicas `lost` components of all variables of `strategy`.
 
+    Args:
+      strategy: The strategy.
+      lost: Ranks whose replicas were replaced.
+      survivors: Ranks of the others.
+
     Raises:
       ReplicaLost: If no replica survived that could give them, and no checkpoint has them; the strategy can be used
         again then, the variables once values are assigned to them.

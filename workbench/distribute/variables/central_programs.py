@@ -26,7 +26,15 @@ _SITE = "central storage"
 
 
 def hold(env: ReplicaEnv, key: str, array: Array, forgotten: Sequence[str], library: Library) -> Place:
-    """Starts to keep a variable for all replicas; returns where it is. The holder's part of creating one."""
+    """Starts to keep a variable for all replicas; returns where it is. The holder's part of creating one.
+
+    Args:
+      env: The replica that holds the variables.
+      key: Key of the variable.
+      array: Its first value.
+      forgotten: Keys of variables that the driver has forgotten.
+      library: Array library of the variable.
+    """
     programs.forget(env, forgotten)
     return _put(env, key, array, library)
 
@@ -34,13 +42,29 @@ def hold(env: ReplicaEnv, key: str, array: Array, forgotten: Sequence[str], libr
 def follow(
     env: ReplicaEnv, key: str, place: Place, kind: Kind, forgotten: Sequence[str], library: Library
 ) -> None:
-    """Learns where the holder keeps a new variable; the others' part of creating one."""
+    """Learns where the holder keeps a new variable; the others' part of creating one.
+
+    Args:
+      env: A replica that does not hold the variables.
+      key: Key of the variable.
+      place: Where the holder keeps it.
+      kind: Its shape and dtype.
+      forgotten: Keys of variables that the driver has forgotten.
+      library: Array library of the variable.
+    """
     programs.forget(env, forgotten)
     _follow(env, key, place, kind, library)
 
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Any) -> Place:
-    """Computes and keeps a new value, and returns where; the holder's part of an update."""
+    """Computes and keeps a new value, and returns where; the holder's part of an update.
+
+    Args:
+      env: The replica that holds the variables.
+      key: Key of the variable.
+      how: The operation, such as "assign_add".
+      value: An array of the variable's shape, or rows.
+    """
     held = programs.stored(env, key)
     if not isinstance(value, IndexedSlices):
         value = np.asarray(view(fetched(value)))
@@ -55,7 +79,15 @@ def follow_updates(env: ReplicaEnv, places: Mapping[str, Place]) -> None:
 
 
 def update_together(env: ReplicaEnv, key: str, how: Update, value: Any, holder: int) -> None:
-    """An update in a replica function: all replicas call it, and only the holder has to give the value."""
+    """An update in a replica function: all replicas call it, and only the holder has to give the value.
+
+    Args:
+      env: The replica.
+      key: Key of the variable.
+      how: The operation, such as "assign_add".
+      value: An array of the variable's shape, or rows; the holder's counts.
+      holder: Rank of the replica that holds the variables.
+    """
     mine = update(env, key, how, value) if env.rank == holder else None
     place = env.communicator.broadcast(mine, holder, site=_SITE)
     if env.rank != holder:
@@ -63,7 +95,15 @@ def update_together(env: ReplicaEnv, key: str, how: Update, value: Any, holder: 
 
 
 def reseed(env: ReplicaEnv, kinds: Mapping[str, Kind], root: int, holder: int, library: Library) -> None:
-    """After replicas were replaced: the holder keeps anew what replica `root`, a survivor, can still read."""
+    """After replicas were replaced: the holder keeps anew what replica `root`, a survivor, can still read.
+
+    Args:
+      env: The replica.
+      kinds: Shape and dtype of each variable, by key.
+      root: Rank of the survivor.
+      holder: Rank of the replica that holds the variables from now on.
+      library: Array library of the variables.
+    """
     for key, kind in kinds.items():
         mine = programs.stored(env, key).array if env.rank == root else None
         with env.communicator.internal("recovery"):

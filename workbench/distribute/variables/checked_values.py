@@ -29,6 +29,11 @@ _NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
 def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Array | IndexedSlices:
     """`value` as an array of the variable's dtype and shape, not to be written to; rows for scatter updates.
 
+    Args:
+      variable: The variable.
+      how: The operation, such as "assign_add".
+      value: An array, a number, nested lists, or `IndexedSlices` for scatter updates.
+
     Raises:
       NotImplementedError: For a scatter update that this variable does not have.
       ValueError: If the shape differs, or the variable's dtype cannot hold an array without losing its kind.

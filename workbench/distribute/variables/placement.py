@@ -62,7 +62,13 @@ class Placement(ABC):
 
     @abstractmethod
     def place(self, variable: DescribedVariable, array: Array, forgotten: Sequence[str]) -> None:
-        """Puts a new value in its place; `forgotten` are keys of variables that nobody uses any more."""
+        """Puts a new value in its place; `forgotten` are keys of variables that nobody uses any more.
+
+        Args:
+          variable: The variable.
+          array: Its value.
+          forgotten: Keys of variables that are no longer in use.
+        """
 
     def read(self, variable: DescribedVariable) -> Array:
         """The common value of a variable.
@@ -92,6 +98,11 @@ class Placement(ABC):
     def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
         """Updates a variable with one value, or with one per replica.
 
+        Args:
+          variable: The variable.
+          how: The operation, such as "assign_add".
+          value: An array, a `Mirrored`, or a `PerReplica` with a value for each component.
+
         Raises:
           ValueError: If the shape differs, or what the components would become has no meaning.
         """
@@ -112,20 +123,44 @@ class Placement(ABC):
 
     @abstractmethod
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
-        """Updates a variable of which the notebook gives a value per replica."""
+        """Updates a variable of which the notebook gives a value per replica.
+
+        Args:
+          variable: The variable.
+          how: The operation, such as "assign_add".
+          value: A component for each replica.
+        """
 
     def part_of(self, variable: DescribedVariable, how: Update, value: Any) -> Any:
-        """What each component shall be updated with, so that the variable is with `value`."""
+        """What each component shall be updated with, so that the variable is with `value`.
+
+        Args:
+          variable: The variable.
+          how: The operation, such as "assign_add".
+          value: What the variable is updated with as a whole.
+        """
         return value
 
     @abstractmethod
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
-        """Updates a variable with a value that was checked."""
+        """Updates a variable with a value that was checked.
+
+        Args:
+          variable: The variable.
+          how: The operation, such as "assign_add".
+          array: The value, of the variable's shape and dtype; rows for scatter updates.
+        """
 
     def for_update(
         self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What `run_update` gives a user's update function, which is given a component besides where it runs."""
+        """What `run_update` gives a user's update function, which is given a component besides where it runs.
+
+        Args:
+          variable: The variable, None for functions that update none.
+          args: Arguments of the user's function.
+          kwargs: Its keyword arguments.
+        """
         own: tuple[tuple[Any, ...], dict[str, Any]] = handed_over((args, kwargs), self.strategy.group)
         return own
 
@@ -204,7 +239,14 @@ class Placement(ABC):
 
     @abstractmethod
     def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
-        """An update by an update function, which runs where the value is: of that one only."""
+        """An update by an update function, which runs where the value is: of that one only.
+
+        Args:
+          env: The replica that runs the update function.
+          variable: The variable.
+          how: The operation, such as "assign_add".
+          value: What to update the component with.
+        """
 
     @abstractmethod
     def call_update(self, env: ReplicaEnv, call: Callable[[], Any]) -> Any:
@@ -238,7 +280,14 @@ class Placement(ABC):
 
     @abstractmethod
     def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
-        """The sum or mean of all replicas' arrays, where it is needed."""
+        """The sum or mean of all replicas' arrays, where it is needed.
+
+        Args:
+          env: The replica.
+          array: The array of this replica.
+          op: "sum" or "mean".
+          site: The user's line, for errors and telemetry.
+        """
 
 
 def again_if_lost(read: Callable[[], T]) -> T:

@@ -26,7 +26,15 @@ Update = Literal["assign", "assign_add", "assign_sub"] | Scatter
 def create(
     env: ReplicaEnv, key: str, value: Array, forgotten: Sequence[str], library: Library = "numpy"
 ) -> None:
-    """Starts to keep a variable, and stops keeping those that the driver has forgotten."""
+    """Starts to keep a variable, and stops keeping those that the driver has forgotten.
+
+    Args:
+      env: The replica.
+      key: Key of the variable.
+      value: The first value of its component.
+      forgotten: Keys of variables that the driver has forgotten.
+      library: Array library of the component.
+    """
     forget(env, forgotten)
     env.store[key] = owned(library, value)  # replicas of one process must not share it
 
@@ -71,19 +79,39 @@ def stored(env: ReplicaEnv, key: str) -> Any:
 
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices) -> None:
-    """Puts a new array in place of this replica's component; the old one stays as it is, for undoing."""
+    """Puts a new array in place of this replica's component; the old one stays as it is, for undoing.
+
+    Args:
+      env: The replica.
+      key: Key of the variable.
+      how: The operation, such as "assign_add".
+      value: An array of the variable's shape and dtype, or rows.
+    """
     if not env.traced:
         require_values(value.values if isinstance(value, IndexedSlices) else value)
     env.store[key] = updated(component(env, key), how, value)
 
 
 def update_at_line(env: ReplicaEnv, line: Line | None, program: Callable[..., Any], *args: Any) -> Any:
-    """Runs one of the programs as if `line`, of the notebook, had called it: what NumPy warns of names that."""
+    """Runs one of the programs as if `line`, of the notebook, had called it: what NumPy warns of names that.
+
+    Args:
+      env: The replica.
+      line: The line of the notebook; None if it is unknown.
+      program: One of this file's programs.
+      *args: Its arguments after `env`.
+    """
     return apply_at(line)(program, env, *args)
 
 
 def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
-    """A new array: `old` after an update."""
+    """A new array: `old` after an update.
+
+    Args:
+      old: The component before.
+      how: The operation, such as "assign_add".
+      value: An array of the same shape and dtype, or rows.
+    """
     if isinstance(value, IndexedSlices):
         return scattered(old, how, value)
     xp = namespace_of(old)

@@ -50,7 +50,14 @@ _AT = {
 def aggregated_slices(
     env: ReplicaEnv, how: VariableAggregation, rows: IndexedSlices, site: str
 ) -> IndexedSlices:
-    """The rows that all replicas change, by a variable's aggregation; a collective."""
+    """The rows that all replicas change, by a variable's aggregation; a collective.
+
+    Args:
+      env: The replica.
+      how: The aggregation of the variable.
+      rows: The rows that this replica changes.
+      site: The user's line, for errors and telemetry.
+    """
     if how is VariableAggregation.ONLY_FIRST_REPLICA:
         values = env.communicator.broadcast(rows.values, 0, site=site)
         return IndexedSlices(values, env.communicator.broadcast(rows.indices, 0, site=site), rows.dense_shape)
@@ -58,7 +65,13 @@ def aggregated_slices(
 
 
 def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
-    """A new array: `old` after a scatter update; rows that occur twice count twice."""
+    """A new array: `old` after a scatter update; rows that occur twice count twice.
+
+    Args:
+      old: The array before.
+      how: The operation, such as "scatter_add".
+      rows: Indices of the rows and their values.
+    """
     xp = namespace_of(old)
     if hasattr(old, "at"):  # JAX, also while it is tracing
         changed: Array = getattr(old.at[rows.indices], _AT[how])(rows.values)
@@ -71,7 +84,14 @@ def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
 
 
 def scatter_into(array: Array, how: str, values: Array, indices: Array) -> None:
-    """Changes rows of `array`, of NumPy, where they lie; rows that occur twice count twice."""
+    """Changes rows of `array`, of NumPy, where they lie; rows that occur twice count twice.
+
+    Args:
+      array: Shape `(rows, ...)`.
+      how: The operation, such as "scatter_add".
+      values: Shape `(n, ...)`.
+      indices: Shape `(n,)`, int64: the row that each value belongs to.
+    """
     if how == "scatter_update":
         array[indices] = values
     elif how == "scatter_div" and array.dtype.kind in "iu":

@@ -61,7 +61,14 @@ class FailureReport:
 def report(
     rank: int, error: BaseException, *, secondary: bool = False, overdue: bool = False
 ) -> FailureReport:
-    """Describes `error`, never raising: its `__str__` may raise, it may be huge, it may not pickle."""
+    """Describes `error`, never raising: its `__str__` may raise, it may be huge, it may not pickle.
+
+    Args:
+      rank: Rank of the replica.
+      error: The error.
+      secondary: Whether it is the effect of another replica's error.
+      overdue: Whether it is about replicas that did not come in time.
+    """
     return FailureReport(
         rank=rank,
         type_name=f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),

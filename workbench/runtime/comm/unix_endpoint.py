@@ -57,6 +57,11 @@ class UnixEndpoint:
 def connect(path: str, token: str, purpose: str) -> UnixLink:
     """The driver's end of a link to the worker that listens at `path`.
 
+    Args:
+      path: The socket of the worker.
+      token: The secret of the worker.
+      purpose: What the link is for, such as "control".
+
     Raises:
       UnavailableError: if nobody listens there, or it is another user's process.
     """
@@ -67,6 +72,11 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
 
 def greeted(path: str, token: str, purpose: str) -> socket.socket:
     """A connection to the worker that listens at `path`, on which this process has said what it wants.
+
+    Args:
+      path: The socket of the worker.
+      token: The secret of the worker.
+      purpose: What the connection is for, such as "control".
 
     Raises:
       UnavailableError: as `connect`.

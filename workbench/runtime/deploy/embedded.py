@@ -253,6 +253,11 @@ def settled(scheduler: str, name: str, pid: int) -> bool:
 
     A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
     the next one, or themselves.
+
+    Args:
+      scheduler: Address of the scheduler.
+      name: Name of the worker.
+      pid: Its process.
     """
     nannies = _nannies_of(scheduler, name)
     if not nannies:

@@ -77,7 +77,13 @@ def _positional(count: int) -> Any:
 
 
 def explain_unpicklable_argument(name: str, call: Any, error: BaseException) -> CaptureError:
-    """The error for arguments `(args, kwargs)` of which one cannot be pickled; names that one."""
+    """The error for arguments `(args, kwargs)` of which one cannot be pickled; names that one.
+
+    Args:
+      name: Name of the user's function.
+      call: The arguments.
+      error: What pickling them raised.
+    """
     for path, kind, reason in _unpicklable_leaves(call):
         where = ("args", "kwargs")[path[0]] + "".join(f"[{part!r}]" for part in path[1:])
         return CaptureError(
@@ -88,7 +94,13 @@ def explain_unpicklable_argument(name: str, call: Any, error: BaseException) -> 
 
 
 def explain_unpicklable_result(name: str, result: Any, error: BaseException) -> CaptureError:
-    """The error for what a merge function has returned and the replicas cannot be given; names the part."""
+    """The error for what a merge function has returned and the replicas cannot be given; names the part.
+
+    Args:
+      name: Name of the merge function.
+      result: What it has returned.
+      error: What pickling it raised.
+    """
     for path, kind, reason in _unpicklable_leaves(result):
         where = "".join(f"[{part!r}]" for part in path)
         return CaptureError(

@@ -104,6 +104,11 @@ def ordinal(device_index: int, device_count: int, *, in_driver: bool = False) ->
 
     dask-cuda gives each worker a rotated list of all GPUs: the first is its own. A worker in the driver's process sees
     all GPUs that the driver sees, and was asked to put its replicas on one.
+
+    Args:
+      device_index: Number of the device in its worker.
+      device_count: Number of devices of the worker.
+      in_driver: Whether the worker is in the driver's process.
     """
     return device_index if not in_driver and 1 < device_count <= len(visible()) else 0
 

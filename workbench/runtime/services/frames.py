@@ -91,6 +91,11 @@ def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[memoryvi
 def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> None:
     """Sends a frame.
 
+    Args:
+      sock: A connected socket.
+      fields: What the frame says.
+      arrays: Arrays that travel behind it, without a copy.
+
     Raises:
       OSError: If the peer is gone, or takes nothing within the socket's timeout.
     """

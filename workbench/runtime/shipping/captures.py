@@ -18,7 +18,13 @@ _MAX_DEPTH = 4
 
 
 def captured(function: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yields (path, value) of everything that `function` captures, such as ("step → loss → table", array)."""
+    """Yields (path, value) of everything that `function` captures, such as ("step → loss → table", array).
+
+    Args:
+      function: A function, a bound method, a partial or an object that can be called.
+      path: Where it was found, in words.
+      depth: Number of functions in which it is captured.
+    """
     if depth >= _MAX_DEPTH:
         return
     if isinstance(function, functools.partial):

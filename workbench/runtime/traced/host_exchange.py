@@ -57,6 +57,12 @@ class HostExchange:
     def compare(self, serial: int, group: LocalGroup, known: GroupPrograms, program: Compiled) -> None:
         """Makes sure that all hosts have compiled the same program: running different ones would hang all of them.
 
+        Args:
+          serial: Number of the step.
+          group: The replicas of this host.
+          known: What is known of the group's programs.
+          program: The program that this host has compiled.
+
         Raises:
           TracingError: If they have not.
           DeadlineExceededError: If a host does not come in time.

@@ -24,7 +24,13 @@ class OperationDump(Protocol):
         """Whether it takes elements, or only what is known of an array without them."""
 
     def wants(self, op: str, frames: tuple[tuple[str, int, str], ...], dtype: np.dtype[Any]) -> bool:
-        """Whether it takes arrays of a dtype that an operation gives."""
+        """Whether it takes arrays of a dtype that an operation gives.
+
+        Args:
+          op: Name of the operation.
+          frames: File, line and function of the calls that led to it.
+          dtype: Dtype of the array.
+        """
 
     def tracing(self) -> AbstractContextManager[None]:
         """The function is traced meanwhile on this thread."""
@@ -38,7 +44,15 @@ class OperationDump(Protocol):
         replica: int,
         step: int,
     ) -> None:
-        """Takes what the operations of one step gave on one replica; no arrays if it takes no elements."""
+        """Takes what the operations of one step gave on one replica; no arrays if it takes no elements.
+
+        Args:
+          given: Which operation gave each array.
+          arrays: The arrays.
+          host: Name of the host.
+          replica: Rank of the replica.
+          step: Number of the step.
+        """
 
 
 class Traced:

@@ -40,6 +40,13 @@ def trace_program(
 ) -> Compiled:
     """Traces and compiles `traced` for `arguments`.
 
+    Args:
+      mesh: The devices.
+      traced: The function, and how it is to be compiled.
+      arguments: Its arguments.
+      variables: Shape and dtype of each variable that it may use.
+      env: A replica of this worker.
+
     Raises:
       TracingError: If the function does what a compiled program cannot; names the line and what to write instead.
     """

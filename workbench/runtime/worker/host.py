@@ -262,7 +262,14 @@ class ReplicaHost:
                 env.communicator.give_back(before)
 
     def abort(self, group_id: int, epoch: int, serial: int, reason: BaseException) -> None:
-        """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread."""
+        """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread.
+
+        Args:
+          group_id: Number of the group.
+          epoch: How often the group was connected; earlier ones are ignored.
+          serial: Number of the step that failed.
+          reason: The error that waiting replicas get.
+        """
         group = self.groups.get(group_id)
         if group is None or epoch < group.epoch:
             return

@@ -149,7 +149,14 @@ class Feed:
             self._source(drain).ended = True
 
     def newest(self, run_id: str, group: str, generation: int, replica: int) -> tuple[int, int]:
-        """Step and number of the newest collective of a replica of which a record has come; (-1, -1) if none has."""
+        """Step and number of the newest collective of a replica of which a record has come; (-1, -1) if none has.
+
+        Args:
+          run_id: Id of the cluster.
+          group: Name of the group.
+          generation: Generation of the group.
+          replica: Rank of the replica.
+        """
         with self._lock:
             self._fold()
             key = self._texts.number(run_id), self._texts.number(group), generation

@@ -138,7 +138,13 @@ def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def changes(rows: np.ndarray, names: Sequence[str], order: np.ndarray) -> np.ndarray:
-    """Where, in this order, a row differs from the one before in any of the columns; the first always does."""
+    """Where, in this order, a row differs from the one before in any of the columns; the first always does.
+
+    Args:
+      rows: A structured array.
+      names: The columns to compare.
+      order: Indices of rows.
+    """
     changed = np.zeros(len(order), bool)
     changed[:1] = True
     for name in names:

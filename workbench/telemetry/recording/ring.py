@@ -181,7 +181,16 @@ class Ring:
         step: int = -1,
         site: str = "",
     ) -> None:
-        """Adds a rare event, such as `emit("alert", "nan", "loss is NaN", step=118)`; any thread."""
+        """Adds a rare event, such as `emit("alert", "nan", "loss is NaN", step=118)`; any thread.
+
+        Args:
+          kind: Such as "alert".
+          name: What it is about, such as "nan".
+          message: A sentence; long ones are cut.
+          severity: "info", "warning" or "error".
+          step: Number of the step; -1 for none.
+          site: The user's line; "" for none.
+        """
         self._events.append(
             Event(
                 kind,

@@ -45,7 +45,13 @@ class Flights:
             self._readers.pop(key, None)
 
     def of(self, group_id: int, rank: int, pid: int) -> Flight | None:
-        """What a replica of a process left behind; None if nobody could see that."""
+        """What a replica of a process left behind; None if nobody could see that.
+
+        Args:
+          group_id: Number of the group.
+          rank: Rank of the replica.
+          pid: The process.
+        """
         known = self._readers.get((group_id, rank))
         return known[1].read() if known is not None and known[0] == pid else None
 

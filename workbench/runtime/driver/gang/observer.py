@@ -23,10 +23,22 @@ class Observer(Protocol):
         """Whether replicas wait for a merge function."""
 
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        """Replicas of a worker have done their part of a step."""
+        """Replicas of a worker have done their part of a step.
+
+        Args:
+          worker: Link to the worker.
+          serial: Number of the step.
+          outcomes: One for each replica, as DONE carries them.
+        """
 
     def merge_asked(self, serial: int, rank: int, request: Any) -> None:
-        """A replica waits for a merge function."""
+        """A replica waits for a merge function.
+
+        Args:
+          serial: Number of the step.
+          rank: Rank of the replica.
+          request: The function and its arguments, pickled.
+        """
 
     def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
         """A worker is gone."""

@@ -65,19 +65,37 @@ class Requests:
         return len(self._answers)
 
     def ask(self, worker: WorkerLink, kind: int, *arguments: Any) -> int:
-        """Sends a request; its number is what `answer` waits for."""
+        """Sends a request; its number is what `answer` waits for.
+
+        Args:
+          worker: Link to the worker.
+          kind: Kind of the message.
+          *arguments: The rest of the message.
+        """
         request = next(self._numbers)
         self._answers[request] = None
         self._gang.post(worker, (kind, request, *arguments))
         return request
 
     def arrived(self, request: int, ok: bool, payload: Any) -> None:
-        """An answer has come: what was asked for (`ok`), or a `FailureReport`."""
+        """An answer has come: what was asked for (`ok`), or a `FailureReport`.
+
+        Args:
+          request: Number of the request.
+          ok: Whether it succeeded.
+          payload: The answer.
+        """
         if request in self._answers:  # else nobody waits for it any more
             self._answers[request] = ok, payload
 
     def answer(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
         """Waits for the answer to a request, about `replica` if it is about one.
+
+        Args:
+          worker: Link to the worker that was asked.
+          request: What `ask` returned.
+          deadline_seconds: How long to wait.
+          replica: Rank of the replica that the request is about; -1 for none.
 
         Raises:
           ReplicaLost: The worker is gone.
