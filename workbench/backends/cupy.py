@@ -224,7 +224,13 @@ def _histogram(flat: Any, low: float, high: float) -> tuple[int, ...]:
 
 
 def digest_of(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """The digest that the blocks' partial results come to."""
+    """The digest that the blocks' partial results come to.
+
+    Args:
+      parts: Partial results of all blocks, with a field "digest" of uint64.
+      shape: Shape of the array.
+      dtype: Its dtype.
+    """
     text = f"{dtype.name}{shape}".encode() + parts["digest"].sum(axis=0, dtype=np.uint64).tobytes()
     return hashlib.sha256(text).hexdigest()
 
@@ -372,7 +378,14 @@ class CupyAccelerator:
         namespace().copyto(target, source)
 
     def combine(self, op: str, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0) -> None:
-        """The fused kernel, on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype."""
+        """The fused kernel, on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype.
+
+        Args:
+          op: "sum", "mean", "min", "max" or "prod".
+          sources: Arrays of one size and dtype.
+          targets: Arrays that get the result, of the same size.
+          mean_over: Number by which a mean is divided; 0 for other operations.
+        """
         most = cuda_source.MOST_BUFFERS
         dtype, out = sources[0].dtype, targets[0].dtype
         wide = accumulator(dtype, op)

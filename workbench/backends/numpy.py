@@ -251,7 +251,13 @@ def dtype_named(name: str) -> np.dtype:
 
 
 def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.ndarray:
-    """A copy of `array` in a dtype that may hold less; `apply` converts it."""
+    """A copy of `array` in a dtype that may hold less; `apply` converts it.
+
+    Args:
+      array: The array.
+      dtype: The dtype of the copy.
+      apply: Calls what it gets, so that warnings name the user's line.
+    """
     result = np.empty(array.shape, dtype)
     apply(np.copyto, result, array, casting="unsafe")
     return result
@@ -299,7 +305,14 @@ def combine(
 
 
 def finish(op: str, total: np.ndarray, replicas: int, apply: Apply = directly) -> None:
-    """Turns a sum over `replicas` into the result of `op`, in place: `apply` divides it when `op` is "mean"."""
+    """Turns a sum over `replicas` into the result of `op`, in place: `apply` divides it when `op` is "mean".
+
+    Args:
+      op: "mean" divides; other operations change nothing.
+      total: The sum, which is changed.
+      replicas: Number of replicas.
+      apply: Calls what it gets, so that warnings name the user's line.
+    """
     if op == "mean" and replicas > 1:
         if replicas & (replicas - 1) == 0:
             # Exact for powers of two, and faster.

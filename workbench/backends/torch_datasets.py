@@ -29,7 +29,13 @@ class Passes(Protocol):
         """Starts the next pass."""
 
     def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
-        """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order."""
+        """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order.
+
+        Args:
+          index: Number of the part, from 0.
+          count: Number of parts.
+          seed: Seed of the order.
+        """
 
 
 class Rows(Protocol):

@@ -169,7 +169,13 @@ def has_components(variable: Variable | ShardedVariable) -> bool:
 
 
 def tensor_name(path: str, piece: Piece, state: State) -> str:
-    """The name of a piece in its file: the path in the state, with the place where it is not all."""
+    """The name of a piece in its file: the path in the state, with the place where it is not all.
+
+    Args:
+      path: Path of the variable in the state.
+      piece: The piece.
+      state: The state that is saved.
+    """
     variable = state.leaves[path].value
     if piece.shape == variable.shape:
         return path

@@ -173,7 +173,13 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
 
 
 def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray) -> None:
-    """Gives a variable the value from a checkpoint, whatever strategy it was saved with."""
+    """Gives a variable the value from a checkpoint, whatever strategy it was saved with.
+
+    Args:
+      variable: The variable.
+      array: The value, of the variable's shape.
+      saved: How the checkpoint describes it.
+    """
     if isinstance(variable, ShardedVariable):
         variable.assign(array)
         return

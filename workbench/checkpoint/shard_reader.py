@@ -129,7 +129,13 @@ def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[boo
 
 
 def take_read(env: ReplicaEnv, restore: str, library: Library) -> None:
-    """Gives variables the values that were read."""
+    """Gives variables the values that were read.
+
+    Args:
+      env: The replica.
+      restore: Id of the restore.
+      library: Array library of the variables.
+    """
     for key, array in _under_way.pop((restore, env.rank)).arrays.items():
         env.store[key] = array if library == "numpy" else owned(library, array)
 
@@ -164,5 +170,11 @@ def open_shard(folder: Folder, shard: Shard) -> Any:
 
 
 def damaged(folder: str, shard: Shard, error: Exception) -> str:
-    """What is wrong with a file of a checkpoint, in words."""
+    """What is wrong with a file of a checkpoint, in words.
+
+    Args:
+      folder: Folder of the checkpoint.
+      shard: The file.
+      error: What reading it raised.
+    """
     return f"{shard.name} of the checkpoint {folder!r} is damaged or missing: {error}. Nothing was restored"

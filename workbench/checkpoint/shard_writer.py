@@ -121,7 +121,13 @@ def begin_shard(
 
 
 def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
-    """How far this replica is, as `Report` reads it, after waiting for its end for some time."""
+    """How far this replica is, as `Report` reads it, after waiting for its end for some time.
+
+    Args:
+      env: The replica.
+      save: Id of the save.
+      wait_seconds: How long to wait for the end of the file.
+    """
     writer = _under_way.get((save, env.rank))
     if writer is None:  # in the place of a process that was lost since the snapshot
         told = f"replica {env.rank} was lost while it wrote its part of the checkpoint; save again"

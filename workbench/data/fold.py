@@ -15,6 +15,12 @@ def fold(
 ) -> Any:
     """`state = reduce_func(state, element)` over all elements.
 
+    Args:
+      dataset: The elements.
+      initial_state: The first state.
+      reduce_func: Returns the next state.
+      name: Name of the method, for errors.
+
     Raises:
       TypeError: if the function changes structure or dtype of the state.
     """

@@ -125,7 +125,13 @@ def named(dtype: np.dtype[Any]) -> str:
 
 
 def described(name: str, x: Any, summarize: int | None) -> str:
-    """An operand in an error: name, dtype and shape, and its first `summarize` elements (3; all if negative)."""
+    """An operand in an error: name, dtype and shape, and its first `summarize` elements (3; all if negative).
+
+    Args:
+      name: The operand in the assertion, such as "x".
+      x: The operand.
+      summarize: Number of elements to show; None for 3, negative for all.
+    """
     array = array_of(x, name)
     sizes = "[" + ",".join(map(str, array.shape)) + "]" if array.shape else ""
     count = DEFAULT_SUMMARIZE if summarize is None else int(summarize)

@@ -242,6 +242,11 @@ def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Oct
     """The field at a place of each of the examples `rows`: its tag, and where its content starts and stops.
 
     A length of more than 28 bits is not read: then the content stops at -1.
+
+    Args:
+      examples: The batch.
+      rows: Which of its examples.
+      places: A place in each of them.
     """
     octets = examples.windows(rows, places, 5)
     lengths = (octets[:, 1] & 0x7F).astype(np.int64)
@@ -282,7 +287,13 @@ def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
 
 
 def length_in(octets: Octets, start: int, stop: int) -> Places:
-    """The varint in some columns of `octets`."""
+    """The varint in some columns of `octets`.
+
+    Args:
+      octets: Bytes, a row per example.
+      start: First column.
+      stop: Column behind the last one.
+    """
     length = (octets[:, start] & 0x7F).astype(np.int64)
     for index in range(start + 1, stop):
         length |= (octets[:, index] & 0x7F).astype(np.int64) << (7 * (index - start))

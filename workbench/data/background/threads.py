@@ -72,7 +72,13 @@ class Threads:
         forks.tell(self)
 
     def start(self, target: Callable[..., None], *args: Any, name: str) -> None:
-        """Starts a thread; once the reader is gone, `target` should return soon."""
+        """Starts a thread; once the reader is gone, `target` should return soon.
+
+        Args:
+          target: What the thread calls.
+          name: Name of the thread.
+          *args: Arguments of `target`.
+        """
         # Daemons: one that hangs in a user's function must not keep the process from ending.
         thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
         self._threads.append(thread)

@@ -59,6 +59,11 @@ class ColumnReading:
     def expect(self, specs: Mapping[str, TensorSpec], schema: pa.Schema, path: str) -> None:
         """Refuses a file whose columns are not those of the first file.
 
+        Args:
+          specs: What the columns of the first file look like.
+          schema: The columns of this file.
+          path: Name of this file, for the error.
+
         Raises:
           InvalidArgumentError: if they differ.
         """

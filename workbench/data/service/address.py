@@ -142,6 +142,11 @@ def check_protocol(protocol: str) -> str:
 def positive_ms(value: int | None, default: int, what: str) -> int:
     """A time in milliseconds, `default` for None.
 
+    Args:
+      value: What the user gave.
+      default: What None stands for.
+      what: Name of the argument, for the error.
+
     Raises:
       InvalidArgumentError: if it is not at least 1.
     """

@@ -37,7 +37,14 @@ class Answers(Protocol):
     """What answers requests; any thread calls it."""
 
     def answer(self, method: str, fields: Fields, payload: bytes, session: Session) -> tuple[Fields, bytes]:
-        """The reply to one request."""
+        """The reply to one request.
+
+        Args:
+          method: What to do.
+          fields: Its arguments.
+          payload: Bytes that came along.
+          session: The connection.
+        """
 
     def ended(self, session: Session) -> None:
         """A connection has ended."""

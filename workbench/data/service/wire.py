@@ -157,6 +157,11 @@ def connect(address: Address, tls: Tls | None, what: str, timeout_seconds: float
 def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) -> Connection:
     """The connection of a client that shows the token.
 
+    Args:
+      sock: A socket that was just accepted.
+      token: The secret.
+      context: TLS of the server; None without TLS.
+
     Raises:
       OSError: if the client is a stranger, slow, or gone.
     """

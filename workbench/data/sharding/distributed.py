@@ -326,7 +326,13 @@ def distribute_function_for_host(
 def lockstep(
     pipelines: list[HostPipeline], *, epoch: int = 0, provenance: bool = False
 ) -> Iterator[list[Step]]:
-    """Steps of all hosts together: one that has ended gets empty batches until all have."""
+    """Steps of all hosts together: one that has ended gets empty batches until all have.
+
+    Args:
+      pipelines: The pipeline of each host, in their order.
+      epoch: Number of the epoch.
+      provenance: Whether steps say which elements they have.
+    """
     hosts = [pipeline.steps(epoch=epoch, provenance=provenance) for pipeline in pipelines]
     for steps in itertools.zip_longest(*hosts):
         yield [

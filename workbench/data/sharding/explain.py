@@ -103,6 +103,11 @@ def explain_pipelines(
 def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None = None) -> Shape:
     """Understands a `Shape`, a number of replicas, a strategy, or numbers of hosts and of replicas on each.
 
+    Args:
+      shape: A `Shape`, a number of replicas, or a strategy; None if `hosts` is given.
+      hosts: Number of hosts.
+      replicas_per_host: Number of replicas on each host; None for one.
+
     Raises:
       TypeError: If it is none of these.
       InvalidArgumentError: If there are two of these, or no host or replica.

@@ -170,6 +170,11 @@ class Chosen(Source):
     def of(datasets: tuple[Pipeline, ...], choice: Pipeline, stop_on_empty: bool) -> Chosen:
         """Checks the arguments.
 
+        Args:
+          datasets: At least one.
+          choice: Gives the numbers of datasets.
+          stop_on_empty: Whether all ends with the first dataset that is chosen and has ended.
+
         Raises:
           InvalidArgumentError: if there is no dataset.
           TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.

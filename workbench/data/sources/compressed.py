@@ -15,6 +15,11 @@ DEFAULT_BLOCK_BYTES = 1 << 18
 def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
     """The content of a file in blocks of at most `block_bytes`, decompressed.
 
+    Args:
+      path: Name or URL of the file.
+      compression: "GZIP", "ZLIB" or "".
+      block_bytes: Largest size of a block.
+
     Raises:
       NotFoundError: if there is no such file, or it cannot be opened.
       DataLossError: if compressed data are damaged or cut off.
@@ -29,6 +34,11 @@ def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
 
 def fills(path: str, compression: str, place: Callable[[], memoryview]) -> Iterator[int]:
     """As `blocks`, without memory for each: content goes where `place()` says; gives how many bytes of it are filled.
+
+    Args:
+      path: Name or URL of the file.
+      compression: "GZIP", "ZLIB" or "".
+      place: Gives the memory for the next bytes.
 
     Raises:
       NotFoundError: if there is no such file, or it cannot be opened.

@@ -123,7 +123,13 @@ class Held(Source):
 
     @staticmethod
     def of(items: list[Leaves], structure: Structure, ids: list[Array] | None = None) -> Held:
-        """A source of at least one element."""
+        """A source of at least one element.
+
+        Args:
+          items: The components of each element.
+          structure: Their structure.
+          ids: The number of each element; None if they have none.
+        """
         spec = structure.pack([spec_of(leaf) for leaf in items[0]])
         for leaves in items[1:]:
             spec = relax(spec, structure.pack([spec_of(leaf) for leaf in leaves]))

@@ -54,7 +54,13 @@ def kinds(leaves: Leaves) -> list[Any]:
 
 
 def encoded(columns: Sequence[Column], count: int, compression: str) -> bytes:
-    """`count` elements, given as one array `(count, ...)` or list of values per component."""
+    """`count` elements, given as one array `(count, ...)` or list of values per component.
+
+    Args:
+      columns: The components.
+      count: Number of elements.
+      compression: "GZIP", "SNAPPY" or "".
+    """
     heads, parts = [], []
     for column in columns:
         head, part = _encoded_column(column)

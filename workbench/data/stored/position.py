@@ -140,6 +140,11 @@ def read_position(path: str | os.PathLike[str]) -> Position:
 def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pipeline) -> None:
     """Refuses the position of another dataset.
 
+    Args:
+      path: File of the position, for the error.
+      position: The position.
+      dataset: The dataset.
+
     Raises:
       InvalidArgumentError: if it is.
     """

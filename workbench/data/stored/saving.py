@@ -70,6 +70,11 @@ def load(
 def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], stored: Stored) -> Any:
     """What `reader_func` makes of a dataset of one dataset per file.
 
+    Args:
+      reader_func: The user's function.
+      make: Makes a dataset of a source.
+      stored: The files.
+
     Raises:
       TypeError: if that is no dataset.
     """
@@ -81,6 +86,11 @@ def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], st
 
 def shard_of(shard_func: ShardFunction, leaves: Leaves, structure: Structure) -> int:
     """The number of the file that an element belongs to.
+
+    Args:
+      shard_func: The user's function.
+      leaves: The components of the element.
+      structure: Their structure.
 
     Raises:
       InvalidArgumentError: if the function gives something else than a number from 0 on.

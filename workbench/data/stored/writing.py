@@ -74,6 +74,11 @@ class Writing:
     def add(self, leaves: Leaves, structure: Structure, shard: int = 0) -> None:
         """Appends one element.
 
+        Args:
+          leaves: The components of the element.
+          structure: Their structure.
+          shard: Number of the file.
+
         Raises:
           InvalidArgumentError: if its structure is another than the dataset states.
           StorageFull: if there is no space left.

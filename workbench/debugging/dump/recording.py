@@ -83,7 +83,13 @@ class Recorder(Protocol):
     """What is told of operations: a `Recording`, or a program that is being traced."""
 
     def add(self, op: str, outputs: Sequence[Any], name: str = "") -> None:
-        """An operation gave `outputs`; `name` is the variable that it assigned them to."""
+        """An operation gave `outputs`; `name` is the variable that it assigned them to.
+
+        Args:
+          op: Name of the operation.
+          outputs: Its results.
+          name: Name of the variable, "" for none.
+        """
 
 
 class _Thread(threading.local):

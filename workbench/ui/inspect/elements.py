@@ -64,6 +64,11 @@ def look_at(
 def shape_at(found: InspectedValue, replica: int, *, difference: bool) -> tuple[int, ...]:
     """The shape of a replica's component.
 
+    Args:
+      found: The value.
+      replica: Rank of the replica.
+      difference: Whether the difference to replica 0 is shown.
+
     Raises:
       InvalidArgumentError: if there is no such component, or nothing to compare it with, or it has no elements.
     """

@@ -111,7 +111,13 @@ def link(url: str) -> str:
 
 
 def progress(text: str, count: int, total: int | None) -> str:
-    """A bar with a text behind it; without a total only the text."""
+    """A bar with a text behind it; without a total only the text.
+
+    Args:
+      text: What stands behind the bar.
+      count: How much is done.
+      total: How much there is; None if that is unknown.
+    """
     bar = (
         "" if total is None else f'<progress value="{count}" max="{total}" aria-label="progress"></progress> '
     )

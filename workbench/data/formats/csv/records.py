@@ -70,6 +70,11 @@ def first_record(text: bytes) -> int:
 def fields_of(record: bytes, delimiter: str, quote: str) -> list[str]:
     """The fields of one record, as text.
 
+    Args:
+      record: The bytes of the record.
+      delimiter: What separates fields.
+      quote: The quotation mark; "" for none.
+
     Raises:
       InvalidArgumentError: if it is not UTF-8, or a field is longer than 128 KiB.
     """

@@ -17,13 +17,26 @@ class Audience:
         self._idle_since = dict.fromkeys(jobs, time.monotonic())
 
     def join(self, job: str, consumer: str, session: Session, index: int) -> None:
-        """A consumer reads a job, as the `index`th of those that read in rounds; -1 if it reads as it likes."""
+        """A consumer reads a job, as the `index`th of those that read in rounds; -1 if it reads as it likes.
+
+        Args:
+          job: Id of the job.
+          consumer: Id of the consumer.
+          session: Its connection.
+          index: Its number among those that read in rounds; -1 if it does not.
+        """
         session.who, session.job, session.index = consumer, job, index
         self._consumers.setdefault(job, {})[consumer] = session
         self._idle_since.pop(job, None)
 
     def leave(self, job: Job | None, consumer: str, session: Session | None = None) -> None:
-        """A consumer has ended, or its connection `session` has: one that has come again stays."""
+        """A consumer has ended, or its connection `session` has: one that has come again stays.
+
+        Args:
+          job: The job; None if there is none any more.
+          consumer: Id of the consumer.
+          session: The connection that has ended; None if the consumer itself has.
+        """
         if job is None:
             return
         readers = self._consumers.get(job.id, {})
@@ -47,7 +60,13 @@ class Audience:
         return len(self._consumers.get(job, ()))
 
     def other(self, job: str, index: int, consumer: str) -> bool:
-        """Whether another consumer reads a job under this index."""
+        """Whether another consumer reads a job under this index.
+
+        Args:
+          job: Id of the job.
+          index: Number among those that read in rounds; -1 for none.
+          consumer: Id of the consumer that asks.
+        """
         readers = self._consumers.get(job, {})
         return index >= 0 and any(each.index == index and who != consumer for who, each in readers.items())
 

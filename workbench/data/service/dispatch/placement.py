@@ -72,7 +72,13 @@ class Placement:
         self._patience_until = time.monotonic() + patience_seconds
 
     def join(self, name: str, address: str, session: Session) -> None:
-        """A worker is there, or is there again."""
+        """A worker is there, or is there again.
+
+        Args:
+          name: Name of the worker.
+          address: Address at which it serves consumers.
+          session: Its connection.
+        """
         self._lost.discard(name)
         self.workers[name] = LiveWorker(address, session, time.monotonic())
         self.place()

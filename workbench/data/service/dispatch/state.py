@@ -240,7 +240,13 @@ class State:
         lane.verdicts[entry["consumer"]] = entry["number"], accepted
 
     def next_split(self, job: Job, provider: int, key: str) -> int | None:
-        """The split to deal next; None if all of them were."""
+        """The split to deal next; None if all of them were.
+
+        Args:
+          job: The job.
+          provider: Number of the source in the dataset.
+          key: The source in this repetition.
+        """
         counts: Any = self.datasets[job.dataset].splits
         split = job.dealt.get(key, 0)
         return split if counts[provider] == ENDLESS or split < counts[provider] else None

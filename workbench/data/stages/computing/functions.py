@@ -91,7 +91,13 @@ class Map(Stage):
             index += 1
 
     def called(self, leaves: Leaves, structure: Structure, index: int) -> tuple[Leaves, Structure]:
-        """What the function returns for element number `index`."""
+        """What the function returns for element number `index`.
+
+        Args:
+          leaves: The components of the element.
+          structure: Their structure.
+          index: Number of the element, for errors.
+        """
         try:
             return flatten_result(probe.call(self.fn, structure.pack(leaves)))
         except Exception as error:
@@ -216,6 +222,11 @@ class TakeWhile(Stage):
 def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
     """Refuses a predicate whose result is no scalar bool, as far as made-up values can tell.
 
+    Args:
+      fn: The predicate.
+      upstream: The pipeline whose elements it gets.
+      stage: Name of the stage, for errors.
+
     Raises:
       TypeError: if it does not take the elements' components.
       InvalidArgumentError: if it returns something else.
@@ -261,7 +272,13 @@ def _predicate_text(fn: Callable[..., Any], stage: str, got: Any) -> str:
 
 
 def note_place(error: BaseException, stage: str, index: int) -> None:
-    """Notes on `error` where in the pipeline it happened."""
+    """Notes on `error` where in the pipeline it happened.
+
+    Args:
+      error: The error of a function.
+      stage: The stage, in words.
+      index: Number of the element.
+    """
     error.add_note(f"in stage {stage} of a dataset, at element {index}")
 
 

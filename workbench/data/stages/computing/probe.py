@@ -44,6 +44,11 @@ def _applied(fn: Callable[..., Any], element: Any) -> Any:
 def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> None:
     """Refuses a function that cannot take the elements.
 
+    Args:
+      fn: The function.
+      element_spec: The nested spec of the elements.
+      stage: Name of the stage, for errors.
+
     Raises:
       TypeError: if the number of arguments does not fit.
     """

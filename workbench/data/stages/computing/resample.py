@@ -42,6 +42,12 @@ class RejectionResample(Stage):
     def of(fn: Callable[..., Any], target: Any, initial: Any, seed: int) -> RejectionResample:
         """Checks the distributions.
 
+        Args:
+          fn: Gives an element's class.
+          target: The wanted share of each class.
+          initial: The share that each class has; None to estimate it.
+          seed: Seed of the choices.
+
         Raises:
           InvalidArgumentError: if they are no distributions over the same classes.
         """

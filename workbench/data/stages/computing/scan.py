@@ -55,6 +55,12 @@ class Scan(Stage):
 def same_state(stage: str, leaves: Leaves, structure: Structure, state: Any) -> Leaves:
     """The components of the next state of a fold.
 
+    Args:
+      stage: Name of the stage, for errors.
+      leaves: The components of the first state.
+      structure: Their structure.
+      state: What the function returned.
+
     Raises:
       InvalidArgumentError: if the function changed the structure of the state.
       TypeError: if it changed a dtype.

@@ -37,6 +37,12 @@ class Window(Stage):
     def of(size: int, shift: int, stride: int, drop_remainder: bool) -> Window:
         """Checks the arguments.
 
+        Args:
+          size: Number of elements in a window.
+          shift: Distance between the beginnings of two windows.
+          stride: Distance between two elements of a window.
+          drop_remainder: Whether to leave out windows that are not full.
+
         Raises:
           InvalidArgumentError: if a number is not positive.
         """

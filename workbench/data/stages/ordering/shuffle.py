@@ -48,6 +48,11 @@ class Shuffle(Stage):
     def of(buffer_size: int, seed: int, reshuffle: bool) -> Shuffle:
         """Checks the arguments.
 
+        Args:
+          buffer_size: Size of the reservoir; `UNKNOWN_CARDINALITY` for a full shuffle.
+          seed: Seed of the orders.
+          reshuffle: Whether each iteration has its own order.
+
         Raises:
           InvalidArgumentError: if the buffer has no room.
         """
