@@ -195,3 +195,70 @@ def test_endless_input_stays_endless_through_grouping_and_parallel_interleave() 
         assert rows.bucket_by_sequence_length(len, [4], [2, 2]).cardinality() == expected
         assert dataset.interleave(Dataset.from_tensors, num_parallel_calls=2).cardinality() == expected
         assert dataset.interleave(Dataset.from_tensors).cardinality() == UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda dataset: dataset.take(1.5),
+        lambda dataset: dataset.skip("1"),
+        lambda dataset: dataset.repeat(2.0),
+        lambda dataset: dataset.shard(2, 0.5),
+        lambda dataset: dataset.shuffle(2.5),
+        lambda dataset: dataset.prefetch(1.5),
+        lambda dataset: dataset.enumerate(0.5),
+        lambda dataset: dataset.batch(1.5),
+        lambda dataset: dataset.padded_batch(1.5),
+        lambda dataset: dataset.batch(2).rebatch([1.5]),
+        lambda dataset: dataset.window(2, shift=1.5),
+        lambda dataset: Dataset.range(2.5),
+    ],
+)
+def test_numbers_of_elements_are_whole(make: Any) -> None:
+    with pytest.raises(TypeError, match="whole number"):
+        make(Dataset.range(5))
+
+
+def test_numbers_of_elements_may_be_arrays_of_one() -> None:
+    assert ints(Dataset.range(5).skip(np.int32(1)).take(np.array(2))) == [1, 2]
+
+
+def test_a_group_has_a_key_of_one_whole_number_and_becomes_a_dataset() -> None:
+    for key in (1.5, "k", [1]):
+        dataset = Dataset.range(2).group_by_window(lambda x, key=key: key, lambda k, w: w.batch(2), 2)
+        with pytest.raises(InvalidArgumentError, match="one whole number"):
+            list(dataset)
+    with pytest.raises(TypeError, match="reduce_func must return a Dataset, got NoneType"):
+        list(Dataset.range(2).group_by_window(lambda x: 0, lambda k, w: None, 2))
+
+
+def test_a_list_of_datasets_cannot_be_zipped() -> None:
+    with pytest.raises(TypeError, match="got list"):
+        Dataset.zip([Dataset.range(2), Dataset.range(2)])
+
+
+def test_a_sample_of_one_dataset_has_its_cardinality() -> None:
+    numbers = Dataset.range(3)
+    sample = Dataset.sample_from_datasets([numbers, numbers], [1.0, 0.0], stop_on_empty_dataset=True)
+    assert (sample.cardinality(), ints(sample)) == (3, [0, 1, 2])
+
+
+def test_a_generator_may_yield_another_dtype_with_the_same_values() -> None:
+    whole = Dataset.from_generator(lambda: [2.0, np.complex64(3)], output_signature=SCALAR)
+    assert [(x.dtype, int(x)) for x in whole] == [(np.int64, 2), (np.int64, 3)]
+    for wrong in (1.5, 1j, float("nan")):
+        dataset = Dataset.from_generator(lambda wrong=wrong: [wrong], output_signature=SCALAR)
+        with pytest.raises(InvalidArgumentError, match="do not fit into int64"):
+            list(dataset)
+
+
+def test_a_state_that_grows_has_no_known_size() -> None:
+    grown = Dataset.range(3).scan(np.zeros(0), lambda s, x: (np.append(s, 1.0), s))
+    assert grown.element_spec == TensorSpec((None,), np.float64)
+    assert [len(x) for x in grown] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("number", [2**63, [1e300], 1e300, -1e39])
+def test_numbers_too_large_for_an_element_are_refused(number: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="not fit into"):
+        Dataset.from_tensors(number)

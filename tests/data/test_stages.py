@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
-from workbench.errors import DataLossError, InvalidArgumentError
+from workbench.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 
 
 def ints(dataset: Dataset) -> list[int]:
@@ -314,6 +314,8 @@ def test_a_file_cache_wins_over_a_changed_pipeline_and_cannot_run_code(tmp_path:
 
 def test_a_stated_cardinality_is_checked() -> None:
     assert len(Dataset.range(5).filter(lambda x: x > 1).assert_cardinality(3)) == 3
-    for wrong in (2, 4):
-        with pytest.raises(InvalidArgumentError, match=f"expected {wrong}"):
-            list(Dataset.range(3).assert_cardinality(wrong))
+    for wrong in (0, 2, 4):
+        elements = iter(Dataset.range(3).assert_cardinality(wrong))
+        assert [int(next(elements)) for _ in range(min(wrong, 3))] == [0, 1, 2][:wrong]
+        with pytest.raises(FailedPreconditionError, match=f"expected {wrong}"):
+            next(elements)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.differential.differences import difference
 from tests.differential.programs import Programs
+from tests.differential.structures import StructuredPrograms
 
 _EVALUATE = Path(__file__).with_name("evaluate.py")
 
@@ -21,10 +22,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--tensorflow", required=True, help="an interpreter that can import TensorFlow")
     parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--kind", choices=["plain", "structured"], default="plain")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=10, help="how many differences of a kind to print")
     arguments = parser.parse_args()
-    source = Programs(arguments.seed)
+    source = {"plain": Programs, "structured": StructuredPrograms}[arguments.kind](arguments.seed)
     programs = [source.next() for _ in range(arguments.programs)]
     theirs = _outcomes(arguments.tensorflow, "tensorflow", programs)
     ours = _outcomes(sys.executable, "workbench", programs)
@@ -39,14 +41,23 @@ def main() -> int:
 
 
 def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, Any]]:
-    answer = subprocess.run(
-        [python, str(_EVALUATE), library],
-        input=json.dumps(programs),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(answer.stdout)  # type: ignore[no-any-return]
+    """What each program gives; a program that ends the process, as some end TensorFlow's, is refused by it."""
+    found: list[dict[str, Any]] = []
+    while len(found) < len(programs):
+        done = subprocess.run(
+            [python, str(_EVALUATE), library],
+            input=json.dumps(programs[len(found) :]),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        found += [json.loads(line) for line in done.stdout.splitlines()]
+        if done.returncode > 0:
+            raise SystemExit(f"{python} {_EVALUATE} {library} ended with {done.returncode}")
+        if done.returncode:
+            print(f"{library} is ended by {programs[len(found)]}")
+            found.append({"made": {"error": ["Ended"], "text": "", "file": ""}})
+    return found
 
 
 def _short(outcome: dict[str, Any]) -> str:

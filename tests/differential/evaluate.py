@@ -7,16 +7,71 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import tempfile
 import traceback
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 _MOST_ELEMENTS = 60
 _MOST_ERRORS = 8
+MOST_SECONDS = 60
+
+
+class Point(NamedTuple):
+    """A structure with names."""
+
+    x: Any
+    y: Any
+
+
+def filled(shape: list[int], dtype: str, first: int) -> Any:
+    """An array of numbers or texts that count on from `first`; a scalar for an empty shape."""
+    numbers = np.arange(first, first + int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    if dtype == "string":
+        texts = np.empty(numbers.shape, object)
+        texts[...] = (
+            np.vectorize(lambda number: b"t" * (number % 4) + b"%d" % number, [object])(numbers)
+            if numbers.size
+            else b""
+        )
+        return texts[()]
+    return (numbers % 2 == 0 if dtype == "bool" else numbers.astype(dtype))[()]
+
+
+def _yielded(elements: list[Any]) -> Iterator[Any]:
+    for element in elements:
+        if element is FAIL:
+            raise ValueError("the generator fails")
+        yield element
+
+
+FAIL = object()
+
+
+def _steps(dataset: Any, count: int) -> list[Any]:
+    iterator = iter(dataset)
+    return [next(iterator, "the end") for _ in range(count)]
+
+
+def _optional(dataset: Any) -> list[Any]:
+    iterator = iter(dataset)
+    found = [iterator.get_next_as_optional() for _ in range(3)]
+    return [[bool(each.has_value()), each.get_value() if each.has_value() else 0] for each in found]
+
+
+_COMMON = {
+    "np": np,
+    "Point": Point,
+    "filled": filled,
+    "FAIL": FAIL,
+    "steps": _steps,
+    "optional": _optional,
+}
 
 
 def tensorflow() -> dict[str, Any]:
@@ -36,9 +91,40 @@ def tensorflow() -> dict[str, Any]:
         signature = tf.TensorSpec((None,), tf.int64)
         return tf.data.Dataset.from_generator(lambda: iter(lists), output_signature=signature)
 
-    return {
+    def options(**values: Any) -> Any:
+        made = tf.data.Options()
+        for name, value in values.items():
+            setattr(made, name, value)
+        return made
+
+    def resumed(dataset: Any, count: int) -> list[Any]:
+        first = iter(dataset)
+        for _ in range(count):
+            next(first, None)
+        with tempfile.TemporaryDirectory() as folder:
+            saved = tf.train.Checkpoint(iterator=first).write(f"{folder}/position")
+            second = iter(dataset)
+            tf.train.Checkpoint(iterator=second).read(saved)
+            return list(second)
+
+    def checked(number: Any, x: Any) -> Any:
+        with tf.control_dependencies([tf.debugging.assert_none_equal(number % 3, tf.constant(1, tf.int64))]):
+            return tf.identity(x)
+
+    return _COMMON | {
         "Dataset": tf.data.Dataset,
-        "np": np,
+        "Spec": lambda shape, dtype: tf.TensorSpec(shape, tf.as_dtype(dtype)),
+        "generator": lambda elements, spec: tf.data.Dataset.from_generator(
+            lambda: _yielded(elements), output_signature=spec
+        ),
+        "options": options,
+        "resumed": resumed,
+        "checked": checked,
+        "at": lambda dataset, index: tf.data.experimental.at(dataset, index),
+        "asserted": tf.data.experimental.assert_cardinality,
+        "size": lambda x: tf.size(x, tf.int64),
+        "cast": tf.cast,
+        "joined": lambda x, y: tf.concat([x, y], 0),
         "as_int": as_int,
         "refused": refused,
         "generated": generated,
@@ -63,9 +149,41 @@ def workbench() -> dict[str, Any]:
         signature = wb.data.TensorSpec((None,), np.int64)
         return wb.data.Dataset.from_generator(lambda: iter(lists), output_signature=signature)
 
-    return {
+    def options(**values: Any) -> Any:
+        made = wb.data.Options()
+        for name, value in values.items():
+            setattr(made, name, value)
+        return made
+
+    def resumed(dataset: Any, count: int) -> list[Any]:
+        first = iter(dataset)
+        for _ in range(count):
+            next(first, None)
+        with tempfile.TemporaryDirectory() as folder:
+            first.save(f"{folder}/position")
+            second = iter(dataset)
+            second.restore(f"{folder}/position")
+            return list(second)
+
+    def checked(number: Any, x: Any) -> Any:
+        if number % 3 == 1:
+            raise wb.errors.InvalidArgumentError("refused")
+        return x
+
+    return _COMMON | {
         "Dataset": wb.data.Dataset,
-        "np": np,
+        "Spec": wb.data.TensorSpec,
+        "generator": lambda elements, spec: wb.data.Dataset.from_generator(
+            lambda: _yielded(elements), output_signature=spec
+        ),
+        "options": options,
+        "resumed": resumed,
+        "checked": checked,
+        "at": wb.data.experimental.at,
+        "asserted": wb.data.experimental.assert_cardinality,
+        "size": lambda x: np.int64(np.size(x)),
+        "cast": lambda x, dtype: np.asarray(x).astype(dtype)[()],
+        "joined": lambda x, y: np.concatenate([x, y]),
         "as_int": as_int,
         "refused": refused,
         "generated": generated,
@@ -80,6 +198,8 @@ def outcome(program: str, names: dict[str, Any]) -> dict[str, Any]:
         dataset = eval(program, dict(names))
     except Exception as error:
         return {"made": _error(error)}
+    if not hasattr(dataset, "cardinality"):
+        return {"value": _value(dataset)}
     return {
         "elements": _elements(dataset),
         "spec": _attempt(lambda: _spec(dataset.element_spec)),
@@ -120,19 +240,19 @@ def _error(error: Exception) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return [_value(part) for part in value]
+        return [type(value).__name__, *(_value(part) for part in value)]
     if isinstance(value, dict):
         return {name: _value(part) for name, part in sorted(value.items())}
     if hasattr(value, "element_spec"):
         return "dataset"
     array = np.asarray(value)
-    items = json.loads(json.dumps(array.tolist(), default=lambda part: part.decode()))
+    items = json.loads(json.dumps(array.tolist(), default=str))
     return {"dtype": _kind(array.dtype), "shape": list(array.shape), "items": items}
 
 
 def _spec(spec: Any) -> Any:
     if isinstance(spec, (tuple, list)):
-        return [_spec(part) for part in spec]
+        return [type(spec).__name__, *(_spec(part) for part in spec)]
     if isinstance(spec, dict):
         return {name: _spec(part) for name, part in sorted(spec.items())}
     if not hasattr(spec, "dtype"):
@@ -149,4 +269,6 @@ def _kind(dtype: np.dtype[Any]) -> str:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     given = {"tensorflow": tensorflow, "workbench": workbench}[sys.argv[1]]()
-    json.dump([outcome(program, given) for program in json.load(sys.stdin)], sys.stdout)
+    for program in json.load(sys.stdin):
+        signal.alarm(MOST_SECONDS)  # the default action ends the process
+        print(json.dumps(outcome(program, given)), flush=True)

@@ -7,20 +7,22 @@ import pytest
 from tests.differential.differences import difference
 from tests.differential.evaluate import outcome, workbench
 from tests.differential.programs import Programs
+from tests.differential.structures import StructuredPrograms
 
 _SEEN = {"WorkbenchError", "ValueError", "TypeError", "NotImplementedError", "ZeroDivisionError"}
 _PROGRAMS = 150
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy: overflows and empty ranges
-@pytest.mark.parametrize("seed", range(3))
-def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefetch(seed: int) -> None:
-    source = Programs(seed)
+@pytest.mark.parametrize("source", [*map(Programs, range(2)), StructuredPrograms(0)])
+def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefetch(
+    source: Programs | StructuredPrograms,
+) -> None:
     names = workbench()
     for _ in range(_PROGRAMS):
         program = source.next()
         once = outcome(program, names)
-        errors = [once["made"]] if "made" in once else [x for x in once["elements"] if "error" in x]
+        errors = [once["made"]] if "made" in once else [x for x in once.get("elements", ()) if "error" in x]
         ours = [
             error for error in errors if error["file"] != "<string>"
         ]  # not of the functions in the program
@@ -30,8 +32,9 @@ def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefet
             assert outcome(f"{program}.prefetch(2)", names)["elements"] == once["elements"], program
 
 
-def test_the_same_seed_makes_the_same_programs() -> None:
-    one, other = Programs(5), Programs(5)
+@pytest.mark.parametrize("kind", [Programs, StructuredPrograms])
+def test_the_same_seed_makes_the_same_programs(kind: type[Programs | StructuredPrograms]) -> None:
+    one, other = kind(5), kind(5)
     assert [one.next() for _ in range(50)] == [other.next() for _ in range(50)]
 
 
@@ -44,6 +47,7 @@ _FOUND = {"elements": [_ARRAY], "spec": {"dtype": "int64", "shape": []}, "cardin
     [
         (_FOUND, ""),
         ({"made": {"error": ["OSError"]}}, "made"),
+        ({"value": 1}, "value"),
         (_FOUND | {"elements": [_ARRAY | {"dtype": "int32"}]}, "elements"),
         (_FOUND | {"elements": []}, "elements"),
         (_FOUND | {"spec": {"dtype": "int64", "shape": [None]}}, "spec"),

@@ -7,6 +7,8 @@ numbers become int32 and float32, text becomes bytes.
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from workbench.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _INT32 = np.iinfo(np.int32)
+_INT64 = np.iinfo(np.int64)
+_MOST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class Structure:
@@ -123,8 +127,14 @@ def convert(value: Any) -> Any:
         case bool():
             return np.bool_(value)
         case int():
-            return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
+            if _INT32.min <= value <= _INT32.max:
+                return np.int32(value)
+            if _INT64.min <= value <= _INT64.max:
+                return np.int64(value)
+            raise InvalidArgumentError(f"{value} does not fit into int64; give np.uint64 or an array")
         case float():
+            if abs(value) > _MOST_FLOAT32 and not math.isinf(value):
+                raise InvalidArgumentError(f"{value} does not fit into float32; give np.float64({value})")
             return np.float32(value)
         case complex():
             return np.complex128(value)
@@ -138,6 +148,18 @@ def convert(value: Any) -> Any:
         f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; "
         "use numbers, text, arrays, or tuples and dicts of them"
     )
+
+
+def whole_number(value: Any, argument: str) -> int:
+    """A number that says how many or which, given as an int or an integer array of one number.
+
+    Raises:
+      TypeError: if it is something else: 1.5 elements are not 1.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}") from None
 
 
 def _from_list(values: list[Any]) -> Array:
@@ -161,7 +183,13 @@ def _from_list(values: list[Any]) -> Array:
     if isinstance(first, np.generic | np.ndarray) or hasattr(first, "__array__"):
         return array
     if array.dtype == np.float64:
-        return array.astype(np.float32)
+        try:
+            with np.errstate(over="raise"):
+                return array.astype(np.float32)
+        except FloatingPointError as error:
+            raise InvalidArgumentError(
+                f"a number of {len(values)} does not fit into float32; give an array of float64"
+            ) from error
     if array.dtype == np.int64 and (
         not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
     ):

@@ -14,6 +14,7 @@ from workbench.data.stages.computing.scan import Scan
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.stages.prefetch import check_parallel_calls
+from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -100,7 +101,7 @@ class Computing(Staged):
         Raises:
           InvalidArgumentError: if a batch would be empty, or the function returns scalars.
         """
-        batches = self.with_stage(Batch.of(int(batch_size), False))
+        batches = self.with_stage(Batch.of(whole_number(batch_size, "map_batches: batch_size"), False))
         mapped = batches.map(map_func, num_parallel_calls, deterministic, name=name)
         with suppress(OutOfRangeError):  # as for `unbatch`
             Unbatch.check(mapped.element_spec)

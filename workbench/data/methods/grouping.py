@@ -16,6 +16,7 @@ from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.stages.grouping.window import Window
 from workbench.data.stages.ordering.enumerate import Enumerate
 from workbench.data.stages.prefetch import check_parallel_calls
+from workbench.data.structure import whole_number
 from workbench.errors import OutOfRangeError
 
 
@@ -51,7 +52,7 @@ class Grouping(Staged):
         [array([0, 1]), array([2, 3]), array([4])]
         """
         check_parallel_calls("batch", num_parallel_calls)
-        stage = Batch.of(int(batch_size), bool(drop_remainder))
+        stage = Batch.of(whole_number(batch_size, "batch: batch_size"), bool(drop_remainder))
         stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
         return self.with_stage(stage, name)
 
@@ -85,7 +86,8 @@ class Grouping(Staged):
                [3, 3, 3]])
         """
         check_parallel_calls("padded_batch", num_parallel_calls)
-        stage = PaddedBatch.of(self.element_spec, batch_size, padded_shapes, padding_values, drop_remainder)
+        size = whole_number(batch_size, "padded_batch: batch_size")
+        stage = PaddedBatch.of(self.element_spec, size, padded_shapes, padding_values, drop_remainder)
         stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
         return self.with_stage(stage, name)
 
@@ -175,7 +177,9 @@ class Grouping(Staged):
         >>> [[int(x) for x in window] for window in wb.data.Dataset.range(5).window(3, shift=2)]
         [[0, 1, 2], [2, 3, 4], [4]]
         """
-        stage = Window.of(size, size if shift is None else shift, stride, drop_remainder)
+        size = whole_number(size, "window: size")
+        shift = size if shift is None else whole_number(shift, "window: shift")
+        stage = Window.of(size, shift, whole_number(stride, "window: stride"), drop_remainder)
         return self.with_stage(stage, name)
 
     def group_by_window(
@@ -241,4 +245,4 @@ class Grouping(Staged):
         >>> [(int(n), int(x)) for n, x in wb.data.Dataset.range(5, 7).enumerate()]
         [(0, 5), (1, 6)]
         """
-        return self.with_stage(Enumerate(int(start)), name)
+        return self.with_stage(Enumerate(whole_number(start, "enumerate: start")), name)

@@ -19,6 +19,7 @@ from workbench.data.stages.ordering.select import AssertCardinality, Repeat, Sha
 from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.stages.ordering.unique import Unique
 from workbench.data.stages.prefetch import Prefetch
+from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -63,7 +64,11 @@ class Ordering(Staged):
             raise InvalidArgumentError(
                 "shuffle: an endless dataset cannot be shuffled in full; give a buffer_size"
             )
-        stage = Shuffle.of(int(buffer_size), draw(seed), reshuffle_each_iteration is not False)
+        stage = Shuffle.of(
+            whole_number(buffer_size, "shuffle: buffer_size"),
+            draw(seed),
+            reshuffle_each_iteration is not False,
+        )
         return self.with_stage(stage, name)
 
     def take(self, count: int, name: str | None = None) -> Self:
@@ -72,7 +77,7 @@ class Ordering(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(100).take(2)]
         [0, 1]
         """
-        return self.with_stage(Take(int(count)), name)
+        return self.with_stage(Take(whole_number(count, "take: count")), name)
 
     def skip(self, count: int, name: str | None = None) -> Self:
         """All but the first `count` elements; none if negative.
@@ -80,7 +85,7 @@ class Ordering(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(5).skip(3)]
         [3, 4]
         """
-        return self.with_stage(Skip(int(count)), name)
+        return self.with_stage(Skip(whole_number(count, "skip: count")), name)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
         """Keeps every `num_shards`-th element, starting with number `index`.
@@ -93,7 +98,8 @@ class Ordering(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(7).shard(3, index=1)]
         [1, 4]
         """
-        return self.with_stage(Shard.of(int(num_shards), int(index)), name)
+        shards, which = whole_number(num_shards, "shard: num_shards"), whole_number(index, "shard: index")
+        return self.with_stage(Shard.of(shards, which), name)
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Self:
         """Repeats the elements `count` times; forever if `count` is None or negative.
@@ -101,7 +107,8 @@ class Ordering(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(2).repeat(2)]
         [0, 1, 0, 1]
         """
-        return self.with_stage(Repeat(-1 if count is None else int(count)), name)
+        times = -1 if count is None else whole_number(count, "repeat: count")
+        return self.with_stage(Repeat(times), name)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keeps the elements for which `predicate` returns True.
@@ -220,6 +227,7 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: In a pass, if there are more or fewer.
+          FailedPreconditionError: In a pass, if there are more or fewer.
         """
-        return self.with_stage(AssertCardinality(int(expected_cardinality)), name)
+        expected = whole_number(expected_cardinality, "assert_cardinality: expected_cardinality")
+        return self.with_stage(AssertCardinality(expected), name)

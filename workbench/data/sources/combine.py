@@ -97,7 +97,7 @@ class Zipped(Source):
         Raises:
           TypeError: if something in it is no dataset.
         """
-        leaves, structure = tree.flatten(datasets)
+        leaves, structure = tree.flatten(datasets, is_leaf=lambda node: isinstance(node, list))
         for leaf in leaves:
             if not hasattr(leaf, "element_spec"):
                 raise TypeError(
@@ -220,7 +220,8 @@ class Chosen(Source):
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
-        if not self.stop_on_empty and self.choice.cardinality() == INFINITE_CARDINALITY:
+        all_asked = not self.stop_on_empty or len(self.datasets) == 1
+        if all_asked and self.choice.cardinality() == INFINITE_CARDINALITY:
             return Concatenated(self.datasets).cardinality()
         return UNKNOWN_CARDINALITY
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec, dtype_of
 from workbench.data.stage import Source
-from workbench.data.structure import LEAF
+from workbench.data.structure import LEAF, whole_number
 from workbench.data.tables import RangeTable, Run
 from workbench.errors import InvalidArgumentError
 
@@ -37,7 +37,7 @@ class Counting(Source):
             raise InvalidArgumentError(
                 f"range takes 1 to 3 numbers (stop; start, stop; start, stop, step), got {len(args)}"
             )
-        numbers = [int(arg) for arg in args]
+        numbers = [whole_number(arg, "range: each number") for arg in args]
         if len(numbers) == 3 and numbers[2] == 0:
             raise InvalidArgumentError(f"range{tuple(numbers)}: the step must not be zero")
         values = range(*numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -90,12 +91,15 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
 
 def _fitted(value: Any, want: TensorSpec, index: int) -> Any:
     if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
-        if value.size and not np.can_cast(value.dtype, want.dtype, "same_kind"):  # [] has no dtype of its own
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+            converted = value.astype(want.dtype)
+        if not np.can_cast(value.dtype, want.dtype, "same_kind") and not np.array_equal(value, converted):
             raise InvalidArgumentError(
-                f"from_generator: element {index} has dtype {value.dtype}, the signature says "
-                f"{want.dtype_name}; convert it"
+                f"from_generator: element {index} has dtype {value.dtype} and values that do not fit into "
+                f"{want.dtype_name}, which the signature says; convert it"
             )
-        value = value.astype(want.dtype)
+        value = converted
     if not want.accepts(value):
         raise InvalidArgumentError(
             f"from_generator: element {index} has shape {np.shape(value)}, the signature says {want}; "

@@ -10,6 +10,7 @@ from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.options import AUTOTUNE
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Stage
+from workbench.data.structure import whole_number
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
 
@@ -34,7 +35,7 @@ class Prefetch(Stage):
         Raises:
           InvalidArgumentError: if it is below -1.
         """
-        size = AUTOTUNE if buffer_size is None else int(buffer_size)
+        size = AUTOTUNE if buffer_size is None else whole_number(buffer_size, "prefetch: buffer_size")
         if size < AUTOTUNE:
             raise InvalidArgumentError(
                 f"prefetch: buffer_size is {size}; give a number of elements, or AUTOTUNE (-1)"

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from workbench.data.passes import Pass
-from workbench.data.spec import TensorSpec, spec_of
+from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import Map, note_place
 from workbench.data.structure import Structure, flatten, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
@@ -42,12 +45,24 @@ class Scan(Stage):
             yield made
 
     def element_spec(self, upstream: Pipeline) -> Any:
-        """The nested spec of an element after this stage."""
-        state = flatten(self.initial_state)
+        """The nested spec of an element after this stage; a state may grow from one element to the next."""
+        leaves, structure = flatten(self.initial_state)
+        spec = self._output_spec(leaves, structure, upstream)
+        try:
+            element = probe.made_up(upstream, 1)
+            state, _ = _pair(self.fn(structure.pack(leaves), element))
+            after = same_state("scan", leaves, structure, state)
+        except Exception:  # the function may not take made-up values
+            return spec
+        if list(map(np.shape, leaves)) == list(map(np.shape, after)):
+            return spec
+        return relax(spec, self._output_spec(after, structure, upstream))
+
+    def _output_spec(self, leaves: Leaves, structure: Structure, upstream: Pipeline) -> Any:
         whole = type(upstream.element_spec) is tuple
 
         def output(*parts: Any) -> Any:
-            return _pair(self.fn(state[1].pack(state[0]), parts if whole else parts[0]))[1]
+            return _pair(self.fn(structure.pack(leaves), parts if whole else parts[0]))[1]
 
         return Map(output).element_spec(upstream)
 

@@ -15,7 +15,7 @@ from workbench.data.sources.memory import Held
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.structure import flatten
+from workbench.data.structure import flatten, whole_number
 from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError
 
@@ -49,7 +49,11 @@ class GroupByWindow(Stage):
         """
         if (window_size is None) == (window_size_func is None):
             raise InvalidArgumentError("group_by_window needs either window_size or window_size_func")
-        return GroupByWindow(key_func, reduce_func, window_size_func or _Fixed(int(window_size or 0)))
+        return GroupByWindow(
+            key_func,
+            reduce_func,
+            window_size_func or _Fixed(whole_number(window_size or 0, "group_by_window: window_size")),
+        )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
@@ -59,7 +63,7 @@ class GroupByWindow(Stage):
         for item in items(upstream(), current.provenance):
             failed = None
             try:
-                key = int(probe.call(self.key_func, item[1].pack(item[0])))
+                key = _key(probe.call(self.key_func, item[1].pack(item[0])))
                 if key not in groups:
                     sizes[key] = self._size(key)
                     groups[key] = []
@@ -86,7 +90,13 @@ class GroupByWindow(Stage):
 
     def _reduced(self, key: int, held: list[Item], current: Pass) -> Iterator[Run]:
         try:
-            return self.reduce_func(np.int64(key), current.dataset(_source(held))).open(current)
+            reduced = self.reduce_func(np.int64(key), current.dataset(_source(held)))
+            if not hasattr(reduced, "open"):
+                raise TypeError(
+                    f"group_by_window: reduce_func must return a Dataset, got {type(reduced).__name__} for key {key}; "
+                    "for example window.batch(n)"
+                )
+            return reduced.open(current)
         except Exception as error:
             return iter([Failed(error)])
 
@@ -204,6 +214,15 @@ def _example(upstream: Pipeline) -> Held:
     except TypeError:  # nothing has an unknown rank; the function may still not look
         rows = [flatten(np.int64(0))] * 2
     return Held(ListTable([leaves for leaves, _ in rows], rows[0][1], None), spec)
+
+
+def _key(result: Any) -> int:
+    array = np.asarray(result)
+    if array.ndim or array.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            f"group_by_window: a key is one whole number, key_func returned {result!r:.80}"
+        )
+    return int(array)
 
 
 def _source(held: list[Item]) -> Held:

@@ -20,7 +20,7 @@ from workbench.data.rebatch import even_bounds
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batches import Joined, SegmentTable
-from workbench.data.structure import Structure
+from workbench.data.structure import Structure, whole_number
 from workbench.data.tables import Failed, Run, Segment
 from workbench.errors import InvalidArgumentError
 
@@ -80,7 +80,9 @@ class Regroup(Stage):
         Raises:
           InvalidArgumentError: if a size is negative, or none is positive.
         """
-        wanted = tuple(int(size) for size in np.atleast_1d(np.asarray(sizes)).tolist())
+        wanted = tuple(
+            whole_number(size, "rebatch: batch_size") for size in np.atleast_1d(np.asarray(sizes)).tolist()
+        )
         if not any(wanted) or min(wanted) < 0:
             raise InvalidArgumentError(
                 f"rebatch: batches of {sizes} rows; give numbers of at least 0, one of them above"

@@ -10,7 +10,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import Run
-from workbench.errors import InvalidArgumentError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 SHARD_HINT = -1
 
@@ -201,16 +201,22 @@ class AssertCardinality(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        count = 0
+        if self.expected < 0:
+            yield from upstream()
+            return
+        left = self.expected
         for run in upstream():
-            count += len(run)
-            if 0 <= self.expected < count:
-                break
+            if len(run) > left:
+                if left:
+                    yield Run(run.table, run.rows[:left])
+                raise FailedPreconditionError(
+                    f"assert_cardinality: expected {self.expected} elements, there are more"
+                )
+            left -= len(run)
             yield run
-        if self.expected >= 0 and count != self.expected:
-            less = "fewer" if count < self.expected else "more"
-            raise InvalidArgumentError(
-                f"assert_cardinality: expected {self.expected} elements, there are {less}"
+        if left:
+            raise FailedPreconditionError(
+                f"assert_cardinality: expected {self.expected} elements, there are {self.expected - left}"
             )
 
     def cardinality(self, upstream: Pipeline) -> int:
