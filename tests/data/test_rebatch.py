@@ -104,6 +104,23 @@ def test_regrouping_keeps_every_row_in_order(n: int, batch: int, sizes: list[int
     assert len(rows) == n or (drop and n - len(rows) < max(sizes))
 
 
+@pytest.mark.parametrize(
+    ("rows", "sizes", "groups"),
+    [
+        (3, (1, 0), [1, 0, 1, 0, 1, 0]),
+        (3, (2, 0), [2, 0, 1]),
+        (5, (2, 0, 1), [2, 0, 1, 2, 0]),
+        (4, (0, 2), [0, 2, 0, 2, 0]),
+        (2, (2, 0, 0), [2, 0, 0]),
+    ],
+)
+def test_batches_without_rows_follow_the_last_rows(
+    rows: int, sizes: tuple[int, ...], groups: list[int]
+) -> None:
+    """As TensorFlow's rebatch, which makes them before it asks for more rows."""
+    assert [len(group) for group in Dataset.range(rows).batch(2).with_stage(Regroup(sizes))] == groups
+
+
 @pytest.mark.parametrize("mapped", [False, True])
 def test_pieces_keep_dtype_and_trailing_dimensions_also_when_empty(mapped: bool) -> None:
     batches = Dataset.from_tensor_slices((np.zeros((3, 2), np.uint8), ["a", "b", "c"])).batch(2)

@@ -48,6 +48,12 @@ def test_auto_deals_files_to_hosts(files: list[str]) -> None:
     assert parts(with_policy(TextLineDataset(files), "DATA"), 2)[0] == [b"00", b"10", b"20"]
 
 
+def test_hosts_of_one_process_do_not_share_what_is_cached_of_their_files(files: list[str]) -> None:
+    assert parts(TextLineDataset(files).cache(), 3) == [[b"00", b"01"], [b"10", b"11"], [b"20", b"21"]]
+    zipped = Dataset.zip((TextLineDataset(files).cache(), TextLineDataset(files))).map(lambda x, y: x)
+    assert parts(zipped, 3) == [[b"00", b"01"], [b"10", b"11"], [b"20", b"21"]]
+
+
 @pytest.mark.parametrize("method", ["flat_map", "interleave"])
 def test_files_are_dealt_before_the_readers_that_a_function_makes(files: list[str], method: str) -> None:
     names = Dataset.from_tensor_slices(files)

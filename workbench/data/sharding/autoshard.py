@@ -13,7 +13,8 @@ from workbench.data.provenance import DATASET_MASK, DATASET_SHIFT, ROW_MASK, fil
 from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.urls import shown
-from workbench.data.stage import Pipeline
+from workbench.data.stage import Pipeline, Stage
+from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.ordering.select import SHARD_HINT, Shard
 from workbench.data.stages.prefetch import Prefetch
@@ -110,7 +111,7 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
             stages = tuple(
                 Shard(num_workers, index) if _is_hint(stage) else stage for stage in dataset.stages
             )
-            rewritten = dataset.with_source(dataset.source, stages)
+            rewritten = dataset.with_source(dataset.source, _unfilled(stages))
         case _:
             rewritten = dataset
     return Sharded(rewritten, choice)
@@ -139,19 +140,25 @@ def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
     """The dataset with its list of files divided; None if there is no such list."""
     deal = Shard(num_shards, index, enough_for_all=True)
     if isinstance(dataset.source, FileReader):
-        return dataset.with_source(dataset.source.sharded(deal, dataset), dataset.stages)
+        return dataset.with_source(dataset.source.sharded(deal, dataset), _unfilled(dataset.stages))
     for position, stage in enumerate(dataset.stages):
         if isinstance(stage, Interleave):
             names = dataset.with_source(dataset.source, dataset.stages[:position])
             inner = stage.example(names)
             if inner is not None and is_file_based(inner):
-                return dataset.with_source(names.source, (*names.stages, deal, *dataset.stages[position:]))
+                rest = _unfilled(dataset.stages[position:])
+                return dataset.with_source(names.source, (*names.stages, deal, *rest))
     inputs = dataset.source.inputs()
     parts = [_shard_files(inner, num_shards, index) for inner in inputs]
     if not parts or any(part is None for part in parts):
         return None
     combined: Any = dataset.source.with_inputs(tuple(part for part in parts if part is not None))
-    return dataset.with_source(combined, dataset.stages)
+    return dataset.with_source(combined, _unfilled(dataset.stages))
+
+
+def _unfilled(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """The stages for the elements of one host: hosts of one process must not share what a cache has kept."""
+    return tuple(stage.unfilled() if isinstance(stage, Cache) else stage for stage in stages)
 
 
 def _append(dataset: Dataset, shard: Shard) -> Dataset:

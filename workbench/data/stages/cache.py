@@ -52,6 +52,10 @@ class Cache(Stage):
     memory: _Memory = field(default_factory=_Memory, compare=False)
     expected: int = field(default=UNKNOWN_CARDINALITY, compare=False)
 
+    def unfilled(self) -> Cache:
+        """The stage with a memory of its own, for other elements than those that it has kept."""
+        return replace(self, memory=_Memory())
+
     def after(self, pipeline: Pipeline) -> Cache:
         """The stage for a pass over `pipeline`, of which it knows the number of elements."""
         return replace(self, expected=pipeline.cardinality())

@@ -98,6 +98,7 @@ class Regroup(Stage):
         held: deque[Segment] = deque()
         rows = 0
         nothing: Segment | None = None
+        last: Segment | None = None
         sizes = itertools.cycle(enumerate(self.sizes))
         _, size = next(sizes)
         structure: Structure | None = None
@@ -121,9 +122,21 @@ class Regroup(Stage):
                     # A part without rows has the dimensions of the one before it in the same step.
                     nothing = parts[-1].cut(0, 0) if place and not size else None
                 if parts:
+                    last = parts[-1]
                     yield Run(SegmentTable(parts, structure), range(len(parts)))
-        if rows and structure is not None and not self.drop_remainder:
-            yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
+        if structure is None:
+            return
+        if rows:
+            if not self.drop_remainder:
+                yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
+        elif last is not None:
+            # The reference makes batches without rows before it asks for more rows.
+            parts = []
+            while not size:
+                parts.append(last.cut(0, 0))
+                _, size = next(sizes)
+            if parts:
+                yield Run(SegmentTable(parts, structure), range(len(parts)))
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
