@@ -12,6 +12,7 @@ from tests.ui.conftest import Tags
 from workbench.device_names import Device
 from workbench.runtime.placement_text import one_line, placement, transport
 from workbench.ui import formatters
+from workbench.ui.widgets.bundle import Bundle
 
 
 def devices(*places: tuple[str, str]) -> list[Device]:
@@ -126,3 +127,14 @@ def test_every_class_that_is_drawn_exists() -> None:
     for module, name, function in formatters.DRAWN:
         assert hasattr(importlib.import_module(module), name)
         assert callable(getattr(formatters, function))
+
+
+class _WithMetadata:
+    """Shows itself as workbench's views do in Google Colab."""
+
+    def _repr_mimebundle_(self, include: Any = None) -> Bundle:
+        return {"text/plain": "shown"}, {"a type": {"a": "fact"}}
+
+
+def test_the_formats_of_what_is_shown_with_metadata_are_without_it() -> None:
+    assert formatters.bundle_of(_WithMetadata()) == {"text/plain": "shown"}

@@ -609,6 +609,19 @@ def test_the_text_of_a_log_says_how_much_of_it_there_is(
     assert title(512, 6000) == "Log: the newest 32 of 512 lines, 256 alerts, 6,000 older ones dropped, live"
 
 
+def test_the_text_of_a_log_has_the_whole_of_long_lines(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+) -> None:
+    said = " ".join(f"word{number}" for number in range(40))
+    strategy.run(lambda: print(said))
+    cluster.flush_telemetry()
+
+    text = repr(wb.log())
+
+    assert said in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 88
+
+
 def test_a_table_that_is_too_wide_still_tells_hosts_apart(cluster: wb.Cluster) -> None:
     headings = ["host", "worker", "pid", "status", "memory", "device", "strategy", "replica", "now"]
     facts = ["0", "12345", "live", "300 MiB", "tpu:0", "TPUStrategy"]

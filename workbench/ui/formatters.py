@@ -83,13 +83,17 @@ def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
     drawn = {(module, name): function for module, name, function in LIVE}
     for base in type(shown).__mro__:
         if function := drawn.get((base.__module__, base.__qualname__)):
-            bundle: dict[str, Any] = globals()[function](shown, include)
-            return bundle
+            return _formats(globals()[function](shown, include))
     if not hasattr(shown, "_repr_mimebundle_"):
         raise TypeError(
             f"{type(shown).__name__} has no view: show what wb.collectives(), wb.inspect(value) and such give"
         )
-    return dict(shown._repr_mimebundle_(include))
+    return _formats(shown._repr_mimebundle_(include))
+
+
+def _formats(bundle: Bundle) -> dict[str, Any]:
+    """Those of a bundle that may have metadata beside them."""
+    return bundle[0] if isinstance(bundle, tuple) else bundle
 
 
 def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> Bundle:

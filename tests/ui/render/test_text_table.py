@@ -27,6 +27,28 @@ def test_expendable_columns_go_in_their_order_until_the_table_fits() -> None:
 @given(st.lists(st.lists(st.text("ab ", max_size=60), min_size=3, max_size=3), max_size=4))
 def test_no_line_is_wider_than_88_columns(rows: list[list[str]]) -> None:
     assert all(len(line) <= WIDTH for line in aligned(["a", "b", "c"], rows, left=["a"]))
+    assert all(len(line) <= WIDTH for line in aligned(["a", "b", "c"], rows, left=["c"], wrapped="c"))
+
+
+def test_cells_of_a_wrapped_column_go_on_below_it() -> None:
+    rows = [["1 s", "short"], ["2 s", "one two three four five six seven"], ["3 s", "x" * 60]]
+
+    assert aligned(["after", "message"], rows, left=["message"], wrapped="message", width=31) == [
+        "after  message",
+        "  1 s  short",
+        "  2 s  one two three four five",
+        "       six seven",
+        "  3 s  " + "x" * 24,
+        "       " + "x" * 24,
+        "       " + "x" * 12,
+    ]
+
+
+def test_of_a_very_long_cell_the_end_is_left_out() -> None:
+    lines = aligned(["a", "message"], [["1", "word " * 1000]], left=["message"], wrapped="message")
+
+    assert len(lines) == 9
+    assert lines[-1].endswith("word …")
 
 
 def test_figures_have_three_digits_and_an_exponent_where_needed() -> None:

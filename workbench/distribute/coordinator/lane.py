@@ -98,7 +98,7 @@ class Lane:
         self._rate.add(len(answers))
         self._usual_seconds = max(1e-6, reply["seconds"] / len(answers))
         unreached: dict[int, list[Call]] = {}
-        for (call, _), end in zip(sent, answers, strict=False):
+        for (call, _), end in zip(sent[: len(answers)], answers, strict=True):
             self.calls += 1
             if type(end) is int:
                 unreached.setdefault(end, []).append(call)

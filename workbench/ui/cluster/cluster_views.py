@@ -8,13 +8,14 @@ from typing import Any, Final, NamedTuple
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
-from workbench.telemetry.formatting import NOTHING, SIGNS, printable, shorten, significant, size_text
+from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models.cluster import Devices, Topology
 from workbench.ui.render import html
-from workbench.ui.render.text_table import WIDTH, aligned
+from workbench.ui.render.text_table import aligned
+from workbench.ui.render.verdict_lines import verdict_lines
 from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 from workbench.ui.widgets.sources import Polled, Source
@@ -54,12 +55,10 @@ class ClusterView:
         title, headings, rows, said = table
         one_host = len({row[0] for row in rows}) < 2  # else it tells rows apart
         expendable = ("pid", "worker", "kind", "strategy", *(["host"] if one_host else ["memory"]))
-        lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable)
+        lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable, wrapped="message")
         first = [f"{printable(title)}, {self.cluster.status}"]
         for verdict in said:
-            first.append(shorten(f"{SIGNS[verdict.severity]} {verdict.sentence}", WIDTH))
-            if verdict.evidence:
-                first.append(shorten(f"  {verdict.evidence}", WIDTH))
+            first += verdict_lines(verdict.severity, verdict.sentence, verdict.evidence)
         return "\n".join([*first, *(lines if rows else [])])
 
     def _html(self, table: Table) -> str:

@@ -6,11 +6,12 @@ from typing import Any
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
-from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant
+from workbench.telemetry.formatting import NOTHING, printable, significant
 from workbench.ui.cluster.cluster_views import cluster_of
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
 from workbench.ui.render import html
+from workbench.ui.render.verdict_lines import verdict_lines
 from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 
@@ -34,13 +35,10 @@ class OverviewView:
     def __repr__(self) -> str:
         model = self._model()
         verdict = model.verdict
-        lines = [", ".join(["Overview", *_facts(model), self.cluster.status])]
-        lines.append(f"{SIGNS[verdict.severity]} {verdict.sentence}")
-        if verdict.evidence:
-            lines.append(f"  {verdict.evidence}")
-        if model.group:
-            lines += [f"  {name:<17} {value}" for name, value in self._figures(model)]
-        return "\n".join(map(printable, lines))
+        facts = ", ".join(["Overview", *_facts(model), self.cluster.status])
+        said = verdict_lines(verdict.severity, verdict.sentence, verdict.evidence)
+        figures = [f"  {name:<17} {value}" for name, value in self._figures(model)] if model.group else []
+        return "\n".join([printable(facts), *said, *map(printable, figures)])
 
     def _repr_html_(self) -> str:
         model = self._model()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 from workbench.telemetry.formatting import printable, shorten, significant
 
 WIDTH: Final = 88
+_LEAST_WRAPPED: Final = 24
+_MOST_LINES: Final = 8
 
 
 def aligned(
@@ -16,6 +19,7 @@ def aligned(
     *,
     left: Sequence[str] = (),
     expendable: Sequence[str] = (),
+    wrapped: str = "",
     width: int = WIDTH,
 ) -> list[str]:
     """Lines of a table: a heading and one line per row, two spaces between columns.
@@ -25,6 +29,7 @@ def aligned(
       rows: Cells, as many in each row.
       left: Columns that are aligned to the left; the others are figures.
       expendable: Columns that are left out, in this order, until the table is no wider than `width`.
+      wrapped: The last column, if its cells go on in up to seven more lines where they are too long.
       width: In characters.
     """
     columns = {
@@ -36,13 +41,20 @@ def aligned(
         if sum(widths[name] + 2 for name in columns) - 2 <= width:
             break
         columns.pop(title, None)
+    begin = sum(widths[title] + 2 for title in columns if title != wrapped)
     lines = []
     for cells in zip(*columns.values(), strict=True):
         parts = [
             cell.ljust(widths[title]) if title in left else cell.rjust(widths[title])
             for title, cell in zip(columns, cells, strict=True)
         ]
-        lines.append(shorten("  ".join(parts).rstrip(), width))
+        more: list[str] = []
+        if wrapped in columns:
+            parts[-1], *more = _wrapped(cells[-1], max(_LEAST_WRAPPED, width - begin), _MOST_LINES)
+        lines += [
+            shorten(line, width)
+            for line in ("  ".join(parts).rstrip(), *(" " * begin + each for each in more))
+        ]
     return lines
 
 
@@ -55,3 +67,9 @@ def figure(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return significant(value)
     return f"{value:.2e}" if value == value else "nan"
+
+
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, max_lines=most, placeholder=" …")

@@ -1,0 +1,18 @@
+"""What is said of a run, as text; `html.verdict` is its twin."""
+
+from __future__ import annotations
+
+import textwrap
+
+from workbench.telemetry.formatting import SIGNS, printable
+from workbench.ui.render.text_table import WIDTH
+
+
+def verdict_lines(severity: str, sentence: str, evidence: str) -> list[str]:
+    """A sentence with its sign, and indented below it what it is founded on; long ones go on in further lines.
+
+    >>> verdict_lines("good", "All is well", "64 steps")
+    ['✔ All is well', '  64 steps']
+    """
+    said = textwrap.wrap(printable(f"{SIGNS[severity]} {sentence}"), WIDTH, subsequent_indent="  ")
+    return said + textwrap.wrap(printable(evidence), WIDTH, initial_indent="  ", subsequent_indent="    ")
