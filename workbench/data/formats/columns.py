@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from workbench import tree
+from workbench.data.formats.arrow_values import dtype_of, values_of
 from workbench.data.formats.splits import PositionedTable
-from workbench.data.spec import STRING, TensorSpec
+from workbench.data.spec import TensorSpec
 from workbench.data.structure import Array, Structure
 from workbench.data.tables import Rows, Run
 from workbench.errors import DataLossError, InvalidArgumentError
@@ -121,9 +120,11 @@ class _Column:
     default: Any
     inside: str = field(default="")
 
-    def array(self, values: pa.Array) -> Array:
+    def array(self, values: pa.Array | pa.ChunkedArray) -> Array:
         import pyarrow as pa
 
+        if isinstance(values, pa.ChunkedArray):
+            values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if values.null_count:
@@ -132,7 +133,7 @@ class _Column:
         if pa.types.is_fixed_size_list(kind):
             return self._rows(values, kind.list_size)
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            lengths = values.value_lengths().to_numpy(zero_copy_only=False)
+            lengths = values_of(values.value_lengths())
             if len(lengths) and lengths.min() != lengths.max():
                 row = self.positions[int((lengths != lengths[0]).argmax())]
                 raise InvalidArgumentError(
@@ -140,10 +141,7 @@ class _Column:
                     "leave it out with columns=, or write lists of one length"
                 )
             return self._rows(values, int(lengths[0]) if len(lengths) else 0)
-        if _is_text(kind):
-            values = values.cast(pa.large_binary())
-            return np.asarray(values.to_numpy(zero_copy_only=False), STRING)
-        return np.asarray(values.to_numpy(zero_copy_only=False))
+        return values_of(values)
 
     def _rows(self, values: pa.Array, length: int) -> Array:
         inner = _Column(self.name, self.path, range(1 << 62), None, " in a list").array(values.flatten())
@@ -161,7 +159,7 @@ class _Column:
                 ) from error
         if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
             return values  # NaN, NaT
-        row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        row = int(values_of(values.is_null()).argmax())
         place = self.inside or f" at row {self.positions[row]}"
         raise DataLossError(
             f"{self.path!r}: column {self.name!r} has a null{place}; say what stands for it: "
@@ -169,30 +167,17 @@ class _Column:
         )
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow.types as types
-
-    tests = "string large_string string_view binary large_binary binary_view fixed_size_binary".split()
-    return any(getattr(types, f"is_{test}")(kind) for test in tests)
-
-
 def _spec(kind: pa.DataType, name: str, path: str) -> TensorSpec:
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    if _is_text(kind):
-        return TensorSpec((), STRING)
+    if (dtype := dtype_of(kind)) is not None:
+        return TensorSpec((), dtype)
     if types.is_fixed_size_list(kind):
         return _spec(kind.value_type, name, path).batched(kind.list_size)
     if types.is_list(kind) or types.is_large_list(kind):
         return _spec(kind.value_type, name, path).batched(None)
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        return TensorSpec((), kind.to_pandas_dtype())
-    if types.is_timestamp(kind) or types.is_duration(kind):
-        return TensorSpec((), np.dtype(f"{'M' if types.is_timestamp(kind) else 'm'}8[{kind.unit}]"))
-    if types.is_date(kind):
-        return TensorSpec((), np.dtype("M8[D]" if types.is_date32(kind) else "M8[ms]"))
     raise InvalidArgumentError(
         f"{path!r}: column {name!r} is {kind}, which no array holds; leave it out with columns=, or write it as "
         "numbers, text or lists of one length"

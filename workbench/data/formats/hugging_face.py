@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.formats.arrow_values import values_of
 from workbench.data.formats.columns import ColumnReading, columns_layout
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
@@ -99,7 +100,7 @@ class _Reading:
         values = table.column(name).combine_chunks()
         values = values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
         if (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)) and not values.null_count:
-            lengths = values.value_lengths().to_numpy(zero_copy_only=False)
+            lengths = values_of(values.value_lengths())
             if len(lengths) and lengths.min() != lengths.max():
                 inside = range(len(values.flatten()))
                 ends = np.cumsum(lengths).tolist()
