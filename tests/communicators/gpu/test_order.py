@@ -1,0 +1,145 @@
+"""The order of streams, the life of buffers, and times, over the simulated GPUs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.communicators import simulated_nccl
+from tests.communicators.gpu.replicas import DEADLINE_SECONDS, Replicas, put, summed
+from tests.communicators.simulated_gpu import SimulatedGpus
+from tests.telemetry.reading import records
+from workbench.communicators import Reduction
+from workbench.communicators.gpu import timing
+from workbench.communicators.gpu.communicator import GpuCommunicator
+from workbench.communicators.gpu.timing import Lane
+from workbench.errors import (
+    StaleGeneration,
+)
+
+
+def test_sources_and_results_are_ordered_between_the_streams(two: Replicas) -> None:
+    """The replica's stream is still busy when the collective is queued, and goes on before it has happened."""
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> list[float]:
+        values = []
+        with gpus.on(c._ordinal):
+            for turn in range(20):
+                source = gpus.empty(1000, np.dtype(np.float64))
+                gpus.current().submit(lambda: time.sleep(0.001))
+                gpus.copy(put(c, gpus, np.full(1000, float(turn))), source)
+                (total,) = c.all_reduce([source], Reduction("sum"))
+                gpus.copy(put(c, gpus, np.full(1000, -1.0)), source)  # may only run once it was read
+                after = gpus.empty(1000, np.dtype(np.float64))
+                gpus.copy(total, after)
+                values.append(float(gpus.get(after)[-1]))
+        return values
+
+    assert two.run(body) == [[2.0 * turn for turn in range(20)]] * 2
+
+
+def test_buffers_live_until_the_collective_has_happened(shared: Replicas) -> None:
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> bool:
+        c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
+        held = [
+            work.sources
+            for launched in list(c._plane._queued)
+            for pair in launched.pairs
+            for work in pair.works
+        ]
+        c.finish()
+        return all(sources for sources in held) and not c._plane._queued
+
+    assert shared.run(body) == [True] * 3
+
+
+@pytest.mark.parametrize("op", ["min", "prod"])
+def test_temporary_buffers_live_until_nccl_has_read_them(two: Replicas, op: str) -> None:
+    """Minima travel as ordered integers, products of complex numbers are gathered first: both in buffers of the ops."""
+    inputs = [np.array([1.0, -2.0]), np.array([3.0, -4.0])]
+    if op == "prod":
+        inputs = [x + 1j for x in inputs]
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
+        released = threading.Event()
+        with gpus.on(c._ordinal):
+            gpus.current().submit(
+                lambda: simulated_nccl.wait_on_stream(released)
+            )  # nothing is read before this ends
+        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], Reduction(op))
+        released.set()
+        return gpus.get(found).tolist()
+
+    want = np.minimum(*inputs) if op == "min" else np.multiply(*inputs)
+    assert two.run(body) == [want.tolist()] * 2
+
+
+def test_times_come_from_events_and_lie_within_the_call(two: Replicas) -> None:
+    began = time.monotonic_ns()
+    two.run(summed)
+    ended = time.monotonic_ns()
+
+    for ring in two.rings.values():
+        (record,) = records(ring)
+        assert (record.op, record.algorithm, record.transport, record.state) == (
+            "all_reduce",
+            "nccl",
+            "nccl",
+            "ok",
+        )
+        assert began <= record.t_enter_ns <= record.t_start_ns <= record.t_end_ns <= ended
+
+
+def test_times_get_a_new_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Simulated streams wait for Python's lock.
+    monkeypatch.setattr(timing, "_BASE_SECONDS", DEADLINE_SECONDS)
+    gpus = SimulatedGpus()
+    lane = Lane(gpus, 0)
+    first = lane.base
+    lane.rebase()
+
+    assert lane.base[0] is not first[0]
+    assert lane.base[1] >= first[1]
+    assert not lane.base_is_old
+
+
+def test_a_new_base_is_waited_for_without_keeping_pythons_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus, pauses, asked = SimulatedGpus(), [], []
+    lane = Lane(gpus, 0)
+    done = gpus.done
+
+    def late(event: Any) -> bool:
+        asked.append(event)
+        return len(asked) > 3 and done(event)
+
+    monkeypatch.setattr(timing, "_BASE_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(gpus, "done", late)
+    monkeypatch.setattr(timing.time, "sleep", lambda seconds: pauses.append(seconds))
+    lane.rebase()
+
+    assert len(pauses) == len(asked) - 1 >= 3
+    assert min(pauses) > 0
+
+
+def test_no_thread_is_left_after_close() -> None:
+    replicas = Replicas(2)
+    replicas.run(summed)
+    replicas.close()
+
+    assert "workbench-gpu-watch" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_closing_while_a_collective_is_queued_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas(2)
+    wait = SimulatedGpus.wait
+
+    def closed_meanwhile(gpus: SimulatedGpus, event: Any) -> None:
+        replicas.close()
+        wait(gpus, event)
+
+    monkeypatch.setattr(SimulatedGpus, "wait", closed_meanwhile)
+    assert [type(outcome) for outcome in replicas.run(summed)] == [StaleGeneration] * 2
