@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +18,7 @@ import websocket
 from tests.dashboards.conftest import PATIENCE_SECONDS, Client
 from tests.dashboards.test_dashboard import ROOT, session_token
 from tests.server.conftest import spaces
+from tests.until import until
 from workbench.dashboards.connections import MAX_CONNECTIONS
 
 MIB = 1 << 20
@@ -85,14 +84,6 @@ def served(built: ModuleType, run_file: Path) -> Iterator[Served]:
             yield Served(psutil.Process(process.pid), client)
         finally:
             process.terminate()
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Waits until it is."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < end
-        select.select([], [], [], 0.02)
 
 
 def test_a_crowd_of_strangers_uses_up_no_descriptors_and_keeps_nobody_out(served: Served) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.until import until
 from workbench import runtime
 from workbench.communicators import Reduction
 from workbench.runtime import Cluster, Group
@@ -34,14 +35,6 @@ SIZE = 300_000
 
 # With any rule at all the fault points are live, and tests add rules to running workers (`Training.arm`).
 ARMED = {"WB_FAULTS": '[{"point": "never", "action": "raise"}]'}
-
-
-def until(condition: Callable[[], Any], what: str) -> None:
-    """Returns once `condition()` is true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"hang: {what} did not happen"
-        time.sleep(0.005)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import PATIENCE_SECONDS, Processes, until
+from tests.data.service.servers import PATIENCE_SECONDS, Processes
+from tests.until import until
 from workbench.data.passes import Pass
 from workbench.data.service.dispatch.journal import framed, read_entries
 from workbench.errors import DataLossError

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import until, worker_of
+from tests.data.service.servers import worker_of
+from tests.until import until
 from workbench.telemetry.runs.recorded_run import open_run
 from workbench.ui.formatters import bundle_of
 from workbench.ui.models.messages import MODELS

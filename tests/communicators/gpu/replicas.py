@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -72,9 +71,3 @@ def summed(c: GpuCommunicator, gpus: SimulatedGpus) -> float:
     value = float(gpus.get(total)[0])
     c.finish()
     return value
-
-
-def until(condition: Callable[[], Any]) -> None:
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < ends

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.communicators import simulated_nccl
-from tests.communicators.gpu.replicas import DEADLINE_SECONDS, Replicas, put, summed, until
+from tests.communicators.gpu.replicas import DEADLINE_SECONDS, Replicas, put, summed
 from tests.communicators.simulated_gpu import SimulatedGpus
+from tests.until import until
 from workbench.communicators import CommunicationOptions, Reduction
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.gpu import plane as plane_module

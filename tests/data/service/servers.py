@@ -9,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,6 @@ import workbench as wb
 
 PATIENCE_SECONDS = 60.0
 ROOT = Path(__file__).parents[3]
-
-
-def until(condition: Callable[[], Any], what: str) -> None:
-    """Returns once `condition()` is true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"hang: {what} did not happen"
-        time.sleep(0.005)
 
 
 def free_port() -> int:

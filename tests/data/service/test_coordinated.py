@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import PATIENCE_SECONDS, Processes, service, until
+from tests.data.service.servers import PATIENCE_SECONDS, Processes, service
+from tests.until import until
 from workbench.data.service.consumer.rounds import Rounds
 from workbench.data.service.consumer.turns import Block, Worker
 from workbench.data.service.lanes.round_shelf import RoundShelf

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import until
+from tests.until import until
 from workbench.errors import ClusterClosed, InvalidArgumentError, UnsafeBind
 from workbench.runtime.deploy.roles import Roles
 

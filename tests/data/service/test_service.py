@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import free_port, service, until, worker_of
+from tests.data.service.servers import free_port, service, worker_of
+from tests.until import until
 from workbench.data.service.dispatch.acknowledged import Acknowledged
 from workbench.data.service.splits import split_counts
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import PATIENCE_SECONDS, ROOT, Processes, service, until, worker_of
+from tests.data.service.servers import PATIENCE_SECONDS, ROOT, Processes, service, worker_of
+from tests.until import until
 from workbench.data.service.lanes.shelf import Request
 from workbench.data.service.lanes.window_shelf import WindowShelf
 from workbench.data.structure import LEAF

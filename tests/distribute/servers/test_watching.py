@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.service.servers import until
+from tests.until import until
 from workbench import distribute
 from workbench.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 from workbench.distribute.server_optimizers import SGD, apply_gradients

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.faults.conftest import until
+from tests.until import until
 from workbench.runtime.process.beside import BesideStatus
 from workbench.runtime.process.fork_server import AVAILABLE
 from workbench.ui.cluster.cluster_model import topology_model
