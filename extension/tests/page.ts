@@ -82,6 +82,17 @@ export function press(key: string, on: Element = document.activeElement!, shiftK
   on.dispatchEvent(new window.KeyboardEvent("keydown", { key, shiftKey, bubbles: true }) as unknown as Event);
 }
 
+/** Lets the pointer do something on an element, in pixels from its corner: everything lies in the corner of the page here. */
+export function point(kind: "move" | "down" | "up" | "leave" | "cancel", on: Element, x = 0, y = 0): void {
+  const event = new window.PointerEvent(`pointer${kind}`, {
+    clientX: x,
+    clientY: y,
+    pointerId: 1,
+    bubbles: true,
+  });
+  on.dispatchEvent(event as unknown as Event);
+}
+
 /** The text of an element, with single spaces. */
 export function textOf(element: Element | null): string {
   return (element?.textContent ?? "").replace(/\s+/g, " ").trim();

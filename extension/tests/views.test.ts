@@ -388,6 +388,14 @@ test("the page does not grow with the number of events", async () => {
   shown.unmount();
 });
 
+test("a view that is not laid out, such as in a pane behind others, has all its buttons when that is opened", async () => {
+  const shown = show("lanes", recorded.collectives);
+  await drawn();
+  assert.equal(shown.root.querySelectorAll(".wb-actions > *").length >= 4, true);
+  assert.equal(shown.root.querySelector("[hidden]"), null);
+  assert.throws(() => button(shown.root, "…"));
+});
+
 test("a log without lines says whether any may still come", () => {
   const snapshot = { ...recorded.collectives.snapshot, events: [] };
   for (const [status, words] of [

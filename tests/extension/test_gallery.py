@@ -23,8 +23,20 @@ COLOURS = """() => {
   return [style.color, style.backgroundColor];
 }"""
 
+ROOM_LEFT = """() => [...document.querySelectorAll(".wb-head[data-tight]")].filter((head) => {
+  const [title, next] = [head.querySelector("h3"), head.querySelector(".wb-actions > [hidden]")];
+  if (!next) return head.dataset.tight === "folded";
+  next.hidden = false;
+  next.style.marginLeft = "6px"; // the width of the "…" is known so well
+  const isCut = title.scrollWidth > title.clientWidth;
+  next.style.marginLeft = "";
+  next.hidden = true;
+  return !isCut;
+})"""
+"""Rows above views in which the first button that waits behind the "…" has room."""
+
 HEIGHTS = """() => [...document.querySelectorAll(".wb-head[data-tight]")].map((head) => {
-  const shown = [...head.querySelectorAll(":scope > h3, :scope > .wb-status, button")];
+  const shown = [...head.querySelectorAll(":scope > h3, :scope > .wb-status, button:not([hidden], [hidden] *)")];
   const middles = shown.map((part) => part.getBoundingClientRect()).map((box) => (box.top + box.bottom) / 2);
   return Math.max(...middles) - Math.min(...middles);
 })"""
@@ -300,19 +312,40 @@ def test_the_row_above_a_narrow_view_does_not_wrap(browser: Browser, width: int)
 def test_buttons_that_have_no_room_wait_behind_one_with_dots(browser: Browser) -> None:
     page = open_gallery(browser, width=360)
     show(page, "log", model("lost"))
-    alerts = page.get_by_role("button", name="Alerts", exact=True)
+    names = ("All", "Alerts", "Output", "Lifecycle", "Export")
+    buttons = [page.get_by_role("button", name=name, exact=True) for name in names]
+    lifecycle = buttons[3]
     more = page.get_by_role("button", name="More", exact=True)
     more.wait_for()
-    assert alerts.count() == 0
+    there = [button.is_visible() for button in buttons]
+    assert there == sorted(there, reverse=True)  # the last ones wait
+    assert there[0]
+    assert not there[3]
+    row, dots = (box for box in (buttons[0].bounding_box(), more.bounding_box()) if box)
+    assert abs(row["y"] - dots["y"]) < 8
 
     more.focus()
     page.keyboard.press("Enter")
-    alerts.click()
+    assert all(button.is_visible() for button in buttons)
+    lifecycle.click()
     page.get_by_text("stdout").first.wait_for(state="detached")
     assert more.get_attribute("aria-expanded") == "true"
     page.set_viewport_size({"width": 900, "height": 700})
     more.wait_for(state="detached")
-    assert alerts.get_attribute("aria-pressed") == "true"
+    assert lifecycle.get_attribute("aria-pressed") == "true"
+    assert faults(page) == []
+    page.close()
+
+
+def test_nothing_is_folded_that_has_room(browser: Browser) -> None:
+    page = open_gallery(browser, width=900)
+    for view in ("sweep", "dataset_sharding", "log", "lanes"):
+        show(page, view, model(SHOWN[view][0]))
+    page.wait_for_function("() => document.querySelectorAll('.wb-head[data-tight]').length === 4")
+    for width in range(880, 300, -40):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.wait_for_function(f"() => ({ROOM_LEFT})().length === 0")
+    assert faults(page) == []
     assert faults(page) == []
     page.close()
 

@@ -5,12 +5,12 @@ import { ExportMenu } from "../export/menu";
 import { StatusWord } from "./status";
 import { Button, Quiet } from "./small";
 import { Verdict } from "./verdict";
+import { sumOf } from "../format";
 import { useRoom } from "./width";
 
-const ABOUT = "wb-facts-line";
 const GAP = 10;
 const LEAST_FACTS = 320;
-const NARROW = 360;
+const DOTS = 32; // the width of the button that has the others
 
 /** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
 export type Fact = string | { text: string; help: string };
@@ -33,40 +33,66 @@ interface HeadProps {
   children?: ComponentChildren;
 }
 
-/** Where there is no room, facts go below the row first; then, in a narrow view, the buttons wait behind a "…". */
+interface Fitting {
+  /** Whether facts stand in the row. */
+  facts: boolean;
+  /** How many of the buttons do. */
+  actions: number;
+}
+
+/** Where there is no room, facts go below the row first; then buttons, the last ones first, wait behind a "…". */
 export function Head({ title, facts = [], status, children }: HeadProps) {
   const root = useRef<HTMLDivElement>(null);
   const room = useRoom(root);
-  const [needed, setNeeded] = useState(0); // by all but the facts
+  const [fitting, setFitting] = useState<Fitting>({ facts: true, actions: Infinity });
   const [open, setOpen] = useState(false);
-  const isFolded = room > 0 && room < Math.min(needed, NARROW); // 0 where it is not laid out
+  const measured = useRef("");
+  const isFolded = fitting.actions < Infinity;
+  const tight = isFolded ? (open ? "open" : "folded") : fitting.facts ? "no" : "yes";
+  const actions = useRef<HTMLDivElement>(null);
+  const show = (some: number) =>
+    ([...actions.current!.children] as HTMLElement[]).forEach((one, index) => (one.hidden = index >= some));
   useLayoutEffect(() => {
-    if (isFolded) return;
-    const parts = [...root.current!.children] as HTMLElement[];
-    setNeeded(parts.reduce((sum, part) => sum + (part.className === ABOUT ? 0 : part.offsetWidth + GAP), 0));
+    const content = `${room} ${root.current!.textContent}`;
+    if (content !== measured.current) {
+      measured.current = content;
+      show(Infinity);
+      root.current!.dataset["tight"] = "yes"; // in which everything is as wide as it would like to be
+      const next = fit(root.current!, actions.current!, room);
+      root.current!.dataset["tight"] = tight;
+      if (next.facts !== fitting.facts || next.actions !== fitting.actions) setFitting(next);
+    }
+    show(open ? Infinity : fitting.actions);
   });
   return (
-    <div
-      class="wb-head"
-      ref={root}
-      data-tight={isFolded ? "folded" : needed + LEAST_FACTS > room ? "yes" : "no"}
-    >
+    <div class="wb-head" ref={root} data-tight={tight}>
       <h3>{title}</h3>
-      <div class={ABOUT}>{facts.map((fact) => fact && <FactText fact={fact} />)}</div>
+      <div class="wb-facts-line">{facts.map((fact) => fact && <FactText fact={fact} />)}</div>
       {status && <StatusWord word={status} />}
+      <div class="wb-actions" ref={actions}>
+        {children}
+        <ExportMenu />
+      </div>
       {isFolded && (
         <Button aria-label="More" aria-expanded={open} onClick={() => setOpen(!open)}>
           …
         </Button>
       )}
-      {(!isFolded || open) && (
-        <div class="wb-actions">
-          {children}
-          <ExportMenu />
-        </div>
-      )}
     </div>
   );
+}
+
+/** What has room in a row, of which nothing is hidden. */
+function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
+  const width = (element: Element | null) => (element ? (element as HTMLElement).offsetWidth + GAP : 0);
+  if (!room) return { facts: true, actions: Infinity }; // it is not laid out
+  const about = sumOf([...row.children[1]!.children], width);
+  const rest = room - width(row.querySelector("h3")) - width(row.querySelector(":scope > .wb-status"));
+  const buttons = [...actions.children].map(width);
+  const needed = sumOf(buttons, (one) => one) - GAP;
+  if (needed <= rest) return { facts: needed + Math.min(about, LEAST_FACTS) <= rest, actions: Infinity };
+  let left = rest - DOTS;
+  return { facts: false, actions: buttons.findIndex((one) => (left -= one) < 0) };
 }
 
 interface ChartProps extends HeadProps {
