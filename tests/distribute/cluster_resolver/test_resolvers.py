@@ -181,6 +181,12 @@ def test_a_session_master_counts_also_if_it_is_empty(monkeypatch: pytest.MonkeyP
     assert resolvers.TFConfigClusterResolver().master() == ""
 
 
+def test_a_task_with_a_number_above_0_is_not_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = '{"cluster": {"worker": {"1": "b:1"}}, "task": {"type": "worker", "index": 1}}'
+    monkeypatch.setenv("TF_CONFIG", cluster)
+    assert resolvers.TFConfigClusterResolver().master() == "b:1"
+
+
 def test_a_simple_resolver_takes_the_leader_as_a_text() -> None:
     with pytest.raises(TypeError, match="master is an address, got NoneType"):
         resolvers.SimpleClusterResolver(wb.distribute.ClusterSpec({}), master=None)

@@ -97,7 +97,7 @@ class TFConfigClusterResolver(ClusterResolver):
         if (leader := _config().get("session_master")) is not None:
             return str(leader)
         spec = self.cluster_spec()
-        if not spec or (len(spec.jobs) == 1 and spec.num_tasks(spec.jobs[0]) == 1):
+        if not spec or (len(spec.jobs) == 1 and len(spec.job_tasks(spec.jobs[0])) == 1):
             return ""  # nobody else is there to be led
         job = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id

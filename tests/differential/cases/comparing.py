@@ -1,0 +1,53 @@
+"""The areas, and what counts as a difference between an outcome of TensorFlow and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.differential.cases import assertions, collectives, resolvers, sharding, variables
+from tests.differential.cases.values import Values
+from tests.reference.decisions import decided
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.world import World
+from tests.reference.kinds import observe
+from tests.reference.outcomes import Mismatch, Missing, NotExpressible
+
+AREAS: dict[str, Callable[[Values], Json]] = {
+    "assertions": assertions.case,
+    "collectives": collectives.case,
+    "resolvers": resolvers.case,
+    "sharding": sharding.case,
+    "variables": variables.case,
+}
+_ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError"]
+
+
+def random_cases(area: str, seed: int, count: int) -> list[Json]:
+    """Inputs of vectors, the same ones for the same seed."""
+    values = Values(seed)
+    return [AREAS[area](values) for _ in range(count)]
+
+
+def difference(given: Json, outcome: Json, world: World) -> str:
+    """How what happens here differs from `outcome`; "" if it does not."""
+    try:
+        observe(given, world).check(decided(given, _with_like_errors(outcome)))
+    except (Mismatch, Missing, NotExpressible) as error:
+        return str(error)
+    return ""
+
+
+def _with_like_errors(outcome: Any) -> Any:
+    """The outcome as an expectation; errors about arguments stand for each other: libraries disagree on their class."""
+    match outcome:
+        case {"error": {"kind": kind, "classes": classes, **rest}}:
+            accepted = [*classes, *(_ALIKE if kind in _ALIKE else ())]
+            others = {name: _with_like_errors(value) for name, value in outcome.items() if name != "error"}
+            return {**others, "error": {"kind": kind, "also_accept": accepted, **rest}}
+        case dict():
+            return {name: _with_like_errors(value) for name, value in outcome.items()}
+        case list():
+            return [_with_like_errors(value) for value in outcome]
+        case _:
+            return outcome

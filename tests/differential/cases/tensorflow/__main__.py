@@ -1,0 +1,28 @@
+"""Runs the inputs of a file, and writes what each came to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import tensorflow as tf
+
+from tests.differential.cases.tensorflow.kinds import KINDS
+from tests.differential.cases.tensorflow.notation import described
+from tests.reference.interpreter.codec import Json
+
+
+def _outcome(given: Json) -> Json:
+    try:
+        return KINDS[given["kind"]](given)
+    except Exception as error:
+        return described(error)
+
+
+if __name__ == "__main__":
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+    tf.get_logger().setLevel("ERROR")
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    Path(sys.argv[2]).write_text(json.dumps([_outcome(given) for given in cases]))
