@@ -13,6 +13,7 @@ import pytest
 import workbench as wb
 from workbench import distribute
 from workbench.distribute.server_optimizers import SGD, apply_gradients
+from workbench.distribute.servers import sharded_variable
 from workbench.errors import FailedPreconditionError
 
 
@@ -44,6 +45,30 @@ def test_all_servers_are_asked_at_once_and_get_the_updates_of_all_their_shards_i
     assert waves == [[0, 1], [0], *[[0, 1, 0]] * 3]
     assert rows.tolist() == [[0, 0]] * 3
     assert np.asarray(table)[:, 0].tolist() == [1, 0, 0, 1, 0, 1]
+
+
+def test_a_server_works_while_the_rows_for_the_next_one_are_taken(
+    in_three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.zeros((6, 2)), name="table")
+    client, events = in_three.hosting.client, []
+    send, taken = client._send, sharded_variable._taken
+
+    def noted_send(server: int, fields: Any, arrays: Any) -> None:
+        send(server, fields, arrays)
+        events.append(f"sent to {server}")
+
+    def noted_taken(values: Any, chosen: Any, indices: Any, shape: Any) -> Any:
+        events.append(f"took {len(chosen)}")
+        return taken(values, chosen, indices, shape)
+
+    monkeypatch.setattr(client, "_send", noted_send)
+    monkeypatch.setattr(sharded_variable, "_taken", noted_taken)
+    table.scatter_add(wb.IndexedSlices(np.ones((3, 2)), [5, 0, 2]))
+
+    assert events == ["took 1", "sent to 0", "took 1", "sent to 1", "took 1", "sent to 0"]
+    assert np.asarray(table)[:, 0].tolist() == [1, 0, 1, 0, 0, 1]
 
 
 def test_an_optimizers_step_of_many_variables_is_one_round_of_requests(servers: Any) -> None:

@@ -18,7 +18,9 @@ from workbench.errors import FailedPreconditionError, UnavailableError
 from workbench.runtime.services.frames import Array, Fields, raised_by
 from workbench.runtime.services.service import Connection, ServiceAddress
 
-Request: TypeAlias = tuple[int, Fields, Sequence[Array]]
+Arrays: TypeAlias = Sequence[Array] | Callable[[], Sequence[Array]]
+"""Those of a request, or what makes them each time that they are sent."""
+Request: TypeAlias = tuple[int, Fields, Arrays]
 """Number of a server, and what it is asked."""
 Reply: TypeAlias = tuple[Fields, list[Array]]
 _MOST_TOGETHER: Final = 64
@@ -206,7 +208,7 @@ class ServerClient:
             raise
         return [replies[number] for number in range(len(requests))]
 
-    def _again(self, server: int, fields: Fields, arrays: Sequence[Array], error: OSError | None) -> Reply:
+    def _again(self, server: int, fields: Fields, arrays: Arrays, error: OSError | None) -> Reply:
         """Asks a server that did not answer, once it is restored.
 
         Args:
@@ -228,14 +230,14 @@ class ServerClient:
             except OSError as another:
                 error = another
 
-    def _send(self, server: int, fields: Fields, arrays: Sequence[Array]) -> None:
+    def _send(self, server: int, fields: Fields, arrays: Arrays) -> None:
         if self._closed:
             raise FailedPreconditionError("the parameter servers were stopped: their strategy was closed")
         line = self._lines[server]
         if line.connection is None:
             line.connection = Connection(line.address, self._tls)
             line.connection.watch_peer()
-        line.connection.send(fields, arrays)
+        line.connection.send(fields, arrays() if callable(arrays) else arrays)
         faults.fault("servers.sent")
 
     def _receive(self, server: int) -> Reply:

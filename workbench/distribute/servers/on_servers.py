@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -11,7 +12,7 @@ from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
-from workbench.distribute.servers.client import Request, ServerClient, client_of
+from workbench.distribute.servers.client import Arrays, Request, ServerClient, client_of
 from workbench.distribute.servers.function_optimizer import FunctionOptimizer
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica, select
 from workbench.distribute.variables.checked_values import checked_update
@@ -117,13 +118,23 @@ class OnServers(Placement):
         """See `Placement.put`."""
         self.put_all(how, [(variable, array)])
 
-    def put_all(self, how: Update, parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]]) -> None:
-        """As `put`, for several variables: all their servers are told at once."""
+    def put_all(
+        self,
+        how: Update,
+        parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices | Callable[[], IndexedSlices]]],
+    ) -> None:
+        """As `put`, for several variables: all their servers are told at once.
+
+        Args:
+          how: The update.
+          parts: Each variable and its value, or what makes this when its turn comes, while other servers work already.
+        """
         client = self.client
         requests = []
         for variable, value in parts:
             fields = {"method": "update", "how": how, **client.last_read(_key(variable))}
-            requests.append(_request(variable, fields, _arrays(value)))
+            arrays = partial(_made_arrays, value) if callable(value) else _arrays(value)
+            requests.append(_request(variable, fields, arrays))
         client.write_all(requests)
 
     def step_all(
@@ -229,10 +240,14 @@ def _key(variable: DescribedVariable) -> str:
     return variable.description.key
 
 
-def _request(variable: DescribedVariable, fields: Fields, arrays: Sequence[Array] = ()) -> Request:
+def _request(variable: DescribedVariable, fields: Fields, arrays: Arrays = ()) -> Request:
     """What the server of a variable is asked."""
     d = variable.description
     return d.server, {**fields, "key": d.key}, arrays
+
+
+def _made_arrays(make: Callable[[], IndexedSlices]) -> list[Array]:
+    return _arrays(make())
 
 
 def _arrays(value: Array | IndexedSlices) -> list[Array]:

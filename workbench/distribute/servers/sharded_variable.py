@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,24 +132,27 @@ class ShardedVariable(VariableLike):
             return [
                 (part, gradient[begin:end]) for part, (begin, end) in zip(self.variables, ends, strict=True)
             ]
-        indices = np.asarray(gradient.indices).reshape(-1)
-        values = np.asarray(gradient.values).reshape(indices.size, *self.shape[1:])
-        return [
-            (part, IndexedSlices(values.take(chosen, axis=0), own, part.shape))
-            for part, chosen, own in self._by_shard(indices)
-        ]
+        return [(part, taken()) for part, taken in self._rows_by_shard(gradient)]
+
+    def _rows_by_shard(self, rows: IndexedSlices) -> Iterator[tuple[Variable, Callable[[], IndexedSlices]]]:
+        """Each shard that some rows concern, and what takes its part of them."""
+        indices = np.asarray(rows.indices).reshape(-1)
+        values = np.asarray(rows.values).reshape(indices.size, *self.shape[1:])
+        for part, chosen, own in self._by_shard(indices):
+            yield part, partial(_taken, values, chosen, own, part.shape)
 
     def _update(self, how: Update, value: Any) -> None:
         if how in SCATTERS:
             checked: Any = checked_slices(self, how, value, traced=False)  # type: ignore[arg-type]
         else:
             checked = checked_update(self, how, as_operand(as_array(value)))  # type: ignore[arg-type]
-        parts = self.by_shard(checked)
-        if not _in_replica():
-            self._placement.put_all(how, parts)
-            return
-        for part, own in parts:
-            getattr(part, how)(own)
+        if _in_replica():
+            for part, own in self.by_shard(checked):
+                getattr(part, how)(own)
+        elif how in SCATTERS:
+            self._placement.put_all(how, list(self._rows_by_shard(checked)))
+        else:
+            self._placement.put_all(how, self.by_shard(checked))
 
     @property
     def _placement(self) -> OnServers:
@@ -174,6 +178,10 @@ class ShardedVariable(VariableLike):
         where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self.variables[:8])
         more = ", …" if len(self.variables) > 8 else ""
         return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
+
+
+def _taken(values: Array, chosen: Array, indices: Array, shape: tuple[int, ...]) -> IndexedSlices:
+    return IndexedSlices(values.take(chosen, axis=0), indices, shape)
 
 
 def _in_replica() -> bool:
