@@ -230,6 +230,8 @@ def test_a_group_has_a_key_of_one_whole_number_and_becomes_a_dataset() -> None:
             list(dataset)
     with pytest.raises(TypeError, match="reduce_func must return a Dataset, got NoneType"):
         list(Dataset.range(2).group_by_window(lambda x: 0, lambda k, w: None, 2))
+    with pytest.raises(TypeError, match="reduce_func must return a Dataset, got int64"):
+        _ = Dataset.range(2).group_by_window(lambda x: 0, lambda k, w: k, 2).element_spec
 
 
 def test_a_list_of_datasets_cannot_be_zipped() -> None:
@@ -262,3 +264,38 @@ def test_a_state_that_grows_has_no_known_size() -> None:
 def test_numbers_too_large_for_an_element_are_refused(number: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="not fit into"):
         Dataset.from_tensors(number)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"size": 2}, ["refused", [2, 3], "refused"]),
+        ({"size": 2, "shift": 1}, ["refused", "refused", [2, 3], "refused", "refused", [5]]),
+        ({"size": 2, "shift": 2, "stride": 2, "drop_remainder": True}, [[0, 2], "refused"]),
+        ({"size": 4, "drop_remainder": True}, ["refused"]),
+    ],
+)
+def test_a_window_fails_with_any_of_its_elements(arguments: dict[str, Any], expected: list[Any]) -> None:
+    def refuse(x: Any) -> Any:
+        if x % 3 == 1:
+            raise ValueError("refused")
+        return x
+
+    windows = iter(Dataset.range(6).map(refuse).window(**arguments))
+    found: list[Any] = []
+    while len(found) <= len(expected):
+        try:
+            found.append(ints(next(windows)))
+        except StopIteration:
+            break
+        except ValueError as error:
+            found.append(str(error))
+    assert found == expected
+
+
+@pytest.mark.parametrize("shapes", [({"a": [-1, 3]},), {"a": [None, 3]}])
+def test_padded_shapes_may_be_nested_around_one_component(shapes: Any) -> None:
+    element = {"a": np.ones((2, 2, 2))}
+    dataset = Dataset.from_tensor_slices((element,) if isinstance(shapes, tuple) else element)
+    batch = dataset.padded_batch(2, padded_shapes=shapes).first()
+    assert [part.shape for part in tree.flatten(batch)[0]] == [(2, 2, 3)]

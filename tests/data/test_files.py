@@ -274,6 +274,9 @@ def test_fixed_length_records_must_fill_the_file(write: Write) -> None:
     assert [next(iterator), next(iterator)] == [b"aa", b"bb"]
     with pytest.raises(DataLossError, match="1 bytes are left over"):
         next(iterator)
+    short = FixedLengthRecordDataset(write("s", gzip.compress(b"ab")), 2, 3, compression_type="GZIP")
+    with pytest.raises(DataLossError, match="header of 3"):
+        next(iter(short))
     with pytest.raises(InvalidArgumentError, match="record_bytes"):
         FixedLengthRecordDataset("a", 0)
     assert list(FixedLengthRecordDataset(write("c", b""), 2)) == []

@@ -270,8 +270,9 @@ def test_padding_fills_up_to_shape_or_largest() -> None:
     assert lists(rows.take(1).padded_batch(1, [3], -1)) == [[[1, -1, -1]]]
     with pytest.raises(DataLossError, match="element 0"):
         list(rows.padded_batch(2, [2]))
-    with pytest.raises(InvalidArgumentError, match="padding value"):
-        rows.padded_batch(2, [5], np.float64(0))
+    for wrong in (np.float64(0), "x"):
+        with pytest.raises(TypeError, match="padding value"):
+            rows.padded_batch(2, [5], wrong)
 
 
 def test_groups_close_when_full_and_leftovers_follow_by_key() -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.differential.differences import difference
+from tests.differential.files import FilePrograms
 from tests.differential.programs import Programs
 from tests.differential.structures import StructuredPrograms
 
+_KINDS = {"plain": Programs, "structured": StructuredPrograms, "files": FilePrograms}
 _EVALUATE = Path(__file__).with_name("evaluate.py")
 
 
@@ -22,11 +24,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--tensorflow", required=True, help="an interpreter that can import TensorFlow")
     parser.add_argument("--programs", type=int, default=1000)
-    parser.add_argument("--kind", choices=["plain", "structured"], default="plain")
+    parser.add_argument("--kind", choices=list(_KINDS), default="plain")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=10, help="how many differences of a kind to print")
     arguments = parser.parse_args()
-    source = {"plain": Programs, "structured": StructuredPrograms}[arguments.kind](arguments.seed)
+    source = _KINDS[arguments.kind](arguments.seed)
     programs = [source.next() for _ in range(arguments.programs)]
     theirs = _outcomes(arguments.tensorflow, "tensorflow", programs)
     ours = _outcomes(sys.executable, "workbench", programs)

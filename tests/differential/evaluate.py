@@ -5,20 +5,28 @@ This file is run by path, with interpreters that need not have the other library
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
+import gzip
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 _MOST_ELEMENTS = 60
-_MOST_ERRORS = 8
+MOST_ERRORS = 8
 MOST_SECONDS = 60
 
 
@@ -64,7 +72,36 @@ def _optional(dataset: Any) -> list[Any]:
     return [[bool(each.has_value()), each.get_value() if each.has_value() else 0] for each in found]
 
 
+def _file(content: bytes, pack: str = "") -> str:
+    """The name of a new file."""
+    path = Path(tempfile.mkdtemp(dir=_folder())) / "file"
+    path.write_bytes(
+        {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress}[pack](content)
+    )
+    return str(path)
+
+
+def _database(kinds: list[str], rows: list[tuple[Any, ...]]) -> str:
+    """The name of a new SQLite database with a table `t` of the columns c0, c1, ..."""
+    path = Path(tempfile.mkdtemp(dir=_folder())) / "file"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE t ({', '.join(f'c{n} {kind}' for n, kind in enumerate(kinds))})")
+        for row in rows:
+            connection.execute(f"INSERT INTO t VALUES ({', '.join('?' * len(row))})", row)
+        connection.commit()
+    return str(path)
+
+
+@functools.cache
+def _folder() -> str:
+    folder = tempfile.mkdtemp(prefix="workbench-differential-")
+    atexit.register(shutil.rmtree, folder)
+    return folder
+
+
 _COMMON = {
+    "file": _file,
+    "database": _database,
     "np": np,
     "Point": Point,
     "filled": filled,
@@ -113,6 +150,11 @@ def tensorflow() -> dict[str, Any]:
 
     return _COMMON | {
         "Dataset": tf.data.Dataset,
+        "Records": tf.data.TFRecordDataset,
+        "Lines": tf.data.TextLineDataset,
+        "Pieces": tf.data.FixedLengthRecordDataset,
+        "Sql": lambda *arguments: tf.data.experimental.SqlDataset("sqlite", *arguments),
+        "io": tf.io,
         "Spec": lambda shape, dtype: tf.TensorSpec(shape, tf.as_dtype(dtype)),
         "generator": lambda elements, spec: tf.data.Dataset.from_generator(
             lambda: _yielded(elements), output_signature=spec
@@ -172,6 +214,11 @@ def workbench() -> dict[str, Any]:
 
     return _COMMON | {
         "Dataset": wb.data.Dataset,
+        "Records": wb.data.TFRecordDataset,
+        "Lines": wb.data.TextLineDataset,
+        "Pieces": wb.data.FixedLengthRecordDataset,
+        "Sql": lambda *arguments: wb.data.experimental.SqlDataset("sqlite", *arguments),
+        "io": wb.io,
         "Spec": wb.data.TensorSpec,
         "generator": lambda elements, spec: wb.data.Dataset.from_generator(
             lambda: _yielded(elements), output_signature=spec
@@ -214,7 +261,7 @@ def _elements(dataset: Any) -> list[Any]:
         elements = iter(dataset)
     except Exception as error:
         return [_error(error)]
-    while len(found) < _MOST_ELEMENTS and errors < _MOST_ERRORS:
+    while len(found) < _MOST_ELEMENTS and errors < MOST_ERRORS:
         try:
             found.append(_value(next(elements)))
         except StopIteration:
@@ -245,7 +292,7 @@ def _value(value: Any) -> Any:
         return {name: _value(part) for name, part in sorted(value.items())}
     if hasattr(value, "element_spec"):
         return "dataset"
-    array = np.asarray(value)
+    array = np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
     items = json.loads(json.dumps(array.tolist(), default=str))
     return {"dtype": _kind(array.dtype), "shape": list(array.shape), "items": items}
 

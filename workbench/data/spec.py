@@ -211,7 +211,9 @@ def dtype_of(dtype: Any) -> np.dtype[Any]:
 
 def is_shape(node: Any) -> bool:
     """Whether a node of a nested structure is a shape: a tuple or list of numbers and None."""
-    return isinstance(node, list | tuple) and all(size is None or isinstance(size, int) for size in node)
+    return isinstance(node, list | tuple) and all(
+        size is None or isinstance(size, int | np.integer) for size in node
+    )
 
 
 def may_agree(shape: Shape, other: Shape) -> bool:

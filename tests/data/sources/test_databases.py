@@ -66,6 +66,10 @@ def test_rows_are_tuples_and_batches_columns(database: str) -> None:
         ("2", np.bool_, True),
         ("12", "string", b"12"),
         ("1.5", "string", b"1.5"),
+        ("0.1 + 0.2", "string", b"0.3"),
+        ("-0.0", "string", b"0.0"),
+        ("1e300", "string", b"1.0e+300"),
+        ("1e999", "string", b"Inf"),
         ("x'00ff'", "string", b"\x00\xff"),
     ],
 )

@@ -45,7 +45,7 @@ class FixedLength(FileReader):
                 records = [data[start : start + size] for start in range(0, usable, size)]
                 data = data[usable:]
                 yield Run(BytesTable(records), range(len(records)))
-        if len(data) != self.footer_bytes and (total or self.header_bytes or self.footer_bytes):
+        if (skip or len(data) != self.footer_bytes) and (total or self.header_bytes or self.footer_bytes):
             raise DataLossError(
                 f"{path!r}: {total:,} bytes are no whole number of {size}-byte records "
                 f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import sqlite3
@@ -130,7 +131,15 @@ def _text(value: Any) -> bytes:
         return b""
     if isinstance(value, memoryview | bytearray):
         return bytes(value)
-    return str(value).encode()
+    return _real_text(value) if isinstance(value, float) else str(value).encode()
+
+
+def _real_text(value: float) -> bytes:
+    """15 digits with a decimal point, as SQLite writes them."""
+    if math.isinf(value):
+        return b"Inf" if value > 0 else b"-Inf"
+    digits, power, exponent = f"{value + 0.0:.15g}".partition("e")  # SQLite has no -0.0
+    return (digits if "." in digits else f"{digits}.0").encode() + f"{power}{exponent}".encode()
 
 
 def _whole(value: Any) -> int:

@@ -90,13 +90,7 @@ class GroupByWindow(Stage):
 
     def _reduced(self, key: int, held: list[Item], current: Pass) -> Iterator[Run]:
         try:
-            reduced = self.reduce_func(np.int64(key), current.dataset(_source(held)))
-            if not hasattr(reduced, "open"):
-                raise TypeError(
-                    f"group_by_window: reduce_func must return a Dataset, got {type(reduced).__name__} for key {key}; "
-                    "for example window.batch(n)"
-                )
-            return reduced.open(current)
+            return self._dataset(key, current.dataset(_source(held))).open(current)
         except Exception as error:
             return iter([Failed(error)])
 
@@ -105,11 +99,20 @@ class GroupByWindow(Stage):
         # The window that the function is shown has the real element spec, so batches of it keep unknown
         # dimensions.
         example = upstream.with_source(_example(upstream), ())
-        spec = self.reduce_func(np.int64(0), example).element_spec
+        spec = self._dataset(0, example).element_spec
         # Key 1 may not exist; where it does, its windows may have another shape.
         with contextlib.suppress(Exception):
-            spec = relax(spec, self.reduce_func(np.int64(1), example).element_spec)
+            spec = relax(spec, self._dataset(1, example).element_spec)
         return spec
+
+    def _dataset(self, key: int, window: Any) -> Pipeline:
+        reduced = self.reduce_func(np.int64(key), window)
+        if not hasattr(reduced, "open"):
+            raise TypeError(
+                f"group_by_window: reduce_func must return a Dataset, got {type(reduced).__name__} for key {key}; "
+                "for example window.batch(n)"
+            )
+        return reduced
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""

@@ -48,6 +48,7 @@ class PaddedBatch(Stage):
         """Checks the arguments against the elements.
 
         Raises:
+          TypeError: if a value has another dtype than its component.
           ValueError: if shapes or values do not fit the components, or a rank is unknown and no shape is
             given.
         """
@@ -148,14 +149,7 @@ def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | Non
         if any(spec.shape is None for spec in specs):
             raise InvalidArgumentError(f"padded_batch: the rank of {specs} is unknown; give padded_shapes")
         return [spec.shape or () for spec in specs]
-    if len(specs) == 1 and not isinstance(padded_shapes, dict):
-        shapes = [
-            padded_shapes[0]
-            if padded_shapes and isinstance(padded_shapes[0], tuple | list)
-            else padded_shapes
-        ]
-    else:
-        shapes = tree.flatten(padded_shapes, is_leaf=is_shape)[0]
+    shapes = tree.flatten(padded_shapes, is_leaf=is_shape)[0]
     if len(shapes) != len(specs):
         raise InvalidArgumentError(f"padded_batch: {len(shapes)} padded shapes for {len(specs)} components")
     for spec, shape in zip(specs, shapes, strict=True):
@@ -179,13 +173,11 @@ def _value(value: Any, spec: TensorSpec) -> Any:
         return b"" if spec.dtype == STRING else spec.dtype.type(0)
     converted = convert(value)
     if isinstance(converted, bytes) != (spec.dtype == STRING):
-        raise InvalidArgumentError(
-            f"padded_batch: padding value {value!r} for a component of dtype {spec.dtype_name}"
-        )
+        raise TypeError(f"padded_batch: padding value {value!r} for a component of dtype {spec.dtype_name}")
     if isinstance(converted, bytes):
         return converted
     if isinstance(value, np.generic | np.ndarray) and converted.dtype != spec.dtype:
-        raise InvalidArgumentError(
+        raise TypeError(
             f"padded_batch: padding value of dtype {converted.dtype} for a component of dtype "
             f"{spec.dtype_name}; make them equal"
         )

@@ -12,7 +12,7 @@ from workbench.data.sources.memory import Held
 from workbench.data.spec import DatasetSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import LEAF
-from workbench.data.tables import Item, Run, items, single
+from workbench.data.tables import Failed, Item, Run, attempts, single
 from workbench.errors import InvalidArgumentError
 
 
@@ -28,6 +28,7 @@ class Window(Stage):
     """
 
     name: ClassVar[str] = "window"
+    sees_failures: ClassVar[bool] = True
     size: int
     shift: int
     stride: int
@@ -53,11 +54,11 @@ class Window(Stage):
         return Window(size, shift, stride, drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
-        held: list[Item] = []
+        """Starts one pass over what `upstream()` starts; a window fails with any of its elements."""
+        held: list[Item | Failed] = []
         skip = 0
         reach = (self.size - 1) * self.stride + 1
-        for item in items(upstream(), current.provenance):
+        for item in attempts(upstream(), current.provenance):
             if skip:
                 skip -= 1
                 continue
@@ -91,10 +92,15 @@ class Window(Stage):
         )
 
 
-def _window(held: list[Item], current: Pass) -> Run:
-    _, structure, _ = held[0]
-    columns = zip(*(leaves for leaves, _, _ in held), strict=True)
-    ids = [item[2] for item in held]
+def _window(held: list[Item | Failed], current: Pass) -> Run:
+    made: list[Item] = []
+    for item in held:
+        if isinstance(item, Failed):
+            return Failed(item.error)  # by itself: the next window may fail with the same element
+        made.append(item)
+    _, structure, _ = made[0]
+    columns = zip(*(leaves for leaves, _, _ in made), strict=True)
+    ids = [item[2] for item in made]
     known = None if ids[0] is None else [i for i in ids if i is not None]
     return single(
         [current.dataset(Held.of([[value] for value in column], LEAF, known)) for column in columns],
