@@ -58,12 +58,14 @@ function readCode(file) {
 /** What JupyterLab's server translates of a schema, in the contexts that it looks in. */
 function readSchema() {
   const schema = JSON.parse(readFileSync(SCHEMA, "utf8"));
-  for (const name of ["title", "description"]) {
-    add(SCHEMA, { context: "schema", text: schema[name] });
-    for (const property of Object.values(schema.properties)) {
-      add(SCHEMA, { context: "settings", text: property[name] });
+  for (const name of ["title", "description"]) add(SCHEMA, { context: "schema", text: schema[name] });
+  const look = (part) => {
+    for (const [name, value] of Object.entries(part)) {
+      if (["title", "description"].includes(name)) add(SCHEMA, { context: "settings", text: value });
+      else if (value && typeof value === "object" && name !== "default") look(value);
     }
-  }
+  };
+  Object.values(schema.properties).forEach(look);
   add(SCHEMA, { context: "settings", text: schema["jupyter.lab.setting-icon-label"] });
 }
 

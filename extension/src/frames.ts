@@ -16,6 +16,12 @@ export const browserClock: Clock = {
 };
 
 export const REPAINT_MS = 100;
+let repaintMs = REPAINT_MS;
+
+/** Lets all views of the page repaint more rarely than ten times a second, or as often as that again. */
+export function setRepaintsPerSecond(most: number): void {
+  repaintMs = Math.max(REPAINT_MS, 1000 / most);
+}
 
 /** Calls `paint` soon after `request`, however often that is called. */
 export class FrameScheduler {
@@ -52,7 +58,7 @@ export class FrameScheduler {
   }
 
   #start(): void {
-    const rest = this.#last + REPAINT_MS - this.clock.now();
+    const rest = this.#last + repaintMs - this.clock.now();
     if (rest > 0) this.#timer = this.clock.after(rest, () => this.clock.frame(() => this.#run()));
     else this.clock.frame(() => this.#run());
   }

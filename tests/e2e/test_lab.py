@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, command, expect, open_notebook, page_of, wait_for_notebook
+from tests.e2e.conftest import TIMING_FIRST, Lab, command, expect, open_notebook, page_of, wait_for_notebook
 from tests.e2e.test_lab_layouts import run_palette
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -23,6 +23,14 @@ def step(x):
 for _ in range(5):
     strategy.run(step, args=(np.ones(1024, np.float32),))
 """
+SETTINGS = "/lab/api/settings/workbench-lab:plugin"
+# The page of settings tells of a change a moment after it was made.
+FOLLOWS_NEWEST = """async () => {
+  const pane = await window.jupyterapp.commands.execute('workbench:open-pane', { view: 'lanes' });
+  const { cluster } = pane.args;
+  if (cluster !== 'newest') pane.dispose();
+  return cluster === 'newest';
+}"""
 CONNECT_CODE = "wb.connect(replicas=2)"
 
 
@@ -266,6 +274,48 @@ def test_the_settings_page_and_the_help_are_there(page: Any, lab: Lab) -> None:
     expect(page.locator(".jp-SettingsPanel")).to_contain_text("Panes that open by themselves")
     command(page, "workbench:help")
     expect(page.locator(".wb-help")).to_contain_text("follow the newest cluster")
+
+
+@pytest.fixture
+def settings(page: Any, lab: Lab) -> Iterator[Any]:
+    """The page of settings; what the test sets there is undone."""
+    open_notebook(page, lab, lab.notebook("written.ipynb", "1"))
+    command(page, "settingeditor:open", query="Workbench")
+    expect(page.locator(".jp-SettingsPanel")).to_contain_text("Panes that open by themselves")
+    yield page.locator(".jp-SettingsPanel")
+    lab.request("PUT", SETTINGS, {"raw": json.dumps(TIMING_FIRST)})
+
+
+def test_settings_take_effect_at_once(page: Any, settings: Any) -> None:
+    item = page.locator(".wb-status-item")
+    expect(item).to_be_visible()
+    settings.get_by_label("Status bar").uncheck()
+    expect(item).to_be_hidden()
+
+    settings.locator("select[id$=_motion]").select_option("less")
+    expect(page.locator("body.wb-still")).to_have_count(1)
+    settings.locator("select[id$=_motion]").select_option("as the system has it")
+    expect(page.locator("body.wb-still")).to_have_count(0)
+
+    settings.locator("select[id$=_newPanesFollow]").select_option("the newest cluster")
+    page.wait_for_function(FOLLOWS_NEWEST)
+
+
+def test_new_notebooks_are_connected_on_request(page: Any, lab: Lab, settings: Any) -> None:
+    with page.expect_response(
+        lambda answer: answer.request.method == "PUT" and "/api/settings" in answer.url
+    ):
+        settings.get_by_label("Connect new notebooks").check()
+    command(page, "notebook:create-new", kernelName="python3")
+    first = page.locator(".jp-NotebookPanel:visible .jp-Cell").first
+    expect(first).to_contain_text("cluster = wb.connect()")
+    expect(page.locator(".wb-status-item")).to_contain_text("replicas")
+    page.screenshot(path="artifacts/lab_connected.png")
+    written = page.evaluate(
+        """() => [...window.jupyterapp.shell.widgets('main')].filter((widget) => widget.sessionContext)
+             .map((widget) => widget.content.model.sharedModel.cells.map((cell) => cell.getSource()))"""
+    )
+    assert written == [["1"], ["import workbench as wb\n\ncluster = wb.connect()", ""]]
 
 
 @pytest.mark.slow

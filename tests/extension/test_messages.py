@@ -75,6 +75,18 @@ def test_the_settings_know_every_view() -> None:
     assert set(setting["default"]) <= set(MODELS)
 
 
+def test_the_guide_lists_all_settings_with_their_defaults() -> None:
+    schema = json.loads((EXTENSION / "schema" / "plugin.json").read_text(encoding="utf-8"))
+    page = EXTENSION.parent / "notebooks" / "guide" / "reference" / "settings.md"
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \| `([^`]+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+    assert [(name, title, json.loads(default)) for name, title, default in rows] == [
+        (name, setting["title"], setting["default"]) for name, setting in schema["properties"].items()
+    ]
+
+
 def test_keys_of_panes_are_not_those_that_jupyterlab_has_there() -> None:
     from jupyterlab.commands import get_app_dir
 

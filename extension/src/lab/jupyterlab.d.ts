@@ -66,6 +66,7 @@ declare module "@lumino/widgets" {
     dispose(): void;
     show(): void;
     hide(): void;
+    setHidden(hidden: boolean): void;
     protected onAfterShow(message: Message): void;
     protected onAfterHide(message: Message): void;
     protected onAfterAttach(message: Message): void;
@@ -174,8 +175,13 @@ declare module "@jupyterlab/apputils" {
   }
   export interface ISessionContext {
     readonly session: {
-      readonly kernel: { readonly id: string; hasComm(id: string): boolean } | null;
+      readonly kernel: {
+        readonly id: string;
+        readonly info: Promise<{ readonly language_info: { readonly name: string } }>;
+        hasComm(id: string): boolean;
+      } | null;
     } | null;
+    readonly ready: Promise<void>;
     readonly statusChanged: ISignal<unknown, string>;
     readonly kernelChanged: ISignal<unknown, unknown>;
     readonly iopubMessage: ISignal<unknown, unknown>;
@@ -245,6 +251,10 @@ declare module "@jupyterlab/notebook" {
   import type { Widget } from "@lumino/widgets";
   export interface Notebook extends Widget {
     readonly rendermime: IRenderMimeRegistry;
+    readonly model: {
+      readonly sharedModel: { readonly cells: readonly { getSource(): string }[] };
+    } | null;
+    activeCellIndex: number;
     readonly activeCell: {
       readonly model: { readonly sharedModel: { setSource(text: string): void } };
     } | null;
@@ -253,6 +263,7 @@ declare module "@jupyterlab/notebook" {
     readonly content: Notebook;
     readonly context: {
       readonly path: string;
+      readonly ready: Promise<void>;
       readonly saveState: ISignal<unknown, string>;
       readonly model: { getMetadata(key: string): unknown };
     };
@@ -260,7 +271,10 @@ declare module "@jupyterlab/notebook" {
   }
   export type INotebookTracker = IWidgetTracker<NotebookPanel>;
   export const INotebookTracker: Token<INotebookTracker>;
-  export const NotebookActions: { insertBelow(notebook: Notebook): void };
+  export const NotebookActions: {
+    insertBelow(notebook: Notebook): void;
+    runAndAdvance(notebook: Notebook, session: ISessionContext): Promise<boolean>;
+  };
 }
 
 declare module "@jupyterlab/console" {

@@ -9,7 +9,8 @@ import type { Followed } from "./panes/followed";
 import { IN_FRONT } from "./panes/followed";
 import { IWorkbench, type Workbench } from "./panes/plugin";
 import type { ClusterInfo } from "./server/messages";
-import { optional } from "./tokens";
+import type { Settings } from "./settings";
+import { ISettings, optional } from "./tokens";
 import { isWrong, statusWord } from "./words";
 
 /** As "4/4 replicas • 38 GB/s • 0 NaN". */
@@ -72,11 +73,19 @@ export const status: JupyterFrontEndPlugin<void> = {
   id: "workbench-lab:status",
   description: "The cluster of the notebook in front, in the status bar.",
   autoStart: true,
-  requires: [IWorkbench],
+  requires: [IWorkbench, ISettings],
   optional: optional(IStatusBar),
-  activate: ({ commands }: JupyterFrontEnd, { followed, trans }: Workbench, bar: IStatusBar | null) => {
+  activate: (
+    { commands }: JupyterFrontEnd,
+    { followed, trans }: Workbench,
+    settings: Settings,
+    bar: IStatusBar | null,
+  ) => {
     if (!bar) return;
     const item = new StatusItem(followed, trans, () => void commands.execute(COMMANDS.showPanel));
     bar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
+    const show = () => item.setHidden(!settings.statusBar);
+    settings.listen(show);
+    show();
   },
 };

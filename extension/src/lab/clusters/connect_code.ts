@@ -3,14 +3,10 @@ import { MimeData } from "@lumino/coreutils";
 import { Drag } from "@lumino/dragdrop";
 import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import type { ClusterInfo } from "../server/messages";
+import { connectCode } from "./cell_code";
 
 const CELLS = "application/vnd.jupyter.cells";
 const MOVED_PIXELS = 5;
-
-/** A whole cell: runs in a fresh kernel, too. */
-export function connectCode(cluster: ClusterInfo): string {
-  return `import workbench as wb\n\n${cluster.connect_code}`;
-}
 
 /** Puts the code into a new cell below the active one; it is not run. */
 export function insertCode(panel: NotebookPanel, code: string): void {

@@ -11,7 +11,8 @@ import { IN_FRONT } from "../panes/followed";
 import { IWorkbench, type Workbench } from "../panes/plugin";
 import type { ClusterInfo } from "../server/messages";
 import { optional } from "../tokens";
-import { connectCode, insertCode } from "./connect_code";
+import { connectCode } from "./cell_code";
+import { insertCode } from "./connect_code";
 import { MAX_REPLICAS, Panel } from "./panel";
 import { endsWith } from "./stopping";
 
@@ -33,7 +34,7 @@ function activate(
       scale: (cluster, replicas) => api.scale(cluster.id, replicas),
       stop: (cluster) => stop(cluster, workbench),
       insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
-      openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
+      openPane: (view, cluster) => run(COMMANDS.openPane, { view, ...(cluster && { cluster }) }),
       openRun: workbench.openRun,
       openLayout: (name) => run(LAYOUT_COMMANDS.open, { name }),
       saveLayout: () => run(LAYOUT_COMMANDS.save),

@@ -1,7 +1,6 @@
 // The plugin of layouts: the named ones, and what a page opens by itself.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
-import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStateDB } from "@jupyterlab/statedb";
 import { Token } from "@lumino/coreutils";
 import { VIEWS, type ViewName } from "../../views";
@@ -10,12 +9,10 @@ import { type Followed, IN_FRONT } from "../panes/followed";
 import type { Panes, Place } from "../panes/panes";
 import { IWorkbench, type Workbench } from "../panes/plugin";
 import { ISessions, type Sessions } from "../server/sessions";
-import { optional } from "../tokens";
+import { SETTINGS, type Settings } from "../settings";
+import { ISettings, optional } from "../tokens";
 import { Layouts } from "./layout_commands";
 import { layoutIn, Seen } from "./notebook_layouts";
-
-/** The settings have the name of this plugin, which keeps what people have set under it. */
-const SETTINGS = "workbench-lab:plugin";
 
 export const ILayouts = new Token<Layouts>("workbench-lab:ILayouts");
 
@@ -23,8 +20,8 @@ function activate(
   app: JupyterFrontEnd,
   workbench: Workbench,
   sessions: Sessions,
+  settings: Settings,
   palette: ICommandPalette | null,
-  registry: ISettingRegistry | null,
   state: IStateDB | null,
 ): Layouts {
   const { api, followed, panes, restored, trans } = workbench;
@@ -38,22 +35,21 @@ function activate(
     current: () => panes.layout(),
     publish: (names) => api.keepLayoutNames(names),
   });
-  const settings = registry ? registry.load(SETTINGS).catch(() => null) : Promise.resolve(null);
-  void Promise.all([settings, Seen.of(state), app.restored, restored]).then(([loaded, seen]) => {
-    layouts.use(loaded);
+  void Promise.all([Seen.of(state), settings.ready, app.restored, restored]).then(([seen]) => {
+    layouts.use(settings.stored);
     layouts.openAtStart(panes.tracker.size === 0, somethingInFront(app.shell));
     let isFirst = true;
     onLiveCluster(followed, async () => {
       const wasFirst = isFirst;
       isFirst = false;
       const { notebook } = sessions;
-      const wanted = loaded?.composite["notebookLayouts"] !== false && notebook && layoutIn(notebook);
+      const wanted = settings.notebookLayouts && notebook && layoutIn(notebook);
       const area = wanted ? layouts.find(wanted) : null;
       const isNew = notebook && area && seen.add(notebook.context.path);
       await somethingInFront(app.shell);
       if (isNew) panes.arrange(area);
       else if (wasFirst && panes.tracker.size === 0) {
-        openBeside(panes, (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? []);
+        openBeside(panes, settings.openOnFirstCluster);
       }
     });
   });
@@ -100,7 +96,7 @@ export const layouts: JupyterFrontEndPlugin<Layouts> = {
   description: "Named layouts of panes, and what a page opens by itself.",
   autoStart: true,
   provides: ILayouts,
-  requires: [IWorkbench, ISessions],
-  optional: optional(ICommandPalette, ISettingRegistry, IStateDB),
+  requires: [IWorkbench, ISessions, ISettings],
+  optional: optional(ICommandPalette, IStateDB),
   activate,
 };

@@ -21,8 +21,9 @@ import { commandIcon, ICON, iconOf, viewIcons } from "../icons";
 import { Api, guideAddress, openSocket } from "../server/api";
 import { Connection } from "../server/connection";
 import { ISessions, type Sessions } from "../server/sessions";
+import type { Settings } from "../settings";
 import style from "../style.css";
-import { optional } from "../tokens";
+import { ISettings, optional } from "../tokens";
 import { titleOf } from "../words";
 import { Baselines } from "./baselines";
 import { Followed, IN_FRONT, NEWEST } from "./followed";
@@ -42,6 +43,7 @@ export const IWorkbench = new Token<Workbench>("workbench-lab:IWorkbench");
 function activate(
   app: JupyterFrontEnd,
   sessions: Sessions,
+  settings: Settings,
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
   translator: ITranslator | null,
@@ -49,11 +51,11 @@ function activate(
   state: IStateDB | null,
 ): Workbench {
   const trans = (translator ?? nullTranslator).load("workbench");
-  const settings = (app.serviceManager.serverSettings ??
+  const server = (app.serviceManager.serverSettings ??
     ServerConnection.makeSettings()) as ServerConnection.ISettings;
-  const connection = new Connection(() => openSocket(settings));
+  const connection = new Connection(() => openSocket(server));
   document.addEventListener("visibilitychange", () => connection.setVisible(!document.hidden));
-  const api = new Api(settings);
+  const api = new Api(server);
   provideCode(() => api.viewsCode());
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
   const services: PaneServices = {
@@ -74,10 +76,10 @@ function activate(
     void app.commands.execute(COMMANDS.openPane, { view, cluster, run });
   });
   const tables = [
-    paneCommands(app, panes, trans),
+    paneCommands(app, panes, settings, trans),
     followCommands(services, panes),
     viewCommands(app, services, panes, sessions),
-    helpCommands(app, panes, area, settings, trans),
+    helpCommands(app, panes, area, server, trans),
   ];
   for (const table of tables) addCommands(app, palette, categoryOf(trans), table);
   const restored = Promise.resolve(
@@ -95,7 +97,12 @@ function paneOf(panes: Panes, event: Event): Pane | null {
   return panes.tracker.find((pane) => event.composedPath().includes(pane.node)) ?? null;
 }
 
-function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBundle): Record<string, Command> {
+function paneCommands(
+  app: JupyterFrontEnd,
+  panes: Panes,
+  settings: Settings,
+  trans: TranslationBundle,
+): Record<string, Command> {
   const icon = iconOf("icon", ICON);
   return {
     [COMMANDS.openPane]: {
@@ -105,7 +112,7 @@ function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBund
           ? trans.__("Open pane: %1", titleOf(view as ViewName, trans))
           : trans.__("Open a pane");
       },
-      caption: trans.__("Opens a view of the cluster of the notebook in front."),
+      caption: trans.__("Opens a view of the cluster of the notebook in front, or of the newest one."),
       icon,
       offered: OPENED.map((view) => ({ view })),
       execute: (given) => {
@@ -113,7 +120,7 @@ function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBund
         if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
         const wanted = {
           view: view as ViewName,
-          cluster: textOf(given["cluster"]),
+          cluster: textOf(given["cluster"] ?? (settings.followsNewest ? NEWEST : IN_FRONT)),
           run: textOf(given["run"]),
           key: typeof given["key"] === "string" ? given["key"] : undefined,
         };
@@ -218,7 +225,7 @@ export const panes: JupyterFrontEndPlugin<Workbench> = {
   description: "The panes of workbench, and what they show.",
   autoStart: true,
   provides: IWorkbench,
-  requires: [ISessions],
+  requires: [ISessions, ISettings],
   optional: optional(ICommandPalette, ILayoutRestorer, ITranslator, ILabShell, IStateDB),
   activate,
 };

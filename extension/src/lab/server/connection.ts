@@ -38,6 +38,8 @@ export class Connection {
   /** Newest first. */
   clusters: ClusterInfo[] = [];
   connected = false;
+  /** When the server has told first which clusters there are. */
+  readonly told: Promise<void>;
 
   #open: () => Socket;
   #socket: Socket | null = null;
@@ -50,8 +52,11 @@ export class Connection {
   #visible = true;
   #closed = false;
 
+  #tellFirst: () => void = () => undefined;
+
   constructor(open: () => Socket) {
     this.#open = open;
+    this.told = new Promise((resolve) => (this.#tellFirst = resolve));
     this.#connect();
   }
 
@@ -144,6 +149,7 @@ export class Connection {
   #take(message: ServerMessage): void {
     if (message.type === "clusters") {
       this.clusters = message.clusters;
+      this.#tellFirst();
       const known = new Set(["", ...this.clusters.map((cluster) => cluster.id)]); // "": what is of no cluster
       for (const key of this.#models.keys()) {
         if (!known.has(key.split(" ")[0] ?? "")) this.#models.delete(key);
