@@ -68,7 +68,7 @@ ROOMS = {
         "← connect_cluster"
     ),
     "server": (
-        "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "
+        "channels frames layout_names limits mirror rates summary watched_runs ← job_link publisher recorded "
         "← announcing clusters ← session workers ← client_socket ← guide handlers ← extension"
     ),
     "telemetry": (

@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 TOKEN = "only-for-tests"
 PATIENCE_SECONDS = 60.0
 API = "/workbench/api"
+MAX_PAGES = 24
+"""As the configuration of these servers has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,10 @@ def spaces(size: int, *, compressed: bool) -> bytes:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One for each module; it shows what this process announces."""
     home = tmp_path_factory.mktemp("server")
-    (home / "root").mkdir()
+    for folder in ("root", "config"):
+        (home / folder).mkdir()
+    configuration = f"c.WorkbenchApp.max_pages = {MAX_PAGES}\n"
+    (home / "config" / "jupyter_server_config.py").write_text(configuration, encoding="ascii")
     log = home / "log"
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import threading
@@ -18,9 +19,11 @@ from workbench.runtime.comm.unix_listener import UnixListener
 from workbench.runtime.deploy.registry import Entry, Registry, new_id
 from workbench.server.clusters import MAX_REPLICAS, Clusters
 from workbench.server.frames import Requests, encode
+from workbench.server.limits import Limits
 from workbench.server.summary import Summary
 
 PATIENCE_SECONDS = 60.0
+OPTIONS = 2  # as what the panel starts
 SUMMARY = Summary(
     "live", "2 workers", 2, 2, 1, None, 0, 0, "good", "All is well", embedded=True, strategies=()
 ).as_dict()
@@ -34,13 +37,20 @@ class Process:
       asked: What was asked of them.
     """
 
-    def __init__(self, registry: Registry, behave: Callable[[socket.socket], None] | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        behave: Callable[[socket.socket], None] | None = None,
+        *,
+        drives: str = "",
+    ) -> None:
         self.asked: list[str] = []
         self._behave = behave or self._end_when_asked
         self.id = new_id()
         self._listener = UnixListener(self._accept, thread_name="test-process")
         machine, path = socket.gethostname(), self._listener.path
-        entry = Entry(self.id, "workers", "w", os.getpid(), machine, time.time(), path)
+        kind = "driver" if drives else "workers"
+        entry = Entry(self.id, kind, "w", os.getpid(), machine, time.time(), path, workers_of=drives)
         self._announced = registry.announce(entry)
 
     def _accept(self, sock: socket.socket) -> None:
@@ -63,8 +73,10 @@ def registry(tmp_path: Path) -> Registry:
 
 
 @contextmanager
-def process(registry: Registry, behave: Callable[[socket.socket], None] | None = None) -> Iterator[Process]:
-    one = Process(registry, behave)
+def process(
+    registry: Registry, behave: Callable[[socket.socket], None] | None = None, *, drives: str = ""
+) -> Iterator[Process]:
+    one = Process(registry, behave, drives=drives)
     try:
         yield one
     finally:
@@ -183,3 +195,82 @@ def test_a_process_that_falls_silent_is_stale_until_it_is_heard_again(
     assert [now for now in seen if now != ("stale", "stale", "heard again")][:4] == (
         [live, stale, live, again] if beats else [live, again]
     )
+
+
+class Started:
+    """What the server starts as a process: it says the id of workers that are there already."""
+
+    stdin = None
+
+    def __init__(self, id: str) -> None:
+        self.stdout = self
+        self.returncode: int | None = None
+        self._id = id
+
+    async def readline(self) -> bytes:
+        return json.dumps({"id": self._id}).encode()
+
+    async def wait(self) -> int:
+        return 0
+
+
+def test_workers_that_no_notebook_uses_are_stopped_in_time_and_others_are_not(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    over = threading.Event()
+    entries = registry.entries
+
+    def look() -> list[Entry]:
+        nonlocal looks
+        looks += 1
+        return entries()
+
+    def drive(sock: socket.socket) -> None:
+        assert over.wait(PATIENCE_SECONDS)
+
+    async def until(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    async def use() -> None:
+        async def start(*command: object, **pipes: object) -> Started:
+            return started
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+        monkeypatch.setattr(registry, "entries", look)
+        started = Started(one.id)
+        clusters = Clusters(registry, Limits(idle_minutes=0.2 / 60))
+        try:
+            await clusters.start(OPTIONS)
+            before = looks
+            await until(lambda: looks > before + 10)  # more than twice as long as is allowed
+            assert one.asked == []
+            over.set()
+            driver.end()
+            await until(lambda: one.asked != [])
+            started.returncode = 0
+        finally:
+            await clusters.close()
+
+    with process(registry) as one, process(registry, drive, drives=one.id) as driver:
+        try:
+            asyncio.run(use())
+        finally:
+            over.set()
+    assert one.asked == ["close"]
+
+
+def test_the_server_allows_as_many_replicas_and_clusters_as_are_configured(registry: Registry) -> None:
+    async def start(limits: Limits) -> None:
+        clusters = Clusters(registry, limits)
+        try:
+            await clusters.start(OPTIONS)
+        finally:
+            await clusters.close()
+
+    with pytest.raises(InvalidArgumentError, match=r"allows 1 replicas .*WorkbenchApp\.max_replicas"):
+        asyncio.run(start(Limits(replicas=1)))
+    with pytest.raises(FailedPreconditionError, match="0 clusters were started here"):
+        asyncio.run(start(Limits(clusters=0)))

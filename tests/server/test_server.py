@@ -17,9 +17,8 @@ import websocket
 from websocket import WebSocketBadStatusException
 
 import workbench as wb
-from tests.server.conftest import API, PATIENCE_SECONDS, ROOT, TOKEN, Client, Server, spaces
+from tests.server.conftest import API, MAX_PAGES, PATIENCE_SECONDS, ROOT, TOKEN, Client, Server, spaces
 from workbench.runtime.deploy.registry import Registry
-from workbench.server.client_socket import MAX_CLIENTS
 from workbench.server.clusters import Clusters
 from workbench.server.extension import handlers
 from workbench.server.recorded import RunsBelow
@@ -436,15 +435,15 @@ def test_a_flood_of_messages_ends_the_page_that_sends_it_and_no_other(server: Se
     assert client.next()["type"] == "clusters"
 
 
-def test_so_many_pages_and_no_more(server: Server) -> None:
+def test_as_many_pages_as_are_configured_and_no_more(server: Server) -> None:
     pages, refused = [], []
     try:
-        for _ in range(MAX_CLIENTS + 20):
+        for _ in range(MAX_PAGES + 20):
             try:
                 pages.append(server.connect())
             except WebSocketBadStatusException as error:
                 refused.append(error.status_code)
-        assert len(pages) <= MAX_CLIENTS
+        assert len(pages) <= MAX_PAGES
         assert len(refused) >= 20
         assert set(refused) == {503}
         assert server.request("GET", f"{API}/views").status == 200

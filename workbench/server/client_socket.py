@@ -19,11 +19,9 @@ from workbench.server.watched_runs import WatchedRuns
 
 RESOURCE: Final = "workbench"
 """What an authorizer is asked about."""
-MAX_CLIENTS: Final = 64
 _MAX_MESSAGE_BYTES: Final = 16 * 1024
 _MESSAGES_PER_SECOND: Final = 20.0
 _BURST: Final = 60
-_REST_SECONDS: Final = 0.1
 _WRITE_SECONDS: Final = 30.0
 _POLICY_VIOLATION: Final = 1008
 
@@ -62,8 +60,9 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         user = self.current_user
         if not await ensure_async(self.authorizer.is_authorized(self, user, "read", RESOURCE)):
             raise HTTPError(403, "not authorized to read workbench")
-        if len(self._clients) >= MAX_CLIENTS:
-            raise HTTPError(503, f"{MAX_CLIENTS} clients are connected already")
+        most = self._clusters.limits.pages
+        if len(self._clients) >= most:
+            raise HTTPError(503, f"{most} pages are connected already")
         self._clients.add(self)  # at once: those that knock together must not all come in
         try:
             await super().get(*args, **kwargs)
@@ -106,14 +105,14 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().on_close()
 
     async def _write(self) -> None:
-        """Sends what is due, when the client has taken the last; at most ten rounds a second."""
+        """Sends what is due, when the client has taken the last; never more often than the limit allows."""
         try:
             while True:
                 await self._news.wait()  # on_close cancels this task
                 self._news.clear()
                 for message in self._session.due():
                     await asyncio.wait_for(self.write_message(message), _WRITE_SECONDS)
-                await asyncio.sleep(_REST_SECONDS)
+                await asyncio.sleep(1 / self._clusters.limits.updates_per_second)
         except WebSocketClosedError:
             pass
         except TimeoutError:

@@ -12,31 +12,33 @@ from typing import Any, Final
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from workbench.runtime.deploy.registry import Entry, Registry
 from workbench.server.job_link import JobLink
+from workbench.server.limits import USUAL, Limits
 
 MAX_REPLICAS: Final = 256
 """As many workers a cluster of the panel can have."""
 _LOOK_SECONDS: Final = 1.0
-_START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 10.0
 _SCALE_SECONDS: Final = 90.0
-_MAX_ENDED: Final = 4
-_MAX_STARTED: Final = 8
+_IDLE_LOOK_SECONDS: Final = 30.0
 
 
 class Clusters:
     """Used by the server's event loop only. Looks at the registry while somebody listens.
 
     Attributes:
+      limits: What it allows.
       links: Id -> cluster, newest first.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, limits: Limits = USUAL) -> None:
+        self.limits = limits
         self.links: dict[str, JobLink] = {}
         self._registry = registry
         self._listeners: dict[Callable[[], None], Callable[[], dict[str, frozenset[str]]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._started: dict[str, asyncio.subprocess.Process] = {}
         self._starting = 0
+        self._ending_idle: asyncio.Task[None] | None = None
 
     def listen(self, changed: Callable[[], None], wanted: Callable[[], dict[str, frozenset[str]]]) -> None:
         """Calls `changed` when there is something new; `wanted()` tells the channels wanted of each cluster."""
@@ -71,7 +73,7 @@ class Clusters:
                 self.links[entry.id] = JobLink(entry, self._changed)
                 new.append(entry)
         ended = [id for id, link in self._newest_first() if link.ended]
-        for id in ended[_MAX_ENDED:]:
+        for id in ended[self.limits.ended_clusters :]:
             del self.links[id]
         if new:
             self.links = dict(self._newest_first())
@@ -102,9 +104,12 @@ class Clusters:
           UnavailableError: if they cannot be started.
         """
         _check(replicas)
+        self._check_allowed(replicas)
         self._started = {id: one for id, one in self._started.items() if one.returncode is None}
-        if len(self._started) + self._starting >= _MAX_STARTED:
-            raise FailedPreconditionError(f"{_MAX_STARTED} clusters were started here; stop one first")
+        if len(self._started) + self._starting >= self.limits.clusters:
+            raise FailedPreconditionError(
+                f"{self.limits.clusters} clusters were started here; stop one first"
+            )
         self._starting += 1  # at once: those that ask together must not all have theirs
         try:
             return await self._start(replicas)
@@ -117,17 +122,22 @@ class Clusters:
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
         assert process.stdout is not None
         try:
-            line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+            line = await asyncio.wait_for(process.stdout.readline(), self.limits.start_seconds)
             said = json.loads(
                 line or b'{"problem": "their process has ended; the server\'s log may say why"}'
             )
         except (TimeoutError, ValueError) as error:
             _end(process)
-            raise UnavailableError(f"the workers did not start within {_START_SECONDS:.0f} s") from error
+            raise UnavailableError(
+                f"the workers did not start within {self.limits.start_seconds:g} s; where that is too short, "
+                "raise WorkbenchApp.start_seconds in the configuration of the Jupyter server"
+            ) from error
         if "problem" in said:
             _end(process)
             raise UnavailableError(f"the workers could not be started: {said['problem']}")
         self._started[said["id"]] = process
+        if self.limits.idle_minutes and (self._ending_idle is None or self._ending_idle.done()):
+            self._ending_idle = asyncio.ensure_future(self._end_idle())
         self.refresh()
         return self._registry.entry(said["id"])
 
@@ -140,6 +150,7 @@ class Clusters:
         """
         link = self.find(id)
         _check(replicas)
+        self._check_allowed(replicas)
         if link.entry.kind == "workers" and self._driver_of(id) is not None:
             raise FailedPreconditionError(
                 "a notebook uses these workers: close its cluster first, and connect again after the change"
@@ -162,9 +173,10 @@ class Clusters:
     async def close(self) -> None:
         """Ends all connections, and the workers that were started here."""
         self._listeners.clear()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        for task in (self._looking, self._ending_idle):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         for link in self.links.values():
             await link.close()
         for process in self._started.values():
@@ -173,9 +185,32 @@ class Clusters:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _ANSWER_SECONDS)
 
+    def _check_allowed(self, replicas: int) -> None:
+        if replicas > self.limits.replicas:
+            raise InvalidArgumentError(
+                f"this server allows {self.limits.replicas} replicas in a cluster, not {replicas}: its administrator "
+                "sets WorkbenchApp.max_replicas"
+            )
+
     def _driver_of(self, id: str) -> JobLink | None:
         users = (link for link in self.links.values() if link.entry.workers_of == id and not link.ended)
         return next(users, None)
+
+    async def _end_idle(self) -> None:
+        """Stops workers that were started here when no notebook has used them for as long as is allowed."""
+        allowed = 60 * self.limits.idle_minutes
+        used: dict[str, float] = {}  # id -> when a notebook was last seen to use it
+        while running := [id for id, process in self._started.items() if process.returncode is None]:
+            self.refresh()
+            now = asyncio.get_running_loop().time()
+            for id in running:
+                if self._driver_of(id) is not None:
+                    used[id] = now
+                elif now - used.setdefault(id, now) >= allowed:
+                    # One that does not answer now is asked again.
+                    with contextlib.suppress(NotFoundError, UnavailableError, FailedPreconditionError):
+                        await self.stop(id)
+            await asyncio.sleep(min(_IDLE_LOOK_SECONDS, allowed / 4))
 
     async def _look(self) -> None:
         while self._listeners:

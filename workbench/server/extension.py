@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
+from traitlets import Float, Int
 
 from workbench.runtime.deploy.registry import Registry
 from workbench.server.client_socket import ClientSocket
@@ -19,6 +20,7 @@ from workbench.server.handlers import (
     RunsHandler,
     ViewsHandler,
 )
+from workbench.server.limits import USUAL, Limits
 from workbench.server.recorded import RunsBelow
 from workbench.server.watched_runs import WatchedRuns
 from workbench.ui.runs.recorded_runs import RecordedRuns
@@ -38,12 +40,57 @@ class WorkbenchApp(ExtensionApp):
     description = "Clusters of workbench: a registry, REST and a WebSocket for the panes of JupyterLab."
     open_browser = False
 
+    max_clusters = Int(
+        USUAL.clusters, min=0, help="how many clusters that were started from the panel run at the same time"
+    ).tag(config=True)
+    max_replicas = Int(
+        USUAL.replicas, min=1, max=USUAL.replicas, help="how many workers each of these clusters has at most"
+    ).tag(config=True)
+    idle_minutes = Float(
+        USUAL.idle_minutes,
+        min=0.0,
+        help="after how many minutes without a notebook their workers are stopped; 0 for never",
+    ).tag(config=True)
+    start_seconds = Float(USUAL.start_seconds, min=1.0, help="how long workers may take to start").tag(
+        config=True
+    )
+    ended_clusters = Int(
+        USUAL.ended_clusters, min=0, help="how many clusters that have ended the panel lists"
+    ).tag(config=True)
+    max_pages = Int(USUAL.pages, min=1, help="how many pages of browsers are connected at the same time").tag(
+        config=True
+    )
+    updates_per_second = Float(
+        USUAL.updates_per_second, min=0.1, max=10.0, help="how often each page gets news at most"
+    ).tag(config=True)
+    max_run_bytes = Int(
+        USUAL.run_bytes,
+        min=0,
+        help="how large a recorded run is that panes open; a larger one is only listed",
+    ).tag(config=True)
+
+    @property
+    def limits(self) -> Limits:
+        """What the configuration allows."""
+        return Limits(
+            clusters=self.max_clusters,
+            replicas=self.max_replicas,
+            idle_minutes=self.idle_minutes,
+            start_seconds=self.start_seconds,
+            ended_clusters=self.ended_clusters,
+            pages=self.max_pages,
+            updates_per_second=self.updates_per_second,
+            run_bytes=self.max_run_bytes,
+        )
+
     def initialize_handlers(self) -> None:
         """Called by Jupyter when the server is configured."""
         registry = Registry()
-        self.clusters = Clusters(registry)
+        limits = self.limits
+        self.clusters = Clusters(registry, limits)
         assert self.serverapp is not None
-        self.runs = WatchedRuns(RecordedRuns(RunsBelow(Path(self.serverapp.root_dir))))
+        folder = RunsBelow(Path(self.serverapp.root_dir), limits.run_bytes)
+        self.runs = WatchedRuns(RecordedRuns(folder))
         found = handlers(self.clusters, registry, self.runs)
         self.handlers.extend(
             (url_path_join(ROOT, path), handler, arguments) for path, handler, arguments in found

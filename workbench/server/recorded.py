@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
+from workbench.server.limits import USUAL
 
 _MAX_DEPTH: Final = 4
 _MAX_FOLDERS: Final = 2000
 _MAX_FILES: Final = 2000
-_MAX_BYTES: Final = 1024**3
 _IGNORED: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 
@@ -26,12 +26,14 @@ class RunsBelow:
 
     Attributes:
       root: Nothing outside of it is looked at.
+      max_bytes: Larger files are listed, and not opened.
     """
 
     name = "."
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, max_bytes: int = USUAL.run_bytes) -> None:
         self.root = root.resolve()
+        self.max_bytes = max_bytes
 
     def files(self) -> Iterable[Path]:
         """As `Shelf.files`. Level by level, so that of too many folders those are left out that lie deepest."""
@@ -78,8 +80,11 @@ class RunsBelow:
             raise refused from error
         if not stat.S_ISREG(about.st_mode):
             raise refused
-        if about.st_size > _MAX_BYTES:
-            raise DataCorruption(f"{path} has {about.st_size} bytes; panes open runs up to {_MAX_BYTES}")
+        if about.st_size > self.max_bytes:
+            raise DataCorruption(
+                f"{path} has {about.st_size} bytes; panes open runs up to {self.max_bytes}, which "
+                "WorkbenchApp.max_run_bytes in the configuration of the Jupyter server sets"
+            )
         return file
 
 
