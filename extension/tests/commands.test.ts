@@ -36,6 +36,31 @@ test("each view can be exported, and one without a button for it cannot be pause
   assert.ok(can(root, "table") && !can(root, "pause"));
 });
 
+test("a menu opens where the button of exports is seen, and nothing else unfolds", async () => {
+  const { root } = show("lanes", live);
+  const head = root.querySelector(".wb-head")!;
+  const more = document.createElement("button");
+  more.setAttribute("aria-label", "More");
+  more.setAttribute("aria-expanded", "false");
+  const exports = head.querySelector<HTMLElement>(".wb-export")!;
+  let unfolded = 0;
+  more.addEventListener("click", () => {
+    unfolded++;
+    exports.hidden = false;
+  });
+  head.append(more);
+
+  exports.hidden = true;
+  await act(root, null, "table");
+  assert.equal(unfolded, 0);
+  await settled();
+  exports.hidden = true;
+  await act(root, null, "export");
+  assert.equal(unfolded, 1);
+  await settled();
+  assert.equal(root.querySelectorAll("[role=menu]").length, 1);
+});
+
 test("several parts of a view become tables together, and one of them where the focus is", async () => {
   const [group] = live.snapshot.groups;
   const groups = [group!, { ...group!, run_id: "another" }];

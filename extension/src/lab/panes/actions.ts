@@ -8,7 +8,7 @@ const BUTTONS: Record<Action, { names: readonly string[]; has: string }> = {
   table: { names: ["Table"], has: "[aria-pressed]" },
   pause: { names: ["Pause", "Go on"], has: "[aria-pressed]" },
 };
-/** Where a view is too narrow for its buttons, this one unfolds them. */
+/** Where a view is too narrow for all of its buttons, this one unfolds those that are hidden. */
 const FOLDED = "button[aria-label=More][aria-expanded=false]";
 
 /** The next time that the browser draws: views have drawn what they were asked for by then. */
@@ -26,9 +26,9 @@ function isPressed(button: HTMLElement): boolean {
   return button.getAttribute("aria-pressed") === "true";
 }
 
-/** Whether a view in `body` can do it; one with folded buttons may. */
+/** Whether a view in `body` can do it. */
 export function can(body: ParentNode, action: Action): boolean {
-  return buttonsOf(body, action).length > 0 || body.querySelector(FOLDED) !== null;
+  return buttonsOf(body, action).length > 0;
 }
 
 /** Whether it is done now: whether views are paused, or tables. */
@@ -41,12 +41,18 @@ export function isOn(body: ParentNode, action: Action): boolean {
  * them, and they are all on or all off then. Only one menu of exports opens.
  */
 export async function act(body: ParentNode, part: Element | null, action: Action): Promise<void> {
-  for (const more of (part ?? body).querySelectorAll<HTMLElement>(FOLDED)) more.click();
-  await drawn();
   const all = buttonsOf(body, action);
   const here = all.filter((button) => part?.contains(button));
   const meant = here.length ? here : all;
   const on = meant.some(isPressed);
-  for (const button of action === "export" ? meant.slice(0, 1) : meant)
-    if (isPressed(button) === on) button.click();
+  if (action !== "export") {
+    for (const button of meant) if (isPressed(button) === on) button.click();
+    return;
+  }
+  const [button] = meant;
+  if (button?.closest("[hidden]")) {
+    button.closest(".wb-head")?.querySelector<HTMLElement>(FOLDED)?.click(); // a menu opens where it is seen
+    await drawn();
+  }
+  button?.click();
 }
