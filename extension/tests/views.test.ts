@@ -802,7 +802,7 @@ test("an array of more blocks than can be told apart is drawn whole, and a block
 
   selection.toggle(511);
   await settled();
-  assert.match(paths().at(-1)!, /^M0.00 219.57H220.00V220.00/);
+  assert.match(paths().at(-1)!, /^M0.00 319.38H320.00V320.00/);
   shown.unmount();
 });
 

@@ -6,24 +6,19 @@ import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { scaleOf } from "../views/heat_map";
+import { levels, Levels, scaleOf } from "../views/heat_map";
 import { cellsOf, paintLabel, paintSteps, stepAt } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
 const BOTTOM = 22;
-const LEVELS = 6;
 
 export function LatenessLegend({ group }: { group: GroupView }) {
   const { peak } = scaleOf(group.lateness.late_us);
   return (
     <>
       on time
-      <span class="wb-levels" aria-hidden>
-        {Array.from({ length: LEVELS }, (_, level) => (
-          <i key={level} style={{ background: `var(--wb-late-${level})` }} />
-        ))}
-      </span>
+      <Levels />
       {timeText(peak)} late
     </>
   );
@@ -40,11 +35,9 @@ interface Props {
 export function LatenessCells({ group, rows, shown, context }: Props) {
   const { lateness } = group;
   const height = rows.length > 8 ? 16 : 24;
-  const { peak } = scaleOf(lateness.late_us);
   const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
-  const levelOf = (us: number) =>
-    us < lateness.enough_us ? 0 : 1 + Math.min(LEVELS - 2, Math.floor((LEVELS - 1) * Math.min(1, us / peak)));
+  const level = levels(lateness);
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const { left, right, first, size } = cellsOf(lateness.steps.length, width);
@@ -57,7 +50,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       paintLabel({ canvas, palette }, row, y + height / 2, named);
       late[index]!.slice(first).forEach((us, column) => {
         if (us === null) return;
-        canvas.fillStyle = palette.lateness[levelOf(us)]!;
+        canvas.fillStyle = palette.lateness[level(us)]!;
         canvas.fillRect(left + column * size, y + 0.5, size - gap, height - 1);
       });
       if (right && row.replica >= 0) {

@@ -176,13 +176,12 @@ interface ReadOutProps {
   hint: string;
   /** What is at the cursor, or "". */
   text: string;
-  width?: string;
   onKeyDown(event: KeyboardEvent): void;
   children: ComponentChildren;
 }
 
 /** A chart that keys go through, and below it what is at its cursor. */
-export function ReadOut({ box, label, hint, text, width, onKeyDown, children }: ReadOutProps) {
+export function ReadOut({ box, label, hint, text, onKeyDown, children }: ReadOutProps) {
   return (
     <>
       <div
@@ -192,7 +191,6 @@ export function ReadOut({ box, label, hint, text, width, onKeyDown, children }: 
         aria-label={label}
         aria-roledescription="chart"
         tabIndex={0}
-        style={{ maxWidth: width }}
         onKeyDown={onKeyDown}
       >
         {children}

@@ -10,9 +10,8 @@ import { clamped } from "../scale";
 import type { Context, View } from "../view";
 import { Button } from "../parts/small";
 
-const WIDTH = 480;
 const BESIDE = 60;
-const MAX_HEIGHT = 220;
+const MAX_HEIGHT = 320;
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
 const MAX_NAMED = 16;
@@ -73,10 +72,11 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const columns = shape.length > 0 ? shape[shape.length - 1]! : 1;
   // To scale as long as both sides can be seen.
   const box = useRef<HTMLDivElement>(null);
-  const room = Math.min(WIDTH, useWidth(box) - BESIDE);
-  const scale = Math.min(room / Math.max(1, columns), MAX_HEIGHT / Math.max(1, rows));
-  const width = Math.max(MIN_SIDE, columns * scale);
-  const height = Math.max(MIN_SIDE, rows * scale);
+  const room = useWidth(box) - BESIDE;
+  const flat = shape.length < 2;
+  const scale = Math.min(room / Math.max(1, columns), flat ? Infinity : MAX_HEIGHT / Math.max(1, rows));
+  const width = clamped(columns * scale, MIN_SIDE, room);
+  const height = flat ? MIN_SIDE : Math.max(MIN_SIDE, rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
   const blocks = blocksOf(parts, place);
   const many = blocks.length > MAX_BLOCKS;

@@ -1,7 +1,5 @@
 // Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
-import { sequential } from "../colours";
 import { ChartOrTable } from "../parts/head";
-import { Ramp } from "../parts/marks";
 import { paintCursor, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintColumn, paintRange, stepsOf } from "../parts/steps";
@@ -14,7 +12,7 @@ import { isLit } from "../selection";
 import type { Context, View } from "../view";
 import { Note } from "../parts/small";
 
-const ROW = 18;
+const ROW = 24;
 const TOP = 16;
 const BOTTOM = 18;
 
@@ -45,9 +43,10 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
   const { peak, most } = scaleOf(late_us);
+  const level = levels(group.lateness);
   const chosen = axis.range ? steps.filter((step) => isIn(axis.range, step)) : [];
   const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
-  const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
+  const cellWidth = (width: number) => Math.min(ROW, (width - margin - 4) / steps.length);
 
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
@@ -67,7 +66,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
           canvas.fillRect(x + w / 2 - 1, y + ROW / 2 - 1, 2, 2);
           return;
         }
-        canvas.fillStyle = sequential(Math.min(1, late / peak));
+        canvas.fillStyle = palette.lateness[level(late)]!;
         canvas.fillRect(x, y, w - gap, ROW - 1);
       });
       if (context.selected.replica === replica) {
@@ -159,6 +158,26 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   );
 }
 
+const LEVELS = 6;
+
+/** Which of the colours a lateness has: the first, close to the ground, where the clocks cannot tell it from none. */
+export function levels({ late_us, enough_us }: GroupView["lateness"]): (us: number) => number {
+  const { peak } = scaleOf(late_us);
+  return (us) =>
+    us < enough_us ? 0 : 1 + Math.min(LEVELS - 2, Math.floor((LEVELS - 1) * Math.min(1, us / peak)));
+}
+
+/** The colours from on time to late. */
+export function Levels() {
+  return (
+    <span class="wb-levels" aria-hidden>
+      {Array.from({ length: LEVELS }, (_, level) => (
+        <i key={level} style={{ background: `var(--wb-late-${level})` }} />
+      ))}
+    </span>
+  );
+}
+
 /**
  * Where the colours end. A replica that is late in a tenth of the steps or more is seen as that; a step in which all
  * were slow once, such as the first, must not turn everything else dark.
@@ -176,7 +195,7 @@ function Scale({ peak, most }: { peak: number; most: number }) {
   return (
     <div class="wb-legend">
       <span>on time</span>
-      <Ramp />
+      <Levels />
       <span>
         {most > peak ? `${timeText(peak)} or more late; at most ${timeText(most)}` : `${timeText(peak)} late`}
       </span>

@@ -24,7 +24,9 @@ import { laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
 import { Button, Note } from "../parts/small";
 
-const ROW = 22;
+const [ROW, LOW_ROW] = [28, 22];
+/** More lanes than these are lower. */
+const FEW = 12;
 const TOP = 4;
 const BOTTOM = 22;
 /** Pauses longer than this many median collectives are drawn shortened, else nothing else could be seen. */
@@ -57,6 +59,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const pause = () => setPaused(!paused);
 
   const items = shown.items;
+  const height = shown.lanes.length > FEW ? LOW_ROW : ROW;
   const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
   const time = timeline(items, squeezed);
   const chosen = axis.range ? items.filter(({ step }) => isIn(axis.range, step)) : [];
@@ -71,23 +74,23 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   };
 
   const paint = (painting: Painting) => {
-    const { canvas, width, height, palette, cursor } = painting;
+    const { canvas, width, palette, cursor } = painting;
     const x = scale(width);
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
-      const y = TOP + row * ROW;
+      const y = TOP + row * height;
       canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
       canvas.fillStyle = palette.text;
-      canvas.fillText(lane.label, 2, y + ROW / 2);
+      canvas.fillText(lane.label, 2, y + height / 2);
       canvas.strokeStyle = palette.line;
       canvas.lineWidth = 1;
       paintLine(painting, [
-        [margin, y + ROW - 0.5],
-        [width - 6, y + ROW - 0.5],
+        [margin, y + height - 0.5],
+        [width - 6, y + height - 0.5],
       ]);
       canvas.save();
       canvas.beginPath();
-      canvas.rect(margin, 0, width - margin - 6, height);
+      canvas.rect(margin, 0, width - margin - 6, painting.height);
       canvas.clip();
       for (const item of items) {
         const bar = laneTimes(item, row);
@@ -97,7 +100,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
         const ready = Math.max(enter, at(Math.min(Math.max(item.ready_ns, bar.enter), bar.end)));
         const end = Math.max(at(bar.end), ready + 2);
         if (end < margin || enter > width) continue;
-        const box = { x: enter, y: y + 3, width: ready - enter, height: ROW - 7 };
+        const box = { x: enter, y: y + 3, width: ready - enter, height: height - 7 };
         if (box.width > 1) {
           hatch(canvas, box, colour);
           canvas.strokeStyle = colour;
@@ -107,20 +110,20 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
         canvas.fillRect(ready, box.y, end - ready, box.height);
         if (item.state !== "ok") {
           canvas.fillStyle = palette.text;
-          canvas.fillText("✖", ready + 1, y + ROW / 2);
+          canvas.fillText("✖", ready + 1, y + height / 2);
         }
       }
       canvas.restore();
       canvas.globalAlpha = 1;
     });
-    paintAxis(painting, { time, x, y: TOP + shown.lanes.length * ROW });
+    paintAxis(painting, { time, x, y: TOP + shown.lanes.length * height });
     const meant = items.filter(({ step }) => step === axis.pointed);
     if (meant.length) {
       const edge = (ns: number) => clamped(at(ns), margin, width - 6);
       paintBand(painting, {
         from: edge(Math.min(...meant.map(beginOf))),
         to: edge(Math.max(...meant.map((one) => one.last_end_ns))),
-        foot: TOP + shown.lanes.length * ROW,
+        foot: TOP + shown.lanes.length * height,
       });
     }
     const item = cursor && items[cursor.column];
@@ -129,14 +132,14 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       const left = Math.max(margin, at(bar.enter));
       paintCursor(painting, {
         x: left - 1,
-        y: TOP + cursor.row * ROW + 2,
+        y: TOP + cursor.row * height + 2,
         width: Math.max(4, at(bar.end) - left) + 2,
-        height: ROW - 5,
+        height: height - 5,
       });
     }
   };
   const at = (px: number, py: number, width: number): Cell | null => {
-    const row = Math.floor((py - TOP) / ROW);
+    const row = Math.floor((py - TOP) / height);
     if (px < margin) return null;
     const x = scale(width);
     let best: Cell | null = null;
@@ -179,7 +182,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             hint="one collective · drag: zoom, Escape: all · Space: pause"
             rows={shown.lanes.length}
             columns={items.length}
-            height={TOP + shown.lanes.length * ROW + BOTTOM}
+            height={TOP + shown.lanes.length * height + BOTTOM}
             paint={paint}
             at={at}
             steps={axis}

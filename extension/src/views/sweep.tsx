@@ -23,7 +23,7 @@ import { clamped, logarithmic } from "../scale";
 import { Note } from "../parts/small";
 import { take } from "../parts/keys";
 
-const HEIGHT = 260;
+const [LOWEST, HIGHEST] = [260, 400];
 const LEFT = 62;
 const RIGHT = 28;
 const TOP = 12;
@@ -99,6 +99,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const [cursor, setCursor] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
+  const height = clamped(0.3 * width, LOWEST, HIGHEST);
   const ghost = ghostOf(sweep);
   const points = sweep.points.filter((point) => point.p50_busbw !== null);
   const sizes = points.map((point) => point.size_bytes);
@@ -107,7 +108,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   if (sweep.limit !== null) rates.push(sweep.limit);
   const x = logarithmic([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]);
   const [low, high] = [Math.min(...rates) / 1.3, Math.max(...rates) * 1.3];
-  const y = logarithmic([low, high], [HEIGHT - BOTTOM, TOP]);
+  const y = logarithmic([low, high], [height - BOTTOM, TOP]);
   const line = (through: readonly SweepPoint[], of: (point: SweepPoint) => number) =>
     pathOf(through.map((point) => [x(point.size_bytes), y(of(point))]));
   const back = line([...points].reverse(), (point) => point.p10_busbw!).replace("M", "L");
@@ -136,10 +137,9 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
       hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       text={at ? pointText(at, sweep) : ""}
-      width="820px"
       onKeyDown={onKeyDown}
     >
-      <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden onMouseLeave={() => setCursor(null)}>
+      <svg viewBox={`0 0 ${width} ${height}`} aria-hidden onMouseLeave={() => setCursor(null)}>
         {logTicks(low, high).map((tick) => (
           <g key={tick}>
             <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
@@ -149,7 +149,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
           </g>
         ))}
         {spaced(sizes, Math.max(2, Math.floor(width / 70))).map((size) => (
-          <text key={size} x={x(size)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+          <text key={size} x={x(size)} y={height - BOTTOM + 16} text-anchor="middle">
             {sizeText(size)}
           </text>
         ))}
@@ -197,7 +197,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
             onMouseEnter={() => setCursor(index)}
           />
         ))}
-        <text x={(LEFT + width) / 2} y={HEIGHT - 3} text-anchor="middle">
+        <text x={(LEFT + width) / 2} y={height - 3} text-anchor="middle">
           message size
         </text>
       </svg>
