@@ -133,6 +133,19 @@ def test_pieces_keep_dtype_and_trailing_dimensions_also_when_empty(mapped: bool)
             assert len(x) == len(y)
 
 
+def test_unknown_dimensions_are_zero_in_parts_of_size_zero_only() -> None:
+    """As TensorFlow's rebatch; parts that were left empty by a short batch keep those of their step."""
+    rows = Dataset.range(1, 5).map(lambda x: np.full(x, x)).padded_batch(2, drop_remainder=True)
+    assert [part.shape for part in rows.with_stage(Regroup((1, 0, 1)))] == [
+        *[(1, 2), (0, 0), (1, 2)],
+        *[(1, 4), (0, 0), (1, 4)],
+    ]
+    assert [part.shape for part in rows.with_stage(EvenSplit(3))] == [
+        *[(1, 2), (1, 2), (0, 2)],
+        *[(1, 4), (1, 4), (0, 4)],
+    ]
+
+
 def test_static_batch_dimensions_stay_known_only_where_they_divide() -> None:
     def spec(batch: int, stage: Any) -> Any:
         return Dataset.range(9).batch(batch, True).with_stage(stage).element_spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batches import Joined, SegmentTable
 from workbench.data.structure import Structure, whole_number
-from workbench.data.tables import Failed, Run, Segment
+from workbench.data.tables import NO_IDS, Failed, Run, Segment, Slab
 from workbench.errors import InvalidArgumentError
 
 
@@ -67,11 +67,16 @@ class EvenSplit(Stage):
 
 @dataclass(frozen=True)
 class Regroup(Stage):
-    """Regroups the rows of all batches into cyclic `sizes`; a last, partial one is kept unless dropped."""
+    """Regroups the rows of all batches into cyclic `sizes`; a last, partial one is kept unless dropped.
+
+    As in the reference, dimensions that the spec does not know are 0 in parts of size 0.
+    """
 
     name: ClassVar[str] = "regroup"
     sizes: tuple[int, ...]
     drop_remainder: bool = False
+    specs: tuple[TensorSpec, ...] = field(default=(), compare=False, repr=False)
+    """Of the components, in a pass; see `after`."""
 
     @staticmethod
     def of(sizes: int | Sequence[int], drop_remainder: bool) -> Regroup:
@@ -89,6 +94,10 @@ class Regroup(Stage):
             )
         return Regroup(wanted, drop_remainder)
 
+    def after(self, pipeline: Pipeline) -> Regroup:
+        """The stage with the specs that parts without rows have."""
+        return self if all(self.sizes) else replace(self, specs=tuple(tree.flatten(pipeline.element_spec)[0]))
+
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         if not any(self.sizes):
@@ -97,10 +106,9 @@ class Regroup(Stage):
             )
         held: deque[Segment] = deque()
         rows = 0
-        nothing: Segment | None = None
         last: Segment | None = None
-        sizes = itertools.cycle(enumerate(self.sizes))
-        _, size = next(sizes)
+        sizes = itertools.cycle(self.sizes)
+        size = next(sizes)
         structure: Structure | None = None
         for run in upstream():
             structure = run.table.structure
@@ -116,11 +124,9 @@ class Regroup(Stage):
                 rows += len(batch)
                 parts: list[Segment] = []
                 while rows >= size and rows:
-                    parts.append(_cut_front(held, size) if size or nothing is None else nothing)
+                    parts.append(_cut_front(held, size) if size else self._nothing(held[0]))
                     rows -= size
-                    place, size = next(sizes)
-                    # A part without rows has the dimensions of the one before it in the same step.
-                    nothing = parts[-1].cut(0, 0) if place and not size else None
+                    size = next(sizes)
                 if parts:
                     last = parts[-1]
                     yield Run(SegmentTable(parts, structure), range(len(parts)))
@@ -133,10 +139,19 @@ class Regroup(Stage):
             # The reference makes batches without rows before it asks for more rows.
             parts = []
             while not size:
-                parts.append(last.cut(0, 0))
-                _, size = next(sizes)
+                parts.append(self._nothing(last))
+                size = next(sizes)
             if parts:
                 yield Run(SegmentTable(parts, structure), range(len(parts)))
+
+    def _nothing(self, segment: Segment) -> Slab:
+        """A part without rows beside `segment`, whose dimensions it has where the spec does not know the rank."""
+
+        def empty(leaf: np.ndarray[Any, Any], spec: TensorSpec) -> np.ndarray[Any, Any]:
+            row = leaf.shape[1:] if spec.shape is None else [size or 0 for size in spec.shape[1:]]
+            return np.empty((0, *row), leaf.dtype)
+
+        return Slab(list(map(empty, segment.cut(0, 0).gather(), self.specs)), NO_IDS)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
@@ -179,8 +194,6 @@ def first_dimension(spec: TensorSpec) -> int | None:
 
 def _cut_front(held: deque[Segment], rows: int) -> Segment:
     """Takes `rows` rows off the front; the first segment is put back shortened if it has more."""
-    if rows == 0:
-        return held[0].cut(0, 0)
     parts: list[Segment] = []
     while rows:
         segment = held.popleft()
