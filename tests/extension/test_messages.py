@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from workbench.server.channels import CHANNEL_OF, RUNS
-from workbench.server.clusters import MAX_REPLICAS, describe
-from workbench.server.summary import StrategySummary, Summary
+from workbench.server.clusters import describe
+from workbench.server.summary import PoolSummary, StrategySummary, Summary
+from workbench.server.worker_options import MAX_REPLICAS
 from workbench.telemetry.feed.losses import losses
 from workbench.telemetry.snapshot import Counters
 from workbench.ui.layouts import LAYOUTS
@@ -31,7 +32,7 @@ def body_of(declaration: str) -> str:
     return found.group(1)
 
 
-@pytest.mark.parametrize("model", [Summary, StrategySummary])
+@pytest.mark.parametrize("model", [Summary, StrategySummary, PoolSummary])
 def test_a_summary_has_the_same_fields_on_both_sides(model: type) -> None:
     names = re.findall(r"^  (\w+):", body_of(f"export interface {model.__name__}"), re.MULTILINE)
 

@@ -17,10 +17,11 @@ import pytest
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.comm.unix_listener import UnixListener
 from workbench.runtime.deploy.registry import Entry, Registry, new_id
-from workbench.server.clusters import MAX_REPLICAS, Clusters
+from workbench.server.clusters import Clusters
 from workbench.server.frames import Requests, encode
 from workbench.server.limits import Limits
 from workbench.server.summary import Summary
+from workbench.server.worker_options import MAX_REPLICAS, WorkerOptions
 
 PATIENCE_SECONDS = 60.0
 OPTIONS = 2  # as what the panel starts
@@ -128,18 +129,18 @@ def test_those_that_ask_together_get_no_more_than_one_alone(
     async def ask() -> list[object]:
         go_on = asyncio.Event()
 
-        async def start(self: Clusters, replicas: int) -> Entry:
-            begun.append(replicas)
+        async def start(self: Clusters, options: WorkerOptions) -> Entry:
+            begun.append(options.replicas)
             await asyncio.wait_for(go_on.wait(), PATIENCE_SECONDS)
             raise FailedPreconditionError("only counted")
 
         monkeypatch.setattr(Clusters, "_start", start)
         clusters = Clusters(registry)
-        asking = [asyncio.ensure_future(clusters.start(1)) for _ in range(20)]
+        asking = [asyncio.ensure_future(clusters.start(WorkerOptions(1))) for _ in range(20)]
         await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_SECONDS)
         go_on.set()
         answers = await asyncio.gather(*asking, return_exceptions=True)
-        asking = [asyncio.ensure_future(clusters.start(1))]
+        asking = [asyncio.ensure_future(clusters.start(WorkerOptions(1)))]
         return [*answers, *await asyncio.gather(*asking, return_exceptions=True)]
 
     answers = asyncio.run(ask())

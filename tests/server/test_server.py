@@ -498,6 +498,11 @@ def test_workers_of_the_panel_can_be_used_scaled_and_stopped(server: Server, cli
             assert refused.status == 409
             assert "a notebook uses these workers" in refused.json()["message"]
             assert cluster.status == "live"
+            confirmed = {"replicas": 1, "confirmed": True}
+            assert server.request("PATCH", f"{API}/clusters/{id}", confirmed).status == 200
+            client.cluster(lambda seen: seen["id"] == id and seen["summary"]["replicas_live"] == 1)
+            kind = {"replicas": 1, "kind": "tpu"}
+            assert server.request("PATCH", f"{API}/clusters/{id}", kind).status == 400
     finally:
         stopped = server.request("DELETE", f"{API}/clusters/{id}")
     assert stopped.status == 204

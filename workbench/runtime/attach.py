@@ -22,6 +22,7 @@ from workbench.runtime.joining.existing import tasks_of_workers
 from workbench.runtime.joining.roster import Resolver, tasks_of
 from workbench.runtime.joining.secret import Secret
 from workbench.runtime.layout import Layout
+from workbench.runtime.process.tpu import keep_notebook_off
 
 _FORMING_SECONDS = 60.0
 """So long the tasks of a resolver may take to join."""
@@ -106,8 +107,13 @@ def attached_cluster(
         client = address
     elif isinstance(address, str) and address.startswith(worker_pool.SCHEME):
         workers_of = address.removeprefix(worker_pool.SCHEME)
-        client = worker_pool.client(workers_of)
+        pool = worker_pool.connected(workers_of)
+        client = pool.client
         owned = [client]
+        if devices_per_worker == 1 and device_kind in ("", pool.kind):  # else they are used otherwise, on purpose
+            devices_per_worker, device_kind = pool.devices, pool.kind
+        if device_kind == "TPU":
+            keep_notebook_off()
     else:
         client = opened_client(address, timeout_seconds, find_secret=find_secret)
         owned = [client]

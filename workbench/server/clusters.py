@@ -13,9 +13,8 @@ from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotF
 from workbench.runtime.deploy.registry import Entry, Registry
 from workbench.server.job_link import JobLink
 from workbench.server.limits import USUAL, Limits
+from workbench.server.worker_options import WorkerOptions, check_number, check_range
 
-MAX_REPLICAS: Final = 256
-"""As many workers a cluster of the panel can have."""
 _LOOK_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 10.0
 _SCALE_SECONDS: Final = 90.0
@@ -95,16 +94,15 @@ class Clusters:
         """All of them, newest first, as people see them; without anything that opens a door."""
         return [describe(link) for link in self.links.values() if link.summary is not None]
 
-    async def start(self, replicas: int) -> Entry:
+    async def start(self, options: WorkerOptions) -> Entry:
         """Starts workers that end with this server.
 
         Raises:
-          InvalidArgumentError: if it is not between 1 and `MAX_REPLICAS`.
+          InvalidArgumentError: if they are more than this server allows.
           FailedPreconditionError: if there are many already.
           UnavailableError: if they cannot be started.
         """
-        _check(replicas)
-        self._check_allowed(replicas)
+        self._check_allowed(max(options.replicas, options.maximum))
         self._started = {id: one for id, one in self._started.items() if one.returncode is None}
         if len(self._started) + self._starting >= self.limits.clusters:
             raise FailedPreconditionError(
@@ -112,13 +110,13 @@ class Clusters:
             )
         self._starting += 1  # at once: those that ask together must not all have theirs
         try:
-            return await self._start(replicas)
+            return await self._start(options)
         finally:
             self._starting -= 1
 
-    async def _start(self, replicas: int) -> Entry:
+    async def _start(self, options: WorkerOptions) -> Entry:
         pipe = asyncio.subprocess.PIPE
-        command = (sys.executable, "-m", "workbench.server.workers", "--replicas", str(replicas))
+        command = (sys.executable, "-m", "workbench.server.workers", "--options", options.to_json())
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
         assert process.stdout is not None
         try:
@@ -141,21 +139,31 @@ class Clusters:
         self.refresh()
         return self._registry.entry(said["id"])
 
-    async def scale(self, id: str, replicas: int) -> None:
-        """Changes the number of workers.
+    async def scale(self, id: str, replicas: int, maximum: int = 0, *, confirmed: bool = False) -> None:
+        """Changes the number of workers; another change that is under way ends.
+
+        Args:
+          id: The cluster's.
+          replicas: How many; with `maximum`, how many there are while nobody uses them.
+          maximum: How many there are while a notebook uses them; 0 for always as many.
+          confirmed: Also if replicas that a notebook uses are taken away, with their values.
 
         Raises:
-          InvalidArgumentError: as `start`.
+          InvalidArgumentError: if one of the numbers cannot be.
           NotFoundError, UnavailableError, FailedPreconditionError: if that is not possible.
         """
         link = self.find(id)
-        _check(replicas)
-        self._check_allowed(replicas)
-        if link.entry.kind == "workers" and self._driver_of(id) is not None:
+        check_number(replicas)
+        check_range(replicas, maximum)
+        self._check_allowed(max(replicas, maximum))
+        there = 0 if link.summary is None else link.summary["replicas_live"]
+        fewer = max(replicas, maximum) < there
+        if fewer and not confirmed and link.entry.kind == "workers" and self._driver_of(id) is not None:
             raise FailedPreconditionError(
-                "a notebook uses these workers: close its cluster first, and connect again after the change"
+                "a notebook uses these workers, and the values of replicas that are taken away are lost: close its "
+                "cluster first, and connect again after the change"
             )
-        await link.ask("scale", _SCALE_SECONDS, replicas=replicas)
+        await link.ask("scale", _SCALE_SECONDS, replicas=replicas, maximum=maximum)
 
     async def stop(self, id: str) -> None:
         """Ends a cluster; one that has ended is forgotten.
@@ -250,11 +258,6 @@ def connect_code(link: JobLink) -> str:
     summary = link.summary or {"replicas": 2, "hosts": 1}
     hosts = f", hosts={summary['hosts']}" if summary["hosts"] > 1 else ""
     return f"cluster = wb.connect(replicas={summary['replicas']}{hosts})"
-
-
-def _check(replicas: int) -> None:
-    if not 1 <= replicas <= MAX_REPLICAS:
-        raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
 
 
 def _end(process: asyncio.subprocess.Process) -> None:

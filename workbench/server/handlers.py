@@ -25,6 +25,7 @@ from workbench.server.channels import CHANNEL_OF
 from workbench.server.client_socket import RESOURCE
 from workbench.server.clusters import Clusters, describe
 from workbench.server.recorded import steps_from
+from workbench.server.worker_options import WorkerOptions, read
 from workbench.ui.runs.recorded_runs import RecordedRuns
 
 _MAX_BODY_BYTES: Final = 4096
@@ -79,18 +80,6 @@ class _Handler(APIHandler):
             raise HTTPError(400, "the body is no JSON object")
         return body
 
-    def replicas(self) -> int:
-        """The number of replicas that the body names.
-
-        Raises:
-          HTTPError: if it does not.
-        """
-        body = self.body()
-        value = body.get("replicas")
-        if set(body) != {"replicas"} or not isinstance(value, int) or isinstance(value, bool):
-            raise HTTPError(400, 'the number of replicas is a whole one: the body reads {"replicas": 2}')
-        return value
-
 
 class _ClusterHandler(_Handler):
     def initialize(self, clusters: Clusters) -> None:
@@ -110,7 +99,7 @@ class ClustersHandler(_ClusterHandler):
     @guarded
     async def post(self) -> None:
         """Starts workers; the answer is what to connect to."""
-        entry = await self.clusters.start(self.replicas())
+        entry = await self.clusters.start(read(self.body()))
         self.answer(describe(self.clusters.find(entry.id)), 201)
 
 
@@ -124,8 +113,15 @@ class ClusterHandler(_ClusterHandler):
 
     @guarded
     async def patch(self, id: str) -> None:
-        """Changes the number of its workers."""
-        await self.clusters.scale(id, self.replicas())
+        """Changes the number of its workers, or the range of it: `{"replicas": 2, "maximum": 8}`."""
+        body = self.body()
+        confirmed = body.pop("confirmed", False) is True
+        options = read(body)
+        if options != WorkerOptions(options.replicas, options.maximum):
+            raise HTTPError(
+                400, "only the number of workers that run can change: start others for another kind"
+            )
+        await self.clusters.scale(id, options.replicas, options.maximum, confirmed=confirmed)
         self.answer(describe(self.clusters.find(id)))
 
     @guarded

@@ -28,6 +28,27 @@ class StrategySummary:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolSummary:
+    """Workers that wait for a notebook.
+
+    Attributes:
+      kind: What replicas run on: "cpu", "gpu" or "tpu".
+      threads: They are threads of one process, whose number stays.
+      scaling: Workers are on their way, or leave.
+      settled: How many replicas there were when the number changed last: what cancelling goes back to.
+      minimum: How many there are while nobody uses them.
+      maximum: How many there are while a notebook uses them; 0 where the number stays.
+    """
+
+    kind: str
+    threads: bool
+    scaling: bool
+    settled: int
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A cluster in a few words.
 
@@ -43,6 +64,7 @@ class Summary:
       severity, sentence: What is to be said of its runs first; see `telemetry.verdicts`.
       embedded: It ends with the process that drives it.
       strategies: Those that are open.
+      pool: Of workers that wait for a notebook only.
     """
 
     status: str
@@ -57,6 +79,7 @@ class Summary:
     sentence: str
     embedded: bool
     strategies: tuple[StrategySummary, ...]
+    pool: PoolSummary | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able."""

@@ -1,33 +1,42 @@
 """A process that holds workers for notebooks to drive; the Jupyter server starts one for each cluster of its panel.
 
-`python -m workbench.server.workers --replicas N`. It prints one JSON line when it is ready, or why it cannot be, and
-ends when its standard input does: with the Jupyter server, however that ends.
+`python -m workbench.server.workers --options '{"replicas": 2}'`. It prints one JSON line when it is ready, or why it
+cannot be, and ends when its standard input does: with the Jupyter server, however that ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import queue
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from workbench.errors import WorkbenchError
 from workbench.runtime.comm.unix_listener import UnixListener
 from workbench.runtime.deploy import embedded, worker_pool
 from workbench.runtime.deploy.registry import Entry, Registry, new_id
-from workbench.server.clusters import MAX_REPLICAS
+from workbench.runtime.process import gpus, tpu
 from workbench.server.frames import Requests, encode
-from workbench.server.summary import Summary
+from workbench.server.summary import PoolSummary, Summary
+from workbench.server.worker_options import WorkerOptions, check_number, check_range, read
 
 _SCALE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.25
+"""How often a cluster that adapts looks whether somebody uses it."""
+_UNUSED_SECONDS: Final = 30.0
+"""After so long without a user it shrinks: a notebook that connects again would wait for workers otherwise."""
 _STOP: Final = None
 
-Job = tuple[socket.socket, int, str, int] | None
+Answer = Callable[[str], None]
+"""Called with why something cannot be done, or ""."""
 
 
 class HeldWorkers:
@@ -36,16 +45,36 @@ class HeldWorkers:
     One thread scales and closes it, those of the connections ask for that.
     """
 
-    def __init__(self, replicas: int) -> None:
+    def __init__(self, options: WorkerOptions) -> None:
         """Starts the workers and announces them.
 
         Raises:
           OSError: if they cannot be started or announced.
+          WorkbenchError: if this machine has not what they need.
         """
+        environment: dict[str, str] = {}
+        on_gpus: tuple[str, ...] = ()
+        if options.kind == "gpu":
+            gpus.chosen(options.maximum or options.replicas, None)  # refuses more than there are
+            on_gpus, environment = gpus.visible(), gpus.worker_environment()
+        elif options.kind == "tpu":
+            environment = tpu.worker_environment(options.replicas)
+        self._options = options
         self._cluster = embedded.start(
-            workers=replicas, processes=True, listen="127.0.0.1", memory_limit="auto", environment={}
+            workers=options.workers,
+            processes=True,
+            listen="127.0.0.1",
+            memory_limit=options.memory_limit or "auto",
+            environment=environment,
+            gpus=on_gpus,
         )
-        self._jobs: queue.Queue[Job] = queue.Queue(maxsize=16)
+        self._gpus = len(on_gpus)
+        self._target = self._settled = options.workers
+        self._minimum, self._maximum = options.workers, options.maximum
+        self._scaling = False
+        self._last_used = -math.inf
+        worker_pool.expect(self._cluster, self._maximum)
+        self._jobs: queue.Queue[tuple[Answer, int, int] | None] = queue.Queue(maxsize=16)
         self._ending = threading.Event()  # somebody has asked for the end, which scaling must not hold up
         self._lock = threading.Lock()  # guards `_connections`
         self._connections: list[socket.socket] = []
@@ -59,7 +88,7 @@ class HeldWorkers:
             machine=socket.gethostname(),
             started=time.time(),
             socket=self._listener.path,
-            connection=worker_pool.connection(self._cluster),
+            connection=worker_pool.connection(self._cluster, options.devices, options.kind.upper()),
         )
         self._announced = Registry().announce(self.entry)
 
@@ -68,15 +97,19 @@ class HeldWorkers:
         self._ending.set()
         self._jobs.put(_STOP)
 
+    def ask(self, answer: Answer, minimum: int, maximum: int = 0) -> None:
+        """Has `serve` change the number of replicas, or its range; a change that is under way ends. Any thread.
+
+        Raises:
+          queue.Full: if much is asked of it already.
+        """
+        self._jobs.put((answer, minimum, maximum), timeout=1.0)
+
     def serve(self) -> None:
         """Does what is asked for, until somebody asks it to stop; then closes everything."""
-        while (job := self._jobs.get(timeout=threading.TIMEOUT_MAX)) is not _STOP:
-            sock, call, action, replicas = job
-            if action == "close":
-                _send(sock, {"call": call, "problem": ""})
-                break
-            _send(sock, {"call": call, "problem": self._scale(replicas)})
-            self._tell_all()
+        while (job := self._next_job()) is not _STOP:
+            answer, minimum, maximum = job
+            answer(self._change(minimum, maximum))
         self._announced.withdraw()
         self._listener.close()
         with self._lock:
@@ -84,26 +117,90 @@ class HeldWorkers:
                 sock.close()
         self._cluster.close()
 
-    def _scale(self, replicas: int) -> str:
-        if not 1 <= replicas <= MAX_REPLICAS:
-            return f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}"
-        self._cluster.scale(replicas)
-        end = time.monotonic() + _SCALE_SECONDS
-        while len(self._cluster.scheduler_info["workers"]) != replicas:
-            if time.monotonic() > end:
-                return f"{replicas} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
-            if self._ending.wait(0.1):
-                return "they are being stopped"
+    def _next_job(self) -> tuple[Answer, int, int] | None:
+        """Waits for it, and has the number of workers follow their use meanwhile."""
+        while True:
+            try:
+                return self._jobs.get(timeout=_LOOK_SECONDS if self._maximum else threading.TIMEOUT_MAX)
+            except queue.Empty:
+                self._adapt()
+
+    def _adapt(self) -> None:
+        now = time.monotonic()
+        if worker_pool.is_used(self._cluster):
+            self._last_used = now
+        wanted = self._maximum if now - self._last_used < _UNUSED_SECONDS else self._minimum
+        if wanted != self._target:
+            self._scale(wanted)
+
+    def _change(self, minimum: int, maximum: int) -> str:
+        """Another number of workers, or another range for it; why that cannot be, or ""."""
+        if not self._options.resizable:
+            return "all replicas are in one process: stop it, and start another one"
+        try:
+            check_number(minimum)
+            check_range(minimum, maximum)
+        except WorkbenchError as error:
+            return str(error)
+        most = max(minimum, maximum)
+        if self._gpus and most > self._gpus:
+            return f"there are {self._gpus} GPUs for {most} replicas"
+        self._minimum, self._maximum = minimum, maximum if maximum > minimum else 0
+        worker_pool.expect(self._cluster, self._maximum)
+        if not self._maximum:
+            return self._scale(minimum)
+        self._adapt()
+        self._tell_all()
         return ""
 
-    def _summary(self) -> dict[str, Any]:
-        count = len(self._cluster.scheduler_info["workers"])
-        text = f"<Workers: {count} of Dask, embedded, live>"
+    def _scale(self, workers: int) -> str:
+        """Returns when so many workers are there, or something else is asked for; why they are not, or ""."""
+        self._target, self._scaling = workers, True
+        self._cluster._i = 0  # Dask uses numbers again then, by which workers on GPUs know theirs
+        self._cluster.scale(workers)
+        self._tell_all()
+        try:
+            return self._await_workers(workers)
+        finally:
+            self._scaling = False
+            self._tell_all()
+
+    def _await_workers(self, workers: int) -> str:
+        end = time.monotonic() + _SCALE_SECONDS
+        there = -1
+        while there != workers:
+            if time.monotonic() > end:
+                return f"{workers} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
+            if self._ending.wait(0.1):
+                return "they are being stopped"
+            if not self._jobs.empty():
+                return "something else was asked for meanwhile"
+            if there != (there := self._count()):
+                self._tell_all()
+        self._settled = workers
+        return ""
+
+    def _count(self) -> int:
+        return len(self._cluster.scheduler_info["workers"])
+
+    def summary(self) -> dict[str, Any]:
+        """What the panel says of them."""
+        devices = self._options.devices
+        live = self._count() * devices
+        text = f"<Workers: {live} of Dask, embedded, live>"
+        pool = PoolSummary(
+            kind=self._options.kind,
+            threads=self._options.threads,
+            scaling=self._scaling,
+            settled=self._settled * devices,
+            minimum=self._minimum * devices,
+            maximum=self._maximum,
+        )
         return Summary(
             status="live",
             text=text,
-            replicas=count,
-            replicas_live=count,
+            replicas=self._target * devices,
+            replicas_live=live,
             hosts=1,
             busbw=None,
             alerts=0,
@@ -112,17 +209,18 @@ class HeldWorkers:
             sentence="",  # nobody drives them: there is no run to judge
             embedded=True,
             strategies=(),
+            pool=pool,
         ).as_dict()
 
     def _tell_all(self) -> None:
         with self._lock:
             connections = list(self._connections)
         for sock in connections:
-            _send(sock, {"summary": self._summary()})
+            _send(sock, {"summary": self.summary()})
 
     def _accept(self, sock: socket.socket) -> None:
         sock.settimeout(None)
-        _send(sock, {"summary": self._summary()})
+        _send(sock, {"summary": self.summary()})
         with self._lock:
             self._connections.append(sock)
         threading.Thread(target=self._listen, args=(sock,), name="workbench-held", daemon=True).start()
@@ -133,16 +231,25 @@ class HeldWorkers:
             while True:
                 for request in requests.receive():
                     match request:
-                        case {"do": "scale", "call": int(call), "replicas": int(replicas)}:
-                            self._jobs.put((sock, call, "scale", replicas), timeout=1.0)
+                        case {
+                            "do": "scale",
+                            "call": int(call),
+                            "replicas": int(replicas),
+                            "maximum": int(maximum),
+                        }:
+                            self.ask(partial(_answer, sock, call), replicas, maximum)
                         case {"do": "close", "call": int(call)}:
-                            self._ending.set()
-                            self._jobs.put((sock, call, "close", 0), timeout=1.0)
+                            _answer(sock, call, "")
+                            self.stop()
         except (OSError, ValueError, queue.Full):
             with self._lock:
                 if sock in self._connections:
                     self._connections.remove(sock)
             sock.close()
+
+
+def _answer(sock: socket.socket, call: int, problem: str) -> None:
+    _send(sock, {"call": call, "problem": problem})
 
 
 def _send(sock: socket.socket, message: dict[str, Any]) -> None:
@@ -155,10 +262,9 @@ def _send(sock: socket.socket, message: dict[str, Any]) -> None:
 def main() -> int:
     """Runs until standard input ends."""
     parser = argparse.ArgumentParser(prog="python -m workbench.server.workers")
-    parser.add_argument("--replicas", type=int, required=True)
-    options = parser.parse_args()
+    parser.add_argument("--options", required=True, help="JSON, see workbench.server.worker_options")
     try:
-        held = HeldWorkers(options.replicas)
+        held = HeldWorkers(read(json.loads(parser.parse_args().options)))
     except (OSError, WorkbenchError) as error:
         print(json.dumps({"problem": str(error)}), flush=True)
         return 1

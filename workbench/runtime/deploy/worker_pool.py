@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from distributed import Client
 from distributed.security import Security
@@ -11,25 +11,65 @@ from workbench.errors import NotFoundError, UnavailableError
 from workbench.runtime.deploy.registry import Registry
 
 SCHEME: Final = "workbench://"
+_EXPECTED: Final = ["workbench", "workers"]
+"""Where Dask's scheduler has how many workers a driver waits for."""
+_GROW_SECONDS: Final = 60.0
+_CLIENT: Final = "Client-"
+"""What Dask's names of clients begin with, other than its own."""
 
 
-def connection(cluster: Any) -> dict[str, str]:
-    """What a driver needs to connect to an embedded Dask cluster: its address, and the keys of its TLS."""
+class Pool(NamedTuple):
+    """Workers of another process.
+
+    Attributes:
+      client: Connected to them.
+      devices: Of each worker.
+      kind: "CPU", "GPU" or "TPU".
+    """
+
+    client: Client
+    devices: int
+    kind: str
+
+
+def connection(cluster: Any, devices: int = 1, kind: str = "CPU") -> dict[str, str]:
+    """What a driver needs to connect to an embedded Dask cluster.
+
+    Args:
+      cluster: The Dask cluster.
+      devices: Of each worker.
+      kind: Theirs; see `Pool`.
+
+    Returns:
+      Its address, the keys of its TLS, and what its workers were started for.
+    """
     security = cluster.security
     return {
         "address": cluster.scheduler_address,
         "ca": security.tls_ca_file,
         "certificate": security.tls_client_cert,
         "key": security.tls_client_key,
+        "devices": str(devices),
+        "kind": kind,
     }
 
 
-def client(id: str) -> Client:
-    """Connects to the workers that are announced under `id`.
+def expect(cluster: Any, workers: int) -> None:
+    """Has drivers of an embedded Dask cluster wait until so many workers are there."""
+    cluster.scheduler.set_metadata(keys=_EXPECTED, value=workers)
+
+
+def is_used(cluster: Any) -> bool:
+    """Whether any program is connected to an embedded Dask cluster."""
+    return any(name.startswith(_CLIENT) for name in list(cluster.scheduler.clients))
+
+
+def connected(id: str) -> Pool:
+    """Connects to the workers that are announced under `id`, and waits for those that come because they are used.
 
     Raises:
       NotFoundError: if no such workers are announced.
-      UnavailableError: if they do not answer.
+      UnavailableError: if they do not answer, or do not come.
     """
     entry = Registry().entry(id)
     where = entry.connection
@@ -45,6 +85,20 @@ def client(id: str) -> Client:
         require_encryption=True,
     )
     try:
-        return Client(where["address"], security=security, set_as_default=False, timeout=10)
+        client = Client(where["address"], security=security, set_as_default=False, timeout=10)
     except OSError as error:
         raise UnavailableError(f"the workers {id} do not answer at {where['address']}: {error}") from error
+    try:
+        expected = client.get_metadata(_EXPECTED, default=0)
+        if expected:
+            client.wait_for_workers(expected, timeout=_GROW_SECONDS)
+    except TimeoutError as error:
+        client.close()
+        raise UnavailableError(
+            f"the workers {id} are {expected} while a program uses them, but did not come within "
+            f"{_GROW_SECONDS:.0f} s: set a lower maximum in JupyterLab's panel, and connect again"
+        ) from error
+    except BaseException:
+        client.close()
+        raise
+    return Pool(client, int(where.get("devices", 1)), where.get("kind", ""))

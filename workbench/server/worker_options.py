@@ -1,0 +1,92 @@
+"""What the workers are like that the panel starts: read from a request, and told to the process that holds them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.layout import check_limits
+
+MAX_REPLICAS: Final = 256
+"""As many workers a cluster of the panel can have."""
+KINDS: Final = ("cpu", "gpu", "tpu")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """The workers of a cluster that nobody drives yet.
+
+    Attributes:
+      replicas: How many; with `maximum`, how many wait while nobody uses them.
+      maximum: How many there are while a notebook uses them; 0 where the number stays.
+      kind: What replicas run on: "cpu", "gpu" (one each) or "tpu" (emulated where there are no chips).
+      threads: All replicas are threads of one process.
+      memory_limit: Of a worker process, as Dask reads it; "" shares the machine's memory among them.
+    """
+
+    replicas: int
+    maximum: int = 0
+    kind: str = "cpu"
+    threads: bool = False
+    memory_limit: str = ""
+
+    @property
+    def resizable(self) -> bool:
+        """Whether their number can change: each replica has a process of its own."""
+        return not self.threads and self.kind != "tpu"
+
+    @property
+    def workers(self) -> int:
+        """How many worker processes hold the replicas."""
+        return self.replicas if self.resizable else 1
+
+    @property
+    def devices(self) -> int:
+        """Devices of a worker process."""
+        return 1 if self.resizable else self.replicas
+
+    def to_json(self) -> str:
+        """What `read` reads."""
+        return json.dumps(asdict(self))
+
+
+def read(body: dict[str, Any]) -> WorkerOptions:
+    """Checks what somebody asks for.
+
+    Raises:
+      InvalidArgumentError: if it cannot be; the text says what can.
+    """
+    known = {part.name: type(part.default) for part in fields(WorkerOptions)} | {"replicas": int}
+    for name, value in body.items():
+        if name not in known:
+            raise InvalidArgumentError(f"workers have no option {name[:40]!r}; there are: {', '.join(known)}")
+        if type(value) is not known[name]:
+            words = {int: "a whole number", str: "a text", bool: "true or false"}
+            raise InvalidArgumentError(f"{name} is {words[known[name]]}, got {str(value)[:40]!r}")
+    if "replicas" not in body:
+        raise InvalidArgumentError('how many replicas? The request reads {"replicas": 2}')
+    options = WorkerOptions(**body)
+    check_number(options.replicas)
+    if options.kind not in KINDS:
+        raise InvalidArgumentError(f"kind is one of {', '.join(KINDS)}, got {options.kind[:40]!r}")
+    if options.threads and options.kind == "gpu":
+        raise InvalidArgumentError("replicas on GPUs have a process each: leave threads out")
+    check_range(options.replicas, options.maximum)
+    if options.maximum and not options.resizable:
+        raise InvalidArgumentError("the number of replicas of one process stays: leave maximum out")
+    check_limits(1.0, None, options.memory_limit or None)
+    return options
+
+
+def check_number(replicas: int) -> None:
+    """Refuses a number of replicas that cannot be."""
+    if not 1 <= replicas <= MAX_REPLICAS:
+        raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
+
+
+def check_range(minimum: int, maximum: int) -> None:
+    """Refuses a largest number of replicas that cannot be; 0 is none."""
+    if maximum and not minimum <= maximum <= MAX_REPLICAS:
+        raise InvalidArgumentError(f"maximum must be between {minimum} and {MAX_REPLICAS}, got {maximum}")
