@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ClusterInfo, StrategySummary } from "../src/lab/server/messages";
-import { endsWith } from "../src/lab/clusters/stopping";
+import { endsWith, losesBy } from "../src/lab/clusters/stopping";
 
 const trans: TranslationBundle = {
   __: (text: string, ...args: unknown[]) =>
     text.replace(/%(\d)/g, (_, place: string) => String(args[Number(place) - 1])),
-  _n: (one: string) => one,
+  _n: (one: string, many: string, count: number, ...args: unknown[]) =>
+    trans.__(count === 1 ? one : many, count, ...args),
 };
 
 function cluster(
@@ -19,7 +20,7 @@ function cluster(
   }));
   const summary = {
     ...{ status: part.status ?? "live", text: "", replicas: 2, replicas_live: 2, hosts: 1, busbw: null },
-    ...{ alerts: 0, nan: 0, severity: "good", sentence: "", embedded: true, strategies },
+    ...{ alerts: 0, nan: 0, severity: "good", sentence: "", embedded: true, strategies, pool: null },
   };
   const entry = { kind: "driver", name: `${id}.ipynb`, pid: 1, started: 0, kernel: "", workers_of: "" };
   return { ...entry, connect_code: "", ...part, id, summary };
@@ -48,4 +49,18 @@ test("workers that a notebook uses are not stopped without a question", () => {
   assert.deepEqual(endsWith(workers, [workers, user, gone], trans), [
     "b.ipynb uses these workers: it loses them.",
   ]);
+});
+
+test("replicas that a notebook uses are not taken away without a question", () => {
+  const workers = cluster("w", { kind: "workers" });
+  const user = cluster("b", { workers_of: "w", steps: [4] });
+  const gone = cluster("c", { workers_of: "w", steps: [4], status: "stopped" });
+  const all = [workers, user, gone];
+  assert.match(
+    losesBy(1, workers, all, trans).join(),
+    /^b.ipynb uses these workers: 1 of its replicas loses/,
+  );
+  assert.deepEqual(losesBy(2, workers, all, trans), []);
+  assert.deepEqual(losesBy(8, workers, all, trans), []);
+  assert.deepEqual(losesBy(1, workers, [workers, gone], trans), []);
 });

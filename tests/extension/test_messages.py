@@ -40,7 +40,7 @@ def test_a_summary_has_the_same_fields_on_both_sides(model: type) -> None:
 
 
 def test_the_panel_asks_for_as_many_replicas_as_the_server_starts() -> None:
-    text = (LAB / "clusters" / "panel.tsx").read_text(encoding="utf-8")
+    text = (LAB / "clusters" / "worker_options.ts").read_text(encoding="utf-8")
     assert f"export const MAX_REPLICAS = {MAX_REPLICAS};" in text
 
 

@@ -24,7 +24,7 @@ from workbench.server.summary import Summary
 from workbench.server.worker_options import MAX_REPLICAS, WorkerOptions
 
 PATIENCE_SECONDS = 60.0
-OPTIONS = 2  # as what the panel starts
+OPTIONS = WorkerOptions(2)
 SUMMARY = Summary(
     "live", "2 workers", 2, 2, 1, None, 0, 0, "good", "All is well", embedded=True, strategies=()
 ).as_dict()

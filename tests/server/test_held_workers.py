@@ -72,7 +72,7 @@ def test_a_change_that_is_under_way_is_cancelled_by_the_next() -> None:
         pool.ask(lambda problem: answers.append((1, problem)), pool.summary()["pool"]["settled"])
         wait_until(lambda: len(answers) == 2)
 
-        assert answers == [(4, "something else was asked for meanwhile"), (1, "")]
+        assert answers == [(4, ""), (1, "")]
         summary = pool.summary()
         assert (summary["replicas"], summary["replicas_live"], summary["pool"]["scaling"]) == (1, 1, False)
 

@@ -154,7 +154,7 @@ class HeldWorkers:
         return ""
 
     def _scale(self, workers: int) -> str:
-        """Returns when so many workers are there, or something else is asked for; why they are not, or ""."""
+        """Returns when so many workers are there, or the next request replaces this one; why they are not, or ""."""
         self._target, self._scaling = workers, True
         self._cluster._i = 0  # Dask uses numbers again then, by which workers on GPUs know theirs
         self._cluster.scale(workers)
@@ -174,7 +174,7 @@ class HeldWorkers:
             if self._ending.wait(0.1):
                 return "they are being stopped"
             if not self._jobs.empty():
-                return "something else was asked for meanwhile"
+                return ""
             if there != (there := self._count()):
                 self._tell_all()
         self._settled = workers

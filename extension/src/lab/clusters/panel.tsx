@@ -1,8 +1,8 @@
 // The left panel: clusters, strategies, panes, recorded runs.
+import type { IStateDB } from "@jupyterlab/statedb";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { render } from "preact";
-import { useState } from "preact/hooks";
 import { statusOf } from "../../colours";
 import type { RunEntry, Runs as RunList } from "../../models";
 import { OPENED, type ViewName } from "../../views";
@@ -10,14 +10,15 @@ import type { Connection } from "../server/connection";
 import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
 import { isWrong, statusWord, titleOf } from "../words";
-
-/** As many workers a cluster of the panel can have; tests compare it with `workbench/server/clusters.py`. */
-export const MAX_REPLICAS = 256;
+import { Kept } from "./kept";
+import { Section } from "./section";
+import { described, ScaleForm, StartForm } from "./worker_forms";
+import { isResizable, type WorkerOptions } from "./worker_options";
 
 /** What the panel can have done. */
 export interface PanelActions {
-  start(replicas: number): Promise<unknown>;
-  scale(cluster: ClusterInfo, replicas: number): Promise<unknown>;
+  start(options: WorkerOptions): Promise<unknown>;
+  scale(cluster: ClusterInfo, replicas: number, maximum: number): Promise<unknown>;
   stop(cluster: ClusterInfo): Promise<void>;
   insert(cluster: ClusterInfo): void;
   openPane(view: ViewName, cluster: string): void;
@@ -40,20 +41,25 @@ interface Props {
   /** Undefined until the server has told. */
   runs: readonly RunEntry[] | undefined;
   problem: string;
+  kept: Kept;
+  redraw(): void;
   attempt(what: () => Promise<unknown>): void;
 }
 
 export class Panel extends Widget {
   #shown = new AbortController();
   #problem = "";
+  readonly #kept: Kept;
 
   constructor(
     private readonly connection: Connection,
     private readonly layouts: LayoutNames,
     private readonly actions: PanelActions,
     private readonly trans: TranslationBundle,
+    state: IStateDB | null,
   ) {
     super();
+    this.#kept = new Kept(state, () => this.isVisible && this.#draw());
     this.id = "workbench-panel";
     this.addClass("wb-panel");
     this.title.caption = trans.__("Workbench: clusters, strategies, panes, recorded runs");
@@ -108,8 +114,8 @@ export class Panel extends Widget {
     const attempt = (what: () => Promise<unknown>) => this.#attempt(what);
     const layouts = this.layouts.names;
     const told = connection.model("", RUNS) as RunList | undefined;
-    const state = { layouts, runs: told?.runs, problem: this.#problem };
-    const props = { connection, actions, trans, attempt, ...state };
+    const state = { layouts, runs: told?.runs, problem: this.#problem, kept: this.#kept };
+    const props = { connection, actions, trans, attempt, redraw: () => this.#draw(), ...state };
     render(<Contents {...props} />, this.node);
   }
 }
@@ -131,9 +137,8 @@ function Contents(props: Props) {
           {problem}
         </p>
       )}
-      <section aria-label={trans.__("Clusters")}>
-        <h2>{trans.__("Clusters")}</h2>
-        <StartForm {...props} />
+      <Section name="clusters" title={trans.__("Clusters")} {...props}>
+        <StartForm kept={props.kept} start={props.actions.start} trans={trans} attempt={props.attempt} />
         {!connection.connected && <p>{trans.__("connecting to the Jupyter server …")}</p>}
         {connection.connected && !connection.clusters.length && (
           <p>
@@ -147,9 +152,8 @@ function Contents(props: Props) {
             <Cluster key={cluster.id} cluster={cluster} {...props} />
           ))}
         </ul>
-      </section>
-      <section aria-label={trans.__("Strategies")}>
-        <h2>{trans.__("Strategies")}</h2>
+      </Section>
+      <Section name="strategies" title={trans.__("Strategies")} {...props}>
         {!strategies.length && <p>{trans.__("None yet.")}</p>}
         <ul>
           {strategies.map(({ cluster, strategy, key }) => (
@@ -162,9 +166,8 @@ function Contents(props: Props) {
             </li>
           ))}
         </ul>
-      </section>
-      <section aria-label={trans.__("Panes")}>
-        <h2>{trans.__("Panes")}</h2>
+      </Section>
+      <Section name="panes" title={trans.__("Panes")} {...props}>
         <div class="wb-panel-panes">
           {OPENED.map((view) => (
             <button key={view} type="button" onClick={() => props.actions.openPane(view, "")}>
@@ -172,9 +175,8 @@ function Contents(props: Props) {
             </button>
           ))}
         </div>
-      </section>
-      <section aria-label={trans.__("Layouts")}>
-        <h2>{trans.__("Layouts")}</h2>
+      </Section>
+      <Section name="layouts" title={trans.__("Layouts")} {...props}>
         <div class="wb-panel-panes">
           {props.layouts.map((name) => (
             <button key={name} type="button" onClick={() => props.actions.openLayout(name)}>
@@ -185,34 +187,15 @@ function Contents(props: Props) {
             {trans.__("Save …")}
           </button>
         </div>
-      </section>
+      </Section>
       <Runs {...props} />
     </>
   );
 }
 
-function StartForm({ actions, trans, attempt }: Props) {
-  const [replicas, setReplicas] = useState("2");
-  const [starting, setStarting] = useState(false);
-  const start = (event: Event) => {
-    event.preventDefault();
-    setStarting(true);
-    attempt(() => actions.start(Number(replicas)).finally(() => setStarting(false)));
-  };
-  return (
-    <form class="wb-panel-start" onSubmit={start}>
-      <label>
-        {trans.__("Replicas")} <ReplicasInput value={replicas} onChange={setReplicas} />
-      </label>
-      <button type="submit" disabled={starting}>
-        {starting ? trans.__("Starting …") : trans.__("Start workers")}
-      </button>
-    </form>
-  );
-}
-
 function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: ClusterInfo }) {
   const { summary } = cluster;
+  const { pool } = summary;
   const over = summary.status === "stopped";
   return (
     <li
@@ -225,6 +208,7 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
       <small>
         {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
         {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
+        {pool && `, ${described(pool, trans)}`}
         {cluster.workers_of && `, ${trans.__("on workers %1", cluster.workers_of)}`}
         {!over && isWrong(summary) && `, ⚠ ${summary.sentence}`}
       </small>
@@ -247,12 +231,13 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
             {trans.__("Timing")}
           </button>
         )}
-        {cluster.kind === "workers" && !over && (
-          // Begun anew where the number has changed, which another page can do.
+        {pool && !over && isResizable(pool) && (
+          // Begun anew where the numbers have changed, which another page can do.
           <ScaleForm
-            key={summary.replicas}
+            key={`${pool.minimum} ${pool.maximum}`}
             cluster={cluster}
-            actions={actions}
+            pool={pool}
+            scale={actions.scale}
             trans={trans}
             attempt={attempt}
           />
@@ -269,49 +254,10 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
   );
 }
 
-function ScaleForm({
-  cluster,
-  actions,
-  trans,
-  attempt,
-}: Pick<Props, "actions" | "trans" | "attempt"> & { cluster: ClusterInfo }) {
-  const [replicas, setReplicas] = useState(String(cluster.summary.replicas));
-  const [scaling, setScaling] = useState(false);
-  const scale = (event: Event) => {
-    event.preventDefault();
-    setScaling(true);
-    attempt(() => actions.scale(cluster, Number(replicas)).finally(() => setScaling(false)));
-  };
-  const label = named(trans.__("Replicas"), cluster);
+function Runs(props: Props) {
+  const { actions, trans, runs } = props;
   return (
-    <form class="wb-panel-scale" onSubmit={scale}>
-      <ReplicasInput value={replicas} onChange={setReplicas} label={label} />
-      <button type="submit" disabled={scaling} aria-label={named(trans.__("Scale"), cluster)}>
-        {scaling ? trans.__("Scaling …") : trans.__("Scale")}
-      </button>
-    </form>
-  );
-}
-
-/** A number of replicas, as it was typed. The form around it is not sent before it can be one. */
-function ReplicasInput(props: { value: string; onChange(value: string): void; label?: string }) {
-  return (
-    <input
-      type="number"
-      required
-      min={1}
-      max={MAX_REPLICAS}
-      value={props.value}
-      aria-label={props.label}
-      onInput={(event) => props.onChange(event.currentTarget.value)}
-    />
-  );
-}
-
-function Runs({ actions, trans, runs }: Props) {
-  return (
-    <section aria-label={trans.__("Recorded runs")}>
-      <h2>{trans.__("Recorded runs")}</h2>
+    <Section name="recorded runs" title={trans.__("Recorded runs")} {...props}>
       {runs?.length === 0 && <p>{trans.__('None yet. wb.record("runs/first.parquet") makes one.')}</p>}
       <ul>
         {runs?.slice(0, 20).map((run) => (
@@ -333,7 +279,7 @@ function Runs({ actions, trans, runs }: Props) {
           {trans.__("All runs, and compare two")}
         </button>
       </div>
-    </section>
+    </Section>
   );
 }
 

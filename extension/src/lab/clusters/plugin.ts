@@ -2,6 +2,7 @@
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { Dialog, ICommandPalette, InputDialog, showDialog, showErrorMessage } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
+import { IStateDB } from "@jupyterlab/statedb";
 import { textOf } from "../arguments";
 import { addCommands, type Arguments, categoryOf, type Command, COMMANDS } from "../commands";
 import { commandIcon, ICON, iconOf } from "../icons";
@@ -13,8 +14,9 @@ import type { ClusterInfo } from "../server/messages";
 import { optional } from "../tokens";
 import { connectCode } from "./cell_code";
 import { insertCode } from "./connect_code";
-import { MAX_REPLICAS, Panel } from "./panel";
-import { endsWith } from "./stopping";
+import { Panel } from "./panel";
+import { endsWith, losesBy } from "./stopping";
+import { AS_USUAL, isResizable, MAX_REPLICAS } from "./worker_options";
 
 function activate(
   app: JupyterFrontEnd,
@@ -23,6 +25,7 @@ function activate(
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
   notebooks: INotebookTracker | null,
+  state: IStateDB | null,
 ): void {
   const { api, connection, trans } = workbench;
   const run = (command: string, args: Arguments = {}) => void app.commands.execute(command, args);
@@ -30,8 +33,8 @@ function activate(
     connection,
     layouts,
     {
-      start: (replicas) => api.start(replicas),
-      scale: (cluster, replicas) => api.scale(cluster.id, replicas),
+      start: (options) => api.start(options),
+      scale: (cluster, replicas, maximum) => scale(cluster, replicas, maximum, workbench),
       stop: (cluster) => stop(cluster, workbench),
       insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
       openPane: (view, cluster) => run(COMMANDS.openPane, { view, ...(cluster && { cluster }) }),
@@ -40,6 +43,7 @@ function activate(
       saveLayout: () => run(LAYOUT_COMMANDS.save),
     },
     trans,
+    state,
   );
   const icon = iconOf("icon", ICON);
   panel.title.icon = icon;
@@ -100,21 +104,22 @@ function clusterCommands(
       icon: commandIcon("start"),
       execute: async () => {
         const replicas = await askReplicas(trans.__("Start workers"), 2);
-        if (replicas !== null) await api.start(replicas).catch(failed);
+        if (replicas !== null) await api.start({ ...AS_USUAL, replicas }).catch(failed);
       },
     },
     [COMMANDS.scale]: {
       label: trans.__("Scale workers …"),
-      caption: trans.__("Changes how many workers there are, while no notebook uses them."),
+      caption: trans.__(
+        "Changes how many workers wait for a notebook; asks first where one would lose replicas.",
+      ),
       icon: commandIcon("scale"),
-      isEnabled: () => connection.clusters.some((cluster) => cluster.kind === "workers"),
+      isEnabled: () => connection.clusters.some(isScalable),
       execute: async (args) => {
         const named = subject(args);
-        const cluster =
-          named?.kind === "workers" ? named : connection.clusters.find((one) => one.kind === "workers");
+        const cluster = named && isScalable(named) ? named : connection.clusters.find(isScalable);
         if (!cluster) return;
         const replicas = await askReplicas(trans.__("Scale %1", cluster.name), cluster.summary.replicas);
-        if (replicas !== null) await api.scale(cluster.id, replicas).catch(failed);
+        if (replicas !== null) await scale(cluster, replicas, 0, workbench).catch(failed);
       },
     },
     [COMMANDS.stop]: {
@@ -130,19 +135,41 @@ function clusterCommands(
   };
 }
 
+function isScalable({ summary }: ClusterInfo): boolean {
+  return summary.status !== "stopped" && summary.pool !== null && isResizable(summary.pool);
+}
+
 /** Stops a cluster, after a question where that loses something. */
 async function stop(cluster: ClusterInfo, { api, connection, trans }: Workbench): Promise<void> {
   const ends = endsWith(cluster, connection.clusters, trans);
-  if (ends.length) {
-    const answer = await showDialog({
-      title: trans.__("Stop %1?", cluster.name),
-      body: ends.join(" "),
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__("Stop") })],
-      defaultButton: 0,
-    });
-    if (!answer.button.accept) return;
-  }
-  await api.stop(cluster.id);
+  const isMeant = await confirmed(trans.__("Stop %1?", cluster.name), ends, trans.__("Stop"));
+  if (isMeant) await api.stop(cluster.id);
+}
+
+/** Changes the number of workers, after a question where replicas with values are taken away. */
+async function scale(
+  cluster: ClusterInfo,
+  replicas: number,
+  maximum: number,
+  { api, connection, trans }: Workbench,
+): Promise<void> {
+  const left = Math.max(replicas, maximum);
+  const loses = losesBy(left, cluster, connection.clusters, trans);
+  const title = trans.__("Scale %1 to %2?", cluster.name, left);
+  if (!(await confirmed(title, loses, trans.__("Take them away")))) return;
+  await api.scale(cluster.id, replicas, maximum, loses.length > 0);
+}
+
+/** Whether a person wants that although it has these consequences; is not asked where there are none. */
+async function confirmed(title: string, consequences: readonly string[], action: string): Promise<boolean> {
+  if (!consequences.length) return true;
+  const answer = await showDialog({
+    title,
+    body: consequences.join(" "),
+    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: action })],
+    defaultButton: 0,
+  });
+  return answer.button.accept;
 }
 
 export const clusters: JupyterFrontEndPlugin<void> = {
@@ -150,6 +177,6 @@ export const clusters: JupyterFrontEndPlugin<void> = {
   description: "The panel of clusters, and what can be done with them.",
   autoStart: true,
   requires: [IWorkbench, ILayouts],
-  optional: optional(ICommandPalette, ILayoutRestorer, INotebookTracker),
+  optional: optional(ICommandPalette, ILayoutRestorer, INotebookTracker, IStateDB),
   activate,
 };

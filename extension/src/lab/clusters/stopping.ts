@@ -1,4 +1,4 @@
-// What stopping a cluster would end, so that a person is asked first where something is lost.
+// What stopping or shrinking a cluster would end, so that a person is asked first where something is lost.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ClusterInfo } from "../server/messages";
 
@@ -13,8 +13,31 @@ export function endsWith(
   const strategies = trained.map(({ label, step }) =>
     trans.__("%1 is at step %2: the values of its variables are lost.", label, step),
   );
-  const users = clusters.filter(
+  const users = usersOf(cluster, clusters);
+  return [...strategies, ...users.map(({ name }) => trans.__("%1 uses these workers: it loses them.", name))];
+}
+
+/** One sentence for each notebook that loses replicas, with what these hold, where so many are to be left of its workers. */
+export function losesBy(
+  left: number,
+  cluster: ClusterInfo,
+  clusters: readonly ClusterInfo[],
+  trans: TranslationBundle,
+): string[] {
+  const gone = cluster.summary.replicas_live - left;
+  if (gone <= 0) return [];
+  return usersOf(cluster, clusters).map(({ name }) =>
+    trans._n(
+      "%2 uses these workers: %1 of its replicas loses its values, and its steps fail until there are as many again, unless it was connected with minimum_replicas.",
+      "%2 uses these workers: %1 of its replicas lose their values, and its steps fail until there are as many again, unless it was connected with minimum_replicas.",
+      gone,
+      name,
+    ),
+  );
+}
+
+function usersOf(cluster: ClusterInfo, clusters: readonly ClusterInfo[]): ClusterInfo[] {
+  return clusters.filter(
     (one) => one.workers_of === cluster.id && one.id !== cluster.id && one.summary.status !== "stopped",
   );
-  return [...strategies, ...users.map(({ name }) => trans.__("%1 uses these workers: it loses them.", name))];
 }

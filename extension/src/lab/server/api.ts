@@ -1,6 +1,7 @@
 // The REST interface of our server extension.
 import { ServerConnection } from "@jupyterlab/services";
 import type { Replay, Runs } from "../../models";
+import type { WorkerOptions } from "../clusters/worker_options";
 import type { ClusterInfo } from "./messages";
 
 const ROOT = "workbench/api/";
@@ -19,12 +20,13 @@ export function guideAddress(settings: ServerConnection.ISettings): string {
 export class Api {
   constructor(private readonly settings: ServerConnection.ISettings) {}
 
-  start(replicas: number): Promise<ClusterInfo> {
-    return this.#ask("POST", "clusters", { replicas });
+  start(options: WorkerOptions): Promise<ClusterInfo> {
+    return this.#ask("POST", "clusters", options);
   }
 
-  scale(id: string, replicas: number): Promise<ClusterInfo> {
-    return this.#ask("PATCH", `clusters/${id}`, { replicas });
+  /** Changes the number of workers: up to `maximum` while they are used, if that is not 0. */
+  scale(id: string, replicas: number, maximum: number, confirmed: boolean): Promise<ClusterInfo> {
+    return this.#ask("PATCH", `clusters/${id}`, { replicas, maximum, confirmed });
   }
 
   /** Stops a cluster; forgets one that has stopped. */

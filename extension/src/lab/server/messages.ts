@@ -9,6 +9,18 @@ export interface StrategySummary {
   step: number;
 }
 
+/** Workers that wait for a notebook. */
+export interface PoolSummary {
+  kind: string;
+  threads: boolean;
+  scaling: boolean;
+  /** How many replicas there were when the number changed last. */
+  settled: number;
+  minimum: number;
+  /** How many there are while a notebook uses them; 0 where the number stays. */
+  maximum: number;
+}
+
 export interface Summary {
   status: string;
   text: string;
@@ -23,6 +35,8 @@ export interface Summary {
   sentence: string;
   embedded: boolean;
   strategies: StrategySummary[];
+  /** Of workers that wait for a notebook only. */
+  pool: PoolSummary | null;
 }
 
 export interface ClusterInfo {

@@ -1,0 +1,30 @@
+// A section of the left panel, which folds.
+import type { ComponentChildren } from "preact";
+import type { Kept } from "./kept";
+
+interface Props {
+  /** What it is called in what is kept: the same in all languages. */
+  name: string;
+  title: string;
+  kept: Kept;
+  redraw(): void;
+  children: ComponentChildren;
+}
+
+export function Section({ name, title, kept, redraw, children }: Props) {
+  const folded = kept.isFolded(name);
+  const fold = () => {
+    kept.fold(name, !folded);
+    redraw();
+  };
+  return (
+    <section aria-label={title}>
+      <h2>
+        <button type="button" class="wb-panel-fold" aria-expanded={!folded} onClick={fold}>
+          {title}
+        </button>
+      </h2>
+      {!folded && children}
+    </section>
+  );
+}

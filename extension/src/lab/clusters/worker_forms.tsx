@@ -1,0 +1,216 @@
+// The forms of the left panel that start workers and change how many there are.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { useState } from "preact/hooks";
+import type { ClusterInfo, PoolSummary } from "../server/messages";
+import type { Kept } from "./kept";
+import {
+  consistent,
+  isResizable,
+  type Kind,
+  kindName,
+  KINDS,
+  MAX_REPLICAS,
+  presetsOf,
+  type WorkerOptions,
+} from "./worker_options";
+
+interface FormProps {
+  trans: TranslationBundle;
+  attempt(what: () => Promise<unknown>): void;
+}
+
+interface StartProps extends FormProps {
+  kept: Kept;
+  start(options: WorkerOptions): Promise<unknown>;
+}
+
+export function StartForm({ kept, start, trans, attempt }: StartProps) {
+  const [changed, setChanged] = useState<WorkerOptions | undefined>();
+  const [starting, setStarting] = useState(false);
+  const options = changed ?? kept.options;
+  const presets = presetsOf(trans);
+  const set = (part: Partial<WorkerOptions>) => setChanged(consistent({ ...options, ...part }));
+  const submit = (event: Event) => {
+    event.preventDefault();
+    setStarting(true);
+    kept.keepOptions(options);
+    attempt(() => start(options).finally(() => setStarting(false)));
+  };
+  const chosen = presets.findIndex(([, preset]) => JSON.stringify(preset) === JSON.stringify(options));
+  return (
+    <form class="wb-panel-start" onSubmit={submit}>
+      <label>
+        {trans.__("Replicas")}{" "}
+        <NumberInput value={options.replicas} min={1} onChange={(replicas) => set({ replicas })} />
+      </label>
+      <button type="submit" disabled={starting}>
+        {starting ? trans.__("Starting …") : trans.__("Start workers")}
+      </button>
+      <details>
+        <summary>{trans.__("Options: %1", described(options, trans))}</summary>
+        <label>
+          {trans.__("Preset")}
+          <select
+            value={chosen}
+            onChange={(event) => set(presets[Number(event.currentTarget.value)]?.[1] ?? {})}
+          >
+            {chosen < 0 && <option value={-1}>{trans.__("as below")}</option>}
+            {presets.map(([name], index) => (
+              <option key={name} value={index}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {trans.__("Run on")}
+          <select
+            value={options.kind}
+            onChange={(event) => set({ kind: event.currentTarget.value as Kind })}
+            title={trans.__("Without a TPU, the CPU emulates its cores.")}
+          >
+            {KINDS.map((kind) => (
+              <option key={kind} value={kind}>
+                {kindName(kind, trans)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {trans.__("Processes")}
+          <select
+            value={options.threads || options.kind === "tpu" ? "one" : "each"}
+            disabled={options.kind !== "cpu"}
+            onChange={(event) => set({ threads: event.currentTarget.value === "one" })}
+          >
+            <option value="each">{trans.__("one each")}</option>
+            <option value="one">{trans.__("one for all, with threads")}</option>
+          </select>
+        </label>
+        <label title={whileUsed(trans)}>
+          {trans.__("At most, while used")}
+          <NumberInput
+            value={options.maximum}
+            min={options.replicas}
+            disabled={!isResizable(options)}
+            optional
+            placeholder={trans.__("same")}
+            onChange={(maximum) => set({ maximum })}
+          />
+        </label>
+        <label>
+          {trans.__("Memory limit of a process")}
+          <input
+            type="text"
+            value={options.memory_limit}
+            placeholder={trans.__("its share")}
+            title={trans.__("Such as 2 GiB. Empty: its share of the machine's memory.")}
+            onInput={(event) => set({ memory_limit: event.currentTarget.value.trim() })}
+          />
+        </label>
+      </details>
+    </form>
+  );
+}
+
+interface ScaleProps extends FormProps {
+  cluster: ClusterInfo;
+  pool: PoolSummary;
+  scale(cluster: ClusterInfo, replicas: number, maximum: number): Promise<unknown>;
+}
+
+/** How many workers there are to be; while they come, a button that goes back. */
+export function ScaleForm({ cluster, pool, scale, trans, attempt }: ScaleProps) {
+  const [replicas, setReplicas] = useState(pool.minimum);
+  const [maximum, setMaximum] = useState(pool.maximum);
+  const named = (action: string) => `${action}: ${cluster.name}`;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    attempt(() => scale(cluster, replicas, maximum));
+  };
+  if (pool.scaling)
+    return (
+      <span class="wb-panel-scale">
+        {trans.__("Scaling to %1 …", cluster.summary.replicas)}
+        <button
+          type="button"
+          title={trans.__("Go back to %1", pool.settled)}
+          aria-label={named(trans.__("Cancel"))}
+          onClick={() => attempt(() => scale(cluster, pool.settled, 0))}
+        >
+          {trans.__("Cancel")}
+        </button>
+      </span>
+    );
+  return (
+    <form class="wb-panel-scale" onSubmit={submit}>
+      <NumberInput value={replicas} min={1} label={named(trans.__("Replicas"))} onChange={setReplicas} />
+      <label title={whileUsed(trans)}>
+        {trans.__("to")}{" "}
+        <NumberInput
+          value={maximum}
+          min={replicas}
+          optional
+          placeholder={trans.__("same")}
+          label={named(trans.__("At most, while used"))}
+          onChange={setMaximum}
+        />
+      </label>
+      <button type="submit" aria-label={named(trans.__("Scale"))}>
+        {trans.__("Scale")}
+      </button>
+    </form>
+  );
+}
+
+function whileUsed(trans: TranslationBundle): string {
+  return trans.__(
+    "With a number here, workers come when a notebook connects, up to this number, and leave half a minute after it has gone.",
+  );
+}
+
+/** Options in a few words. */
+export function described(
+  { kind, threads, maximum }: Pick<WorkerOptions, "threads" | "maximum"> & { kind: string },
+  trans: TranslationBundle,
+): string {
+  const parts = [kindName(kind, trans)];
+  if (threads) parts.push(trans.__("threads of one process"));
+  if (maximum) parts.push(trans.__("up to %1 while used", maximum));
+  return parts.join(", ");
+}
+
+interface NumberProps {
+  value: number;
+  min: number;
+  label?: string;
+  /** Nothing is a number, too: 0. */
+  optional?: boolean;
+  /** Shown where nothing is. */
+  placeholder?: string;
+  disabled?: boolean;
+  onChange(value: number): void;
+}
+
+/** A whole number of replicas. The form around it is not sent before what was typed is one. */
+function NumberInput(props: NumberProps) {
+  const { value, min, label, placeholder, optional = false, disabled = false, onChange } = props;
+  const [typed, setTyped] = useState<string | undefined>();
+  const shown = optional && value === 0 ? "" : String(value);
+  return (
+    <input
+      type="number"
+      required={!optional}
+      disabled={disabled}
+      min={min}
+      max={MAX_REPLICAS}
+      value={typed !== undefined && Number(typed) === value ? typed : shown}
+      aria-label={label}
+      placeholder={placeholder}
+      onInput={(event) => {
+        setTyped(event.currentTarget.value);
+        onChange(Number(event.currentTarget.value));
+      }}
+    />
+  );
+}

@@ -1,0 +1,69 @@
+// What workers can be asked for, as workbench/server/worker_options.py reads it.
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+/** As many workers a cluster of the panel can have. */
+export const MAX_REPLICAS = 256;
+
+export const KINDS = ["cpu", "gpu", "tpu"] as const;
+export type Kind = (typeof KINDS)[number];
+
+export interface WorkerOptions {
+  replicas: number;
+  /** How many there are while a notebook uses them; 0 where the number stays. */
+  maximum: number;
+  kind: Kind;
+  threads: boolean;
+  /** Of a worker process, such as "2 GiB"; "" shares the machine's memory among them. */
+  memory_limit: string;
+}
+
+export const AS_USUAL: WorkerOptions = {
+  replicas: 2,
+  maximum: 0,
+  kind: "cpu",
+  threads: false,
+  memory_limit: "",
+};
+
+/** What replicas run on, as people call it. */
+export function kindName(kind: string, trans: TranslationBundle): string {
+  const names = new Map([
+    ["cpu", trans.__("CPU")],
+    ["gpu", trans.__("GPU")],
+    ["tpu", trans.__("TPU")],
+  ]);
+  return names.get(kind) ?? kind;
+}
+
+/** Ready-made options, for a first try of each kind. */
+export function presetsOf(trans: TranslationBundle): readonly (readonly [string, WorkerOptions])[] {
+  return [
+    [trans.__("2 processes"), AS_USUAL],
+    [trans.__("4 threads"), { ...AS_USUAL, replicas: 4, threads: true }],
+    [trans.__("1 to 4 processes"), { ...AS_USUAL, replicas: 1, maximum: 4 }],
+    [trans.__("1 GPU"), { ...AS_USUAL, replicas: 1, kind: "gpu" }],
+    [trans.__("8 TPU cores"), { ...AS_USUAL, replicas: 8, kind: "tpu" }],
+  ];
+}
+
+/** Whether the number of replicas can change: each has a process of its own. */
+export function isResizable({ kind, threads }: Pick<WorkerOptions, "threads"> & { kind: string }): boolean {
+  return kind !== "tpu" && !threads;
+}
+
+/** The same, without what its kind does not have. */
+export function consistent(options: WorkerOptions): WorkerOptions {
+  const threads = options.threads && options.kind === "cpu";
+  const maximum = isResizable({ ...options, threads }) ? options.maximum : 0;
+  return { ...options, threads, maximum };
+}
+
+/** What was kept, as far as it can be understood. */
+export function readOptions(kept: unknown): WorkerOptions {
+  const found = { ...AS_USUAL, ...(typeof kept === "object" ? kept : {}) };
+  const fits =
+    Object.entries(AS_USUAL).every(
+      ([name, usual]) => typeof found[name as keyof WorkerOptions] === typeof usual,
+    ) && KINDS.includes(found.kind);
+  return fits ? found : AS_USUAL;
+}
