@@ -138,6 +138,38 @@ def test_a_cell_that_is_no_python_is_a_syntax_error(shell: Shell, line: str, tex
     assert captured.outputs == []  # it went to no replica
 
 
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (
+            "%workbench --help",
+            ["%workbench [layout|help] [NAME ...]", "Arranges the panes", "such as overview"],
+        ),
+        ("%workbench help", ["%workbench layout NAME", "%%replica", "%collectives"]),
+        ("%%replica -h\n1", ["--push NAMES", "variables to copy to the replicas"]),
+        ("%collectives --help", ["--sweep SMALLEST LARGEST", "such as 8 128M"]),
+    ],
+)
+def test_each_magic_has_help(shell: Shell, cell: str, said: list[str]) -> None:
+    _, shown, _ = shell.run(cell)
+
+    assert [text for text in said if text not in shown] == []
+    assert "::" not in shown
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%workbench nonsense", r"'nonsense' .*use %workbench \[layout\|help\] \[NAME \.\.\.\]"),
+        ("%%replica --gruop diff\n1", r"--gruop.*; use %replica .*\[--group \{replica,stream,diff\}\]"),
+        ("%collectives --sweep 8", r"expected 2 arguments; use %collectives .*SMALLEST LARGEST"),
+    ],
+)
+def test_a_wrong_option_is_told_together_with_the_right_ones(shell: Shell, cell: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        shell.run(cell)
+
+
 def test_collectives_are_shown(shell: Shell) -> None:
     shell.run("%%replica\nimport numpy as np\nctx.all_reduce('sum', np.ones(3))")
     found, _, _ = shell.run("%collectives --on strategy")

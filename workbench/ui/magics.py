@@ -25,7 +25,7 @@ _HELP = """%workbench layout NAME   opens a layout of panes in JupyterLab: {layo
 %%replica [0,2 or 0-3]   runs the cell on every replica, or on some
 %collectives             shows how long collectives took; --sweep 8 128M measures them by size
 %%collectives            runs the cell and then shows them
-Add ? for all options, as in %%replica?"""
+Add ? or --help for all options, as in %%replica --help"""
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -70,6 +70,22 @@ def _plain_python() -> Iterator[None]:
         if not re.match(r"[%!]|[\w.]+\?", line):
             raise
         raise UsageError(f"replicas run plain Python, without IPython's magics, ! and ?: {line}") from error
+
+
+def _parsed(magic: Any, line: str) -> Any:
+    """The options in the line of a magic, or None after its help was printed because they ask for it.
+
+    Raises:
+      UsageError: if they are wrong; the text has the right ones.
+    """
+    if {"-h", "--help"} & set(line.split()):
+        print(magic.parser.format_help().replace("::\n\n  ", "", 1).strip())
+        return None
+    try:
+        return parse_argstring(magic, line)
+    except UsageError as error:
+        usage = " ".join(magic.parser.format_usage().split()).removeprefix(":: ")
+        raise UsageError(f"{error}; use {usage}, and --help for what each does") from None
 
 
 def _cell_file() -> str:
@@ -123,7 +139,9 @@ class WorkbenchMagics(Magics):
         """
         from workbench.ui.cells.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
 
-        options = parse_argstring(self.replica, line)
+        options = _parsed(self.replica, line)
+        if options is None:
+            return
         with _usage_errors(), _plain_python():
             outputs = run_cell(
                 f"\n{cell}",  # so that lines count from the magic's own, as the notebook shows them
@@ -168,7 +186,9 @@ class WorkbenchMagics(Magics):
         from workbench.ui.collectives.sweep import sweep
         from workbench.ui.collectives.view import collectives
 
-        options = parse_argstring(self.collectives, line)
+        options = _parsed(self.collectives, line)
+        if options is None:
+            return None
         if cell and cell.strip():
             self._execute(cell)
         with _usage_errors():
@@ -191,8 +211,14 @@ class WorkbenchMagics(Magics):
             return found
 
     @magic_arguments()
-    @argument("action", nargs="?", choices=("layout",), help="open a layout of panes in JupyterLab")
-    @argument("name", nargs="*", help="the name of the layout, such as overview")
+    @argument(
+        "action",
+        nargs="?",
+        choices=("layout", "help"),
+        metavar="layout|help",
+        help="open a layout of panes in JupyterLab, or list the magics",
+    )
+    @argument("name", nargs="*", metavar="NAME", help="the name of the layout, such as overview")
     @line_magic
     def workbench(self, line: str) -> None:
         """Arranges the panes of JupyterLab; without arguments, it lists the magics.
@@ -201,8 +227,10 @@ class WorkbenchMagics(Magics):
         """
         from workbench.ui.layouts import LAYOUTS, layout
 
-        options = parse_argstring(self.workbench, line)
-        if not options.name:
+        options = _parsed(self.workbench, line)
+        if options is None:
+            return
+        if options.action != "layout" or not options.name:
             print(_HELP.format(layouts=", ".join(LAYOUTS)))
             return
         with _usage_errors():
