@@ -215,6 +215,9 @@ def test_panes_come_back_after_a_reload_and_keep_their_history_after_a_restart(r
     expect(running.locator(".wb-collectives")).to_contain_text("stopped")
     expect(running.locator(".wb-collectives")).to_contain_text("all_reduce")
     expect(running.locator(".wb-status-item")).to_contain_text("no cluster")
+    expect(running.locator(".wb-status-item button")).to_have_attribute(
+        "title", re.compile("the cluster of one_cell.ipynb has ended.* run its cells again")
+    )
 
     wait_for_notebook(running)
     command(running, "notebook:run-all-cells")

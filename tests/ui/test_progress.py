@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,16 @@ def test_every_element_comes_and_the_count_is_shown(capsys: pytest.CaptureFixtur
 
     assert "train: " in shown
     assert "5/5" in shown
+
+
+@pytest.mark.usefixtures("either")
+def test_an_epoch_of_a_distributed_dataset_has_a_total(
+    strategy: wb.MirroredStrategy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for source, length in ((wb.data.Dataset.range(12), 3), (wb.data.Dataset.range(12).repeat(), None)):
+        data = strategy.experimental_distribute_dataset(source.batch(4))
+        assert len(list(itertools.islice(wb.progress(data), 3))) == 3
+        assert ("/3" in capsys.readouterr().err) == (length == 3)
 
 
 @pytest.mark.usefixtures("either")

@@ -110,10 +110,8 @@ def attached_cluster(
         pool = worker_pool.connected(workers_of)
         client = pool.client
         owned = [client]
-        if devices_per_worker == 1 and device_kind in (
-            "",
-            pool.kind,
-        ):  # else somebody asks for something else
+        as_usual = devices_per_worker == 1 and device_kind in ("", pool.kind)
+        if as_usual:
             devices_per_worker, device_kind = pool.devices, pool.kind
         if device_kind == "TPU":
             keep_notebook_off()

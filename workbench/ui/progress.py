@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, Final, TypeVar
 
+from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.telemetry.formatting import printable_lines, significant
 from workbench.ui.render import html
 
@@ -18,21 +19,19 @@ _Paint = Callable[[int, float, bool], None]
 
 
 def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "") -> Iterator[_T]:
-    """Gives the elements of `iterable`, and shows how many came and how fast.
+    """Gives the elements of `iterable`, and shows how many came and how fast, and how long the rest will take.
+
+    Put it around what a loop goes through, as in `for batch in wb.progress(data, label="epoch 1"):`.
 
     In a notebook that is a bar, which a saved notebook shows as it was last; elsewhere a line, by tqdm where that is
     installed.
 
     Args:
-      iterable: Such as a distributed dataset.
-      total: Number of elements, if `len(iterable)` does not tell it.
+      iterable: Such as a distributed dataset: one epoch of it.
+      total: Number of elements, if neither the length nor the cardinality of `iterable` tells it.
       label: Shown in front.
     """
-    if total is None and isinstance(iterable, Sized):
-        try:
-            total = len(iterable)
-        except TypeError:  # a dataset that does not know its length
-            total = None
+    total = _length(iterable) if total is None else total
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         yield from _counted(iterable, _notebook(total, label))
@@ -42,6 +41,16 @@ def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "
         yield from tqdm(iterable, total=total, desc=label or None, unit="step")
     else:
         yield from _counted(iterable, _terminal(total, label))
+
+
+def _length(iterable: Any) -> int | None:
+    """How many elements come, if the iterable knows that."""
+    if isinstance(iterable, DistributedDataset):
+        return iterable.cardinality if iterable.cardinality >= 0 else None
+    try:
+        return len(iterable) if isinstance(iterable, Sized) else None
+    except TypeError:  # a dataset that does not know its length
+        return None
 
 
 def _counted(iterable: Iterable[_T], paint: _Paint) -> Iterator[_T]:

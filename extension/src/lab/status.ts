@@ -41,11 +41,18 @@ export function titleText(cluster: ClusterInfo, trans: TranslationBundle): strin
   return parts.join("\n");
 }
 
-/** Why there is nothing to say. */
-function noClusterText(notebook: string, trans: TranslationBundle): string {
-  return notebook
-    ? trans.__("Workbench: %1 drives no cluster", notebook)
-    : trans.__("Workbench: no cluster runs");
+/** Why there is nothing to say, and what to do for there to be. */
+export function noClusterText(notebook: string, ended: boolean, trans: TranslationBundle): string {
+  if (!notebook) return trans.__("Workbench: no cluster runs. Run wb.connect() in a notebook or a script.");
+  return ended
+    ? trans.__(
+        "Workbench: the cluster of %1 has ended. Panes show what it was like; run its cells again for a new one.",
+        notebook,
+      )
+    : trans.__(
+        "Workbench: %1 drives no cluster. Run wb.connect() there, or click to start workers.",
+        notebook,
+      );
 }
 
 export class StatusItem extends Widget {
@@ -62,7 +69,9 @@ export class StatusItem extends Widget {
       const cluster = followed.find(IN_FRONT);
       const over = !cluster || cluster.summary.status === "stopped";
       button.textContent = over ? trans.__("no cluster") : statusText(cluster, trans);
-      button.title = over ? noClusterText(followed.front?.name ?? "", trans) : titleText(cluster, trans);
+      button.title = over
+        ? noClusterText(followed.front?.name ?? "", cluster !== undefined, trans)
+        : titleText(cluster, trans);
     };
     followed.listen(draw, stop.signal);
     draw();
