@@ -68,8 +68,9 @@ ROOMS = {
         "← connect_cluster"
     ),
     "server": (
-        "channels frames layout_names limits mirror rates summary watched_runs ← job_link publisher recorded "
-        "← announcing clusters ← session workers ← client_socket ← guide handlers ← extension"
+        "channels frames layout_names limits mirror rates summary watched_runs worker_options "
+        "← job_link publisher recorded ← announcing clusters ← session workers ← client_socket "
+        "← guide handlers ← extension"
     ),
     "telemetry": (
         "clocks cost_model dataframe events formatting limits records told ← snapshot ← recording ← feed ← verdicts "
