@@ -314,21 +314,24 @@ def _of_varying_length(times: int) -> Dataset:
 
 @pytest.mark.parametrize("algorithm", ["schedule", "even split"])
 @pytest.mark.parametrize("replicas", [2, 3, 5])
-def test_a_part_without_rows_has_the_dimensions_of_its_step(replicas: int, algorithm: str) -> None:
-    """As with lists in Parquet files: of one length in a batch, of another in the next."""
+def test_unknown_dimensions_of_a_part_without_rows(replicas: int, algorithm: str) -> None:
+    """As in TensorFlow: 0 where the schedule has no part, those of the batch where that is cut."""
     data = _of_varying_length(2).batch(2)
     data = with_policy(data, "OFF" if algorithm == "schedule" else "DATA")
     pipeline = distribute_for_host(data, replicas_per_host=replicas)
     assert pipeline.algorithm == algorithm
-    wanted = [[(int(replica < 2), step + 1) for replica in range(replicas)] for step in range(3)]
+    nothing = [0] * 3 if algorithm == "schedule" else [1, 2, 3]
+    wanted = [
+        [(1, step + 1) if replica < 2 else (0, nothing[step]) for replica in range(replicas)]
+        for step in range(3)
+    ]
     assert [[part.shape for part in step] for step in pipeline.values_for(range(replicas))] == wanted
     assert [[part.shape for part in step.values] for step in pipeline.steps()] == wanted
 
 
-def test_on_every_host_a_part_without_rows_has_the_dimensions_of_its_step() -> None:
-    data = with_policy(_of_varying_length(3).batch(3), "OFF")
-    for pipeline in hosts_of(data, 2, 2):
-        steps = [[part.shape for part in parts] for parts in pipeline.values_for(range(2))]
-        assert any(rows == 0 for parts in steps for rows, _ in parts)
-        for (first_rows, first), (second_rows, second) in steps:
-            assert first == second or (first_rows and second_rows)
+def test_unknown_dimensions_are_zero_where_the_last_step_is_not_full() -> None:
+    data = with_policy(_of_varying_length(6).take(3).batch(2), "OFF")
+    pipeline = distribute_for_host(data, replicas_per_host=2)
+    shapes = [[part.shape for part in step] for step in pipeline.values_for(range(2))]
+    assert shapes == [[(1, 1), (1, 1)], [(1, 1), (0, 0)]]
+    assert [[part.shape for part in step.values] for step in pipeline.steps()] == shapes

@@ -138,8 +138,7 @@ class HostPipeline:
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return
-            known = next((item[0] for item in group if item is not None), None)
-            items = [(self._nothing_like(known), NO_IDS) if item is None else item for item in group]
+            items = [(self.empty(), NO_IDS) if item is None else item for item in group]
             yield Step([value for value, _ in items], [ids for _, ids in items])
 
     def values_for(
@@ -179,7 +178,7 @@ class HostPipeline:
                 return
             if number >= first:
                 try:
-                    step: list[Any] | Failed = [self._value(group, replica) for replica in replicas]
+                    step: list[Any] | Failed = [self._value(group[replica]) for replica in replicas]
                 except Exception as error:  # gathering its rows
                     step = Failed(error)
                 yield step
@@ -203,27 +202,11 @@ class HostPipeline:
             ]
             yield dataset.with_source(dataset.source, (*dataset.stages[: max(0, end - 1)], *first, *last))
 
-    def _value(self, group: Sequence[tuple[Table, int] | None], replica: int) -> Any:
-        place = group[replica]
-        if place is not None:
-            table, index = place
-            return table.structure.pack(table.row(index))
-        if self._varies:
-            for table, index in filter(None, group):
-                return table.structure.pack(table.segment(index).cut(0, 0).gather())
-        return self.empty()
-
-    def _nothing_like(self, known: Any) -> Any:
-        """An element without rows, beside one of the same step."""
-        return self.empty() if not self._varies or known is None else tree.map(lambda leaf: leaf[:0], known)
-
-    @property
-    def _varies(self) -> bool:
-        """Whether dimensions beyond the rows are those of each batch that is split, as with lists of some length."""
-        if self.algorithm == AS_GIVEN:
-            return False
-        shapes = [getattr(spec, "shape", None) for spec in tree.flatten(self.element_spec)[0]]
-        return any(shape and None in shape[1:] for shape in shapes)
+    def _value(self, place: tuple[Table, int] | None) -> Any:
+        if place is None:
+            return self.empty()
+        table, index = place
+        return table.structure.pack(table.row(index))
 
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
         """As `steps`, but only tells what would go where; batches in memory are not gathered."""
