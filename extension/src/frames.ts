@@ -27,6 +27,7 @@ export function setRepaintsPerSecond(most: number): void {
 export class FrameScheduler {
   #last = -Infinity;
   #waiting = false;
+  #pause = 0;
   #timer = 0;
   #visible = true;
   #stopped = false;
@@ -36,10 +37,12 @@ export class FrameScheduler {
     private readonly clock: Clock = browserClock,
   ) {}
 
-  /** Asks for a repaint. */
-  request(): void {
-    if (this.#waiting || this.#stopped) return;
+  /** Asks for a repaint, which comes at least `pause` milliseconds after the last. */
+  request(pause = repaintMs): void {
+    if (this.#stopped || (this.#waiting && pause >= this.#pause)) return;
+    this.clock.cancel(this.#timer);
     this.#waiting = true;
+    this.#pause = pause;
     if (this.#visible) this.#start();
   }
 
@@ -58,7 +61,7 @@ export class FrameScheduler {
   }
 
   #start(): void {
-    const rest = this.#last + repaintMs - this.clock.now();
+    const rest = this.#last + this.#pause - this.clock.now();
     if (rest > 0) this.#timer = this.clock.after(rest, () => this.clock.frame(() => this.#run()));
     else this.clock.frame(() => this.#run());
   }

@@ -1,7 +1,7 @@
 // How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
 import { type ComponentChildren, render } from "preact";
 import { Exportable } from "./export/scope";
-import { FrameScheduler } from "./frames";
+import { FrameScheduler, REPAINT_MS } from "./frames";
 import type { Models } from "./models";
 import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
 import { SavedPage, type Saved } from "./parts/saved_page";
@@ -74,8 +74,8 @@ export function mount<K extends ViewName>(
   const over = new AbortController();
   const ends = [
     () => over.abort(),
-    selection.subscribe(() => frames.request()),
-    whenThemeChanges(() => frames.request()),
+    selection.subscribe(() => frames.request(REPAINT_MS)), // what people do is answered at once
+    whenThemeChanges(() => frames.request(REPAINT_MS)),
     whileVisible(root, (visible) => {
       frames.setVisible(visible);
       options.onVisible?.(visible);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Clock, FrameScheduler, REPAINT_MS } from "../src/frames";
+import { type Clock, FrameScheduler, REPAINT_MS, setRepaintsPerSecond } from "../src/frames";
 
 /** A clock that goes on only when told to. */
 class ManualClock implements Clock {
@@ -63,6 +63,23 @@ test("the first request is painted with the next frame", () => {
   clock.advance(20);
 
   assert.equal(painted.length, 1);
+});
+
+test("where repaints are rare, what people do is answered as soon as elsewhere", (context) => {
+  setRepaintsPerSecond(1);
+  context.after(() => setRepaintsPerSecond(10));
+  const { clock, painted, frames } = counting();
+  frames.request();
+  clock.advance(50);
+  frames.request(); // a model
+  clock.advance(200);
+  assert.equal(painted.length, 1);
+  frames.request(REPAINT_MS);
+  frames.request();
+  clock.advance(20);
+  assert.equal(painted.length, 2);
+  clock.advance(2000);
+  assert.equal(painted.length, 2, "that repaint had the model, too");
 });
 
 test("a hidden view paints nothing, and once when it is seen again", () => {

@@ -182,3 +182,16 @@ test("a drag over a dataset picks out the steps that read what it goes over", as
   await drag(canvas, element(99), element(33)); // for what has not been read yet the closest counts
   assert.deepEqual(selection.now.range, { of, first: 22, last: 23, time: undefined });
 });
+
+test("a drag over a dataset of which no step is known yet picks none out", async () => {
+  const selection = new Selection();
+  const progress = recorded.datasetRunning.progress!;
+  const sampled = { run_id: group.run_id, group: group.group, steps: [] };
+  const shown = show(
+    "dataset_sharding",
+    { ...recorded.datasetRunning, progress: { ...progress, sampled } },
+    { selection },
+  );
+  await drag(shown.root.querySelector("canvas")!, 150, 300);
+  assert.equal(selection.now.range, null);
+});

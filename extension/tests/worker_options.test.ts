@@ -43,9 +43,18 @@ test("only replicas with a process each can be more or fewer", () => {
 });
 
 test("what another version kept is left out", () => {
-  for (const kept of [undefined, null, 3, { replicas: "3" }, { kind: "quantum" }, { threads: 1 }])
+  for (const kept of [
+    undefined,
+    null,
+    3,
+    { replicas: "3" },
+    { kind: "quantum" },
+    { threads: 1 },
+    { replicas: 300 },
+    { maximum: 1 },
+  ])
     assert.deepEqual(readOptions(kept), AS_USUAL);
-  assert.deepEqual(readOptions({ replicas: 3 }), { ...AS_USUAL, replicas: 3 });
+  assert.deepEqual(readOptions({ replicas: 3, queue: "x" }), { ...AS_USUAL, replicas: 3 });
 });
 
 test("folded sections and the options of the last start are kept", async () => {

@@ -254,6 +254,13 @@ def test_a_generator_may_yield_another_dtype_with_the_same_values() -> None:
             list(dataset)
 
 
+@pytest.mark.parametrize("wrong", [300, -129, np.array(["a"], object)])
+def test_what_does_not_fit_into_the_dtype_of_a_generator_is_named(wrong: Any) -> None:
+    dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), np.int8))
+    with pytest.raises(InvalidArgumentError, match=r"element 0 .* do not fit into int8"):
+        list(dataset)
+
+
 def test_a_state_that_grows_has_no_known_size() -> None:
     grown = Dataset.range(3).scan(np.zeros(0), lambda s, x: (np.append(s, 1.0), s))
     assert grown.element_spec == TensorSpec((None,), np.float64)

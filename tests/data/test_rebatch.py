@@ -136,7 +136,7 @@ def test_pieces_keep_dtype_and_trailing_dimensions_also_when_empty(mapped: bool)
 def test_unknown_dimensions_are_zero_in_parts_of_size_zero_only() -> None:
     """As TensorFlow's rebatch; parts that were left empty by a short batch keep those of their step."""
     rows = Dataset.range(1, 5).map(lambda x: np.full(x, x)).padded_batch(2, drop_remainder=True)
-    assert [part.shape for part in rows.with_stage(Regroup((1, 0, 1)))] == [
+    assert [part.shape for part in rows.rebatch([1, 0, 1])] == [
         *[(1, 2), (0, 0), (1, 2)],
         *[(1, 4), (0, 0), (1, 4)],
     ]
@@ -144,6 +144,22 @@ def test_unknown_dimensions_are_zero_in_parts_of_size_zero_only() -> None:
         *[(1, 2), (1, 2), (0, 2)],
         *[(1, 4), (1, 4), (0, 4)],
     ]
+
+
+def test_regrouping_asks_for_the_elements_of_a_pass_once() -> None:
+    once = iter(range(100, 104))
+    batches = Dataset.from_generator(lambda: once, output_signature=TensorSpec((), np.int64)).batch(1)
+    assert [part.tolist() for part in batches.with_stage(Regroup((1, 0)))][::2] == [
+        [100],
+        [101],
+        [102],
+        [103],
+    ]
+
+    def refuses(x: Any) -> Any:
+        raise AssertionError("called with a made-up value")
+
+    assert list(Dataset.range(0).map(refuses).batch(2).rebatch([2, 0])) == []
 
 
 def test_static_batch_dimensions_stay_known_only_where_they_divide() -> None:

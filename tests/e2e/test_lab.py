@@ -303,6 +303,10 @@ def test_settings_take_effect_at_once(page: Any, settings: Any) -> None:
     settings.locator("select[id$=_newPanesFollow]").select_option("the newest cluster")
     page.wait_for_function(FOLLOWS_NEWEST)
 
+    command(page, "workbench:open-pane", view="lanes")  # then the status bar draws its items anew
+    expect(page.locator(".wb-pane").first).to_be_visible()
+    expect(item).to_be_hidden()
+
 
 def test_new_notebooks_are_connected_on_request(page: Any, lab: Lab, settings: Any) -> None:
     with page.expect_response(

@@ -68,7 +68,6 @@ def test_workers_are_scaled_and_that_is_cancelled(panel: Any, page: Any) -> None
     entry.get_by_role("spinbutton", name="Replicas").fill("24")  # takes seconds
     entry.get_by_role("button", name="Scale").click()
     expect(entry).to_contain_text("Scaling to 24 …")
-    page.screenshot(path="artifacts/lab_scaling.png")
     entry.get_by_role("button", name="Cancel").click()
 
     expect(entry).to_contain_text("2 of 2 replicas")

@@ -44,6 +44,8 @@ def test_replicas_have_a_process_each_or_share_one(body: dict[str, Any], workers
         ({"replicas": 2, "maximum": 4, "threads": True}, "leave maximum out"),
         ({"replicas": 2, "maximum": 4, "kind": "tpu"}, "leave maximum out"),
         ({"replicas": 2, "memory_limit": "much"}, "memory_limit must be bytes"),
+        ({"replicas": 2, "memory_limit": "1e400"}, "memory_limit must be bytes"),
+        ({"replicas": 2, "memory_limit": "-1GB"}, "memory_limit cannot be negative"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(body: dict[str, Any], said: str) -> None:

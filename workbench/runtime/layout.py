@@ -72,11 +72,13 @@ def check_limits(
         from dask.utils import parse_bytes
 
         try:
-            parse_bytes(memory_limit)
-        except ValueError as error:
+            limit = parse_bytes(memory_limit)
+        except (ValueError, OverflowError) as error:
             raise InvalidArgumentError(
                 f"memory_limit must be bytes, or a text such as '4 GiB', got {memory_limit!r}"
             ) from error
+        if limit < 0:
+            raise InvalidArgumentError(f"memory_limit cannot be negative, got {memory_limit!r}")
 
 
 def check_minimum(minimum: int | None, replicas: int | None = None) -> None:

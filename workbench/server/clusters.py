@@ -71,7 +71,8 @@ class Clusters:
             if link.ended and now >= link.retry_at:  # it lives: one of the two was suspended for a while
                 self.links[entry.id] = JobLink(entry, self._changed)
                 new.append(entry)
-        ended = [id for id, link in self._newest_first() if link.ended]
+        alive = {entry.id for entry in entries}  # of those one may have ended that will be tried again
+        ended = [id for id, link in self._newest_first() if link.ended and id not in alive]
         for id in ended[self.limits.ended_clusters :]:
             del self.links[id]
         if new:
@@ -104,6 +105,10 @@ class Clusters:
         """
         self._check_allowed(max(options.replicas, options.maximum))
         self._started = {id: one for id, one in self._started.items() if one.returncode is None}
+        if not self.limits.clusters:
+            raise FailedPreconditionError(
+                "this server starts no clusters: its administrator sets WorkbenchApp.max_clusters"
+            )
         if len(self._started) + self._starting >= self.limits.clusters:
             raise FailedPreconditionError(
                 f"{self.limits.clusters} clusters were started here; stop one first"
@@ -215,9 +220,9 @@ class Clusters:
                 if self._driver_of(id) is not None:
                     used[id] = now
                 elif now - used.setdefault(id, now) >= allowed:
-                    # One that does not answer now is asked again.
+                    # One that does not answer now is asked again, and so is one that a notebook is connecting to.
                     with contextlib.suppress(NotFoundError, UnavailableError, FailedPreconditionError):
-                        await self.stop(id)
+                        await self.find(id).ask("close_unused", _ANSWER_SECONDS)
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, allowed / 4))
 
     async def _look(self) -> None:

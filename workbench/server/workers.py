@@ -67,6 +67,7 @@ class HeldWorkers:
             memory_limit=options.memory_limit or "auto",
             environment=environment,
             gpus=on_gpus,
+            most=options.maximum,
         )
         self._gpus = len(on_gpus)
         self._target = self._settled = options.workers
@@ -96,6 +97,13 @@ class HeldWorkers:
         """Ends `serve`. Any thread."""
         self._ending.set()
         self._jobs.put(_STOP)
+
+    def stop_unused(self) -> str:
+        """Ends `serve`, unless a program is connected to the workers; why it does not, or "". Any thread."""
+        if worker_pool.is_used(self._cluster):
+            return "a program is connected to them"
+        self.stop()
+        return ""
 
     def ask(self, answer: Answer, minimum: int, maximum: int = 0) -> None:
         """Has `serve` change the number of replicas, or its range; a change that is under way ends. Any thread.
@@ -157,7 +165,7 @@ class HeldWorkers:
         """Returns when so many workers are there, or the next request replaces this one; why they are not, or ""."""
         self._target, self._scaling = workers, True
         self._cluster._i = 0  # Dask uses numbers again then, by which workers on GPUs know theirs
-        self._cluster.scale(workers)
+        self._cluster.sync(self._scale_on_loop, workers)
         self._tell_all()
         try:
             return self._await_workers(workers)
@@ -165,10 +173,14 @@ class HeldWorkers:
             self._scaling = False
             self._tell_all()
 
+    async def _scale_on_loop(self, workers: int) -> None:
+        self._cluster.scale(workers)  # goes through what changes on the loop's thread
+
     def _await_workers(self, workers: int) -> str:
         end = time.monotonic() + _SCALE_SECONDS
         there = -1
-        while there != workers:
+        # What it opens Dask opens to the end, and closes it then if it is no longer wanted: nobody may get that.
+        while there != workers or self._cluster._lock.locked() or self._cluster._correct_state_waiting:
             if time.monotonic() > end:
                 return f"{workers} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
             if self._ending.wait(0.1):
@@ -241,6 +253,8 @@ class HeldWorkers:
                         case {"do": "close", "call": int(call)}:
                             _answer(sock, call, "")
                             self.stop()
+                        case {"do": "close_unused", "call": int(call)}:
+                            _answer(sock, call, self.stop_unused())
         except (OSError, ValueError, queue.Full):
             with self._lock:
                 if sock in self._connections:

@@ -92,7 +92,9 @@ export const status: JupyterFrontEndPlugin<void> = {
   ) => {
     if (!bar) return;
     const item = new StatusItem(followed, trans, () => void commands.execute(COMMANDS.showPanel));
-    bar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
+    // The status bar shows an item again at each change of the layout, unless this says no.
+    const isActive = () => settings.statusBar;
+    bar.registerStatusItem("workbench:status", { item, align: "left", rank: 50, isActive });
     const show = () => item.setHidden(!settings.statusBar);
     settings.listen(show);
     show();

@@ -285,6 +285,9 @@ function Picture({ model, context }: Props) {
     }
     return best;
   };
+  const hasSteps = readers.some(({ readings }) =>
+    readings.some(({ step }) => stepOf(model, step) !== undefined),
+  );
   const marked = pointed ?? axis.range;
   const describe = ({ row, column }: Cell) => {
     const reading = readers[row]!.readings[column];
@@ -307,7 +310,7 @@ function Picture({ model, context }: Props) {
         describe={describe}
         steps={axis}
         stepOf={({ row, column }) => stepOf(model, readers[row]!.readings[column]?.step ?? -1)}
-        {...(progress?.sampled && { stepAt })}
+        {...(hasSteps && { stepAt })}
         said={marked ? readText(model, marked, pointed ? meant : picked!) : ""}
         onPick={(cell) => context.select(readers[cell.row]!.replica)}
       />

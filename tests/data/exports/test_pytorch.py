@@ -71,6 +71,24 @@ def test_workers_share_the_elements(workers: int) -> None:
 
 
 @needs_torch
+def test_what_a_worker_caches_is_there_in_its_next_epoch(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("1\n2\n")
+    seen = tmp_path / "seen"
+
+    def slow(line: bytes) -> int:
+        with open(seen, "a") as file:
+            file.write(".")
+        return int(line)
+
+    lines = to_torch(TextLineDataset([str(tmp_path / "lines")] * 2).map(slow).cache())
+    batches = loader(lines, batch_size=None, num_workers=2, persistent_workers=True)
+    assert [sorted(numbers(batches)) for _ in range(2)] == [[1, 1, 2, 2]] * 2
+    calls = len(seen.read_text())
+    assert sorted(numbers(batches)) == [1, 1, 2, 2]
+    assert len(seen.read_text()) == calls
+
+
+@needs_torch
 @pytest.mark.parametrize("persistent", [False, True])
 def test_each_epoch_has_an_order_of_its_own_which_a_seed_repeats(persistent: bool) -> None:
     def epochs() -> list[list[int]]:

@@ -347,8 +347,8 @@ def test_a_distributed_dataset_knows_its_number_of_steps(strategy: Any) -> None:
     assert strategy.distribute_dataset(rows).cardinality == 4
     assert strategy.distribute_dataset(rows.repeat()).cardinality == -1
     assert strategy.distribute_dataset(rows.unbatch().filter(lambda x: True).batch(2)).cardinality == -2
-    made = strategy.distribute_datasets_from_function(lambda context: Dataset.range(12).batch(4))
-    assert made.cardinality == 3
+    made = strategy.distribute_datasets_from_function(lambda context: Dataset.range(28).batch(4))
+    assert made.cardinality == len(list(made))
 
 
 def test_replicas_cannot_ask_an_iterator(local: Any) -> None:

@@ -73,6 +73,15 @@ def test_texts_are_refused(servers: Any) -> None:
         wb.Variable(np.array(["a", None], object))
 
 
+def test_a_number_is_refused_by_shards_as_by_other_variables(in_three: Any) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.zeros((9, 2), "int32"), name="table")
+    with pytest.raises(TypeError, match="does not fit int32"):
+        table.assign([[0.5, 1.0]] * 9)
+    with pytest.raises(InvalidArgumentError, match="does not fit int32"):
+        table.assign(np.full((9, 2), 0.5))
+
+
 def test_rows_are_divided_over_shards_and_servers(in_three: Any) -> None:
     with in_three.scope():
         table = wb.Variable(np.arange(14.0).reshape(7, 2), name="table")

@@ -30,6 +30,12 @@ def test_no_line_is_wider_than_88_columns(rows: list[list[str]]) -> None:
     assert all(len(line) <= WIDTH for line in aligned(["a", "b", "c"], rows, left=["c"], wrapped="c"))
 
 
+def test_a_long_blank_cell_is_a_blank_line() -> None:
+    rows = [["1 s", " " * 100], ["2 s", "b"]]
+    table = aligned(["after", "message"], rows, left=["message"], wrapped="message", width=31)
+    assert table == ["after  message", "  1 s", "  2 s  b"]
+
+
 def test_cells_of_a_wrapped_column_go_on_below_it() -> None:
     rows = [["1 s", "short"], ["2 s", "one two three four five six seven"], ["3 s", "x" * 60]]
 

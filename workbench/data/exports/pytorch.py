@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.data.dataset import Dataset
@@ -55,6 +55,8 @@ def _checked(dataset: Any, function: str) -> Dataset:
 @dataclass(frozen=True, slots=True)
 class _Passes:
     dataset: Dataset
+    _parts: dict[tuple[int, int], Dataset] = field(default_factory=dict, compare=False, repr=False)
+    """Those that were read here: what a part has cached is there in its next pass."""
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -65,9 +67,12 @@ class _Passes:
 
     def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
         """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order."""
-        mine = auto_shard(self.dataset, count, index).dataset
-        if (mine.source, mine.stages) == (self.dataset.source, self.dataset.stages):
-            mine = mine.shard(count, index)
+        mine = self._parts.get((index, count))
+        if mine is None:
+            mine = auto_shard(self.dataset, count, index).dataset
+            if (mine.source, mine.stages) == (self.dataset.source, self.dataset.stages):
+                mine = mine.shard(count, index)
+            self._parts[index, count] = mine
         return DatasetIterator(mine, Pass(Dataset, seed))
 
 

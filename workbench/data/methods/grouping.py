@@ -155,7 +155,9 @@ class Grouping(Staged):
         Raises:
           InvalidArgumentError: if a size is negative, or none is positive.
         """
-        return self.with_stage(Regroup.of(batch_size, bool(drop_remainder)), name)
+        return self.with_stage(
+            Regroup.of(batch_size, bool(drop_remainder)).knowing(lambda: self.element_spec), name
+        )
 
     def window(
         self,

@@ -264,7 +264,7 @@ def distribute_for_host(
         split = dataset.with_stage(EvenSplit(replicas))
     else:
         sizes = tuple(batch_sizes_for_worker(size, num_hosts, replicas_per_host, host))
-        split = dataset.with_stage(Regroup(sizes))
+        split = dataset.with_stage(Regroup(sizes).knowing(lambda: dataset.element_spec))
     pad_last = num_hosts > 1 or not _is_static(_element_spec(split))
     mine = auto_shard(split, num_hosts, host).dataset
     return HostPipeline(

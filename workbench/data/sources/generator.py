@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -91,10 +90,16 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
 
 def _fitted(value: Any, want: TensorSpec, index: int) -> Any:
     if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
-        with np.errstate(invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-            converted = value.astype(want.dtype)
-        if not np.can_cast(value.dtype, want.dtype, "same_kind") and not np.array_equal(value, converted):
+        given = value.real if value.dtype.kind == "c" and want.dtype.kind != "c" else value
+        # Integers of a narrower dtype would wrap around.
+        is_checked = want.dtype.kind in "biu" or not np.can_cast(value.dtype, want.dtype, "same_kind")
+        try:
+            with np.errstate(invalid="ignore"):
+                converted = given.astype(want.dtype)
+            fits = not is_checked or np.array_equal(value, converted)
+        except (TypeError, ValueError):  # a text, say
+            fits = False
+        if not fits:
             raise InvalidArgumentError(
                 f"from_generator: element {index} has dtype {value.dtype} and values that do not fit into "
                 f"{want.dtype_name}, which the signature says; convert it"

@@ -107,7 +107,13 @@ class DistributedDataset:
     @property
     def cardinality(self) -> int:
         """Number of steps of an epoch, as `Dataset.cardinality`: negative where it is infinite (-1) or unknown (-2)."""
-        return (self._source or self._plan.pipelines[0].datasets[0]).cardinality()
+        if self._source is not None:
+            return self._source.cardinality()
+        pipeline = self._plan.pipelines[0]
+        known = pipeline.datasets[0].cardinality()
+        if known < 0 or len(pipeline.datasets) > 1:  # each replica has a dataset of its own
+            return known
+        return -(-known // pipeline.replicas) if pipeline.pad_last else known // pipeline.replicas
 
     @property
     def pipelines(self) -> tuple[HostPipeline, ...]:

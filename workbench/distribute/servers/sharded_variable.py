@@ -145,7 +145,13 @@ class ShardedVariable(VariableLike):
         if how in SCATTERS:
             checked: Any = checked_slices(self, how, value, traced=False)  # type: ignore[arg-type]
         else:
-            checked = checked_update(self, how, as_operand(as_array(value)))  # type: ignore[arg-type]
+            # Numbers of Python as they are: how they are refused differs from arrays.
+            operand = (
+                value
+                if isinstance(value, int | float | complex | list | tuple)
+                else as_operand(as_array(value))
+            )
+            checked = checked_update(self, how, operand)  # type: ignore[arg-type]
         if _in_replica():
             for part, own in self.by_shard(checked):
                 getattr(part, how)(own)

@@ -285,6 +285,7 @@ def start(
     memory_limit: str | int | None,
     environment: dict[str, str],
     gpus: Sequence[str] = (),
+    most: int = 0,
 ) -> LocalCluster:
     """Starts scheduler and workers on this machine.
 
@@ -295,6 +296,7 @@ def start(
       memory_limit: Per worker, as Dask reads it: "auto", "2GiB", bytes, None for no limit.
       environment: Variables to set in the worker processes.
       gpus: One for each worker process, as CUDA_VISIBLE_DEVICES names it; none for workers on CPUs.
+      most: How many workers there will be at times, if more: they share files and cores, too.
 
     Raises:
       UnsafeBind: if `listen` is not a loopback address.
@@ -305,7 +307,8 @@ def start(
             f"the embedded cluster listens on loopback only, got {listen!r}; for other machines start a Dask "
             f"cluster with TLS and give wb.connect its address or Client"
         )
-    _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * workers)
+    most = max(workers, most)
+    _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * most)
     if processes:
         _ensure_file_size()
         _ensure_loopback(listen)
@@ -321,11 +324,11 @@ def start(
             "worker_class": ReportingNanny,
             "memory_limit": memory_limit,
             # All of it: the fork server has that of when it was started.
-            "env": dict(os.environ) | blas.environment(workers) | environment,
+            "env": dict(os.environ) | blas.environment(most) | environment,
         }
         if gpus:
             options["gpus"] = tuple(gpus)
-    with dask.config.set(_settings(workers)):
+    with dask.config.set(_settings(most)):
         return EmbeddedCluster(
             n_workers=workers,
             threads_per_worker=1,

@@ -72,4 +72,4 @@ def figure(value: float) -> str:
 def _wrapped(text: str, width: int, most: int) -> list[str]:
     if len(text) <= width:
         return [text]
-    return textwrap.wrap(text, width, max_lines=most, placeholder=" …")
+    return textwrap.wrap(text, width, max_lines=most, placeholder=" …") or [""]  # it was blank

@@ -118,8 +118,10 @@ function clusterCommands(
         const named = subject(args);
         const cluster = named && isScalable(named) ? named : connection.clusters.find(isScalable);
         if (!cluster) return;
-        const replicas = await askReplicas(trans.__("Scale %1", cluster.name), cluster.summary.replicas);
-        if (replicas !== null) await scale(cluster, replicas, 0, workbench).catch(failed);
+        const { minimum, maximum } = cluster.summary.pool!;
+        const replicas = await askReplicas(trans.__("Scale %1", cluster.name), minimum);
+        if (replicas === null) return;
+        await scale(cluster, replicas, maximum > replicas ? maximum : 0, workbench).catch(failed);
       },
     },
     [COMMANDS.stop]: {

@@ -41,7 +41,11 @@ export function StartForm({ kept, start, trans, attempt }: StartProps) {
     <form class="wb-panel-start" onSubmit={submit}>
       <label>
         {trans.__("Replicas")}{" "}
-        <NumberInput value={options.replicas} min={1} onChange={(replicas) => set({ replicas })} />
+        <NumberInput
+          value={options.replicas}
+          min={1}
+          onChange={(replicas) => set({ replicas, maximum: atLeast(replicas, options.maximum) })}
+        />
       </label>
       <button type="submit" disabled={starting}>
         {starting ? trans.__("Starting …") : trans.__("Start workers")}
@@ -144,7 +148,15 @@ export function ScaleForm({ cluster, pool, scale, trans, attempt }: ScaleProps) 
     );
   return (
     <form class="wb-panel-scale" onSubmit={submit}>
-      <NumberInput value={replicas} min={1} label={named(trans.__("Replicas"))} onChange={setReplicas} />
+      <NumberInput
+        value={replicas}
+        min={1}
+        label={named(trans.__("Replicas"))}
+        onChange={(wanted) => {
+          setReplicas(wanted);
+          setMaximum(atLeast(wanted, maximum));
+        }}
+      />
       <label title={whileUsed(trans)}>
         {trans.__("to")}{" "}
         <NumberInput
@@ -161,6 +173,11 @@ export function ScaleForm({ cluster, pool, scale, trans, attempt }: ScaleProps) 
       </button>
     </form>
   );
+}
+
+/** The same maximum, which is not below the number of replicas; 0 where that number stays. */
+function atLeast(replicas: number, maximum: number): number {
+  return maximum && Math.max(replicas, maximum);
 }
 
 function whileUsed(trans: TranslationBundle): string {

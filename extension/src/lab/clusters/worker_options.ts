@@ -58,12 +58,22 @@ export function consistent(options: WorkerOptions): WorkerOptions {
   return { ...options, threads, maximum };
 }
 
-/** What was kept, as far as it can be understood. */
+/** What was kept, as far as it can be understood; the server refuses names that it does not know. */
 export function readOptions(kept: unknown): WorkerOptions {
-  const found = { ...AS_USUAL, ...(typeof kept === "object" ? kept : {}) };
+  const given: Record<string, unknown> = typeof kept === "object" && kept !== null ? { ...kept } : {};
+  const found = Object.fromEntries(
+    Object.entries(AS_USUAL).map(([name, usual]) => [name, given[name] ?? usual]),
+  ) as unknown as WorkerOptions;
   const fits =
     Object.entries(AS_USUAL).every(
       ([name, usual]) => typeof found[name as keyof WorkerOptions] === typeof usual,
-    ) && KINDS.includes(found.kind);
+    ) &&
+    KINDS.includes(found.kind) &&
+    isCount(found.replicas) &&
+    (found.maximum === 0 || (isCount(found.maximum) && found.maximum >= found.replicas));
   return fits ? found : AS_USUAL;
+}
+
+function isCount(value: number): boolean {
+  return Number.isInteger(value) && value >= 1 && value <= MAX_REPLICAS;
 }

@@ -70,6 +70,11 @@ export function tabsOf(area: Area): Tab[] {
   return all.filter((tab, index) => all.findIndex((one) => same(one, tab)) === index);
 }
 
+/** Whether a pane shows what was recorded, of whatever cluster. */
+export function isRecorded({ view, run }: Tab): boolean {
+  return run !== "" || view === "runs";
+}
+
 export function same(one: Tab, other: Tab): boolean {
   return one.view === other.view && one.run === other.run;
 }

@@ -11,6 +11,9 @@ const BUTTONS: Record<Action, { names: readonly string[]; has: string }> = {
 /** Where a view is too narrow for all of its buttons, this one unfolds those that are hidden. */
 const FOLDED = "button[aria-label=More][aria-expanded=false]";
 
+/** What takes the keys of a chart, or of a table. */
+const FIRST = ".wb-chart, [role=grid] [tabindex='0']";
+
 /** The next time that the browser draws: views have drawn what they were asked for by then. */
 export function drawn(): Promise<unknown> {
   return new Promise((resolve) => requestAnimationFrame(resolve));
@@ -36,6 +39,11 @@ export function isOn(body: ParentNode, action: Action): boolean {
   return buttonsOf(body, action).some(isPressed);
 }
 
+/** Ends it in each part that does it. */
+export function turnOff(body: ParentNode, action: Action): void {
+  for (const button of buttonsOf(body, action)) if (isPressed(button)) button.click();
+}
+
 /**
  * Does it where the focus is, or was last: in the `part` of a view, which may have several; where that cannot, in all of
  * them, and they are all on or all off then. Only one menu of exports opens.
@@ -46,7 +54,12 @@ export async function act(body: ParentNode, part: Element | null, action: Action
   const meant = here.length ? here : all;
   const on = meant.some(isPressed);
   if (action !== "export") {
+    const hadFocus = body.contains(document.activeElement);
     for (const button of meant) if (isPressed(button) === on) button.click();
+    await drawn();
+    // What had it may be gone, such as a chart that is a table now.
+    if (hadFocus && !body.contains(document.activeElement))
+      (meant[0]?.closest(".wb-part") ?? body).querySelector<HTMLElement>(FIRST)?.focus();
     return;
   }
   const [button] = meant;

@@ -8,8 +8,9 @@ import type { Request } from "../../view";
 import type { ViewName } from "../../views";
 import type { Api } from "../server/api";
 import type { Connection } from "../server/connection";
-import { act, type Action, can, isOn } from "./actions";
+import { act, type Action, can, isOn, turnOff } from "./actions";
 import { hasAlerts, walk } from "./alerts";
+import { isRecorded } from "../layouts/layouts";
 import { type Baselines, sweepsOf } from "./baselines";
 import { noRun, skeleton } from "./no_run";
 import { type Followed, IN_FRONT, NEWEST } from "./followed";
@@ -104,7 +105,7 @@ export class Pane extends Widget {
 
   /** Reads again what was recorded: a run may have got another recording under its name, and the list other runs. */
   lookAgain(): void {
-    if (this.isVisible && this.#isRecorded) void this.#load();
+    if (this.isVisible && isRecorded(this.#args)) void this.#load();
   }
 
   /** Shows the next of the clusters that there are. */
@@ -132,9 +133,9 @@ export class Pane extends Widget {
   }
 
   /** Shows the newest steps again, in all panes, and goes on. */
-  async catchUp(): Promise<void> {
+  catchUp(): void {
     pageSelection.brush(null);
-    if (this.isOn("pause")) await this.act("pause");
+    turnOff(this.#body, "pause");
   }
 
   /** Whether something went wrong in what it is about, as far as is known here. */
@@ -203,15 +204,11 @@ export class Pane extends Widget {
     return first !== null;
   }
 
-  get #isRecorded(): boolean {
-    return this.#args.run !== "" || this.#args.view === "runs";
-  }
-
   #appear(): void {
     this.#hide();
     this.#shown = new AbortController();
     this.#services.baselines.listen(() => this.#model && this.#draw(this.#model), this.#shown.signal);
-    if (this.#isRecorded) {
+    if (isRecorded(this.#args)) {
       void this.#load();
       if (this.#args.view === "runs")
         this.#services.connection.watch("", RUNS, () => void this.#load(), this.#shown.signal);

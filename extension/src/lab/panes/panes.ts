@@ -7,6 +7,7 @@ import {
   type Area,
   arranged,
   type Dock,
+  isRecorded,
   layoutOf,
   pruned,
   roomFor,
@@ -50,7 +51,7 @@ export class Panes {
     const { view, run, cluster, key } = args;
     const there = this.tracker.find((pane) =>
       key === undefined
-        ? same(pane.args, args) && pane.args.cluster === cluster
+        ? same(pane.args, args) && (isRecorded(args) || pane.args.cluster === cluster)
         : pane.id === idOf(view, run, key),
     );
     const pane = there ?? this.#open({ view, run, cluster, key: key ?? this.#freeKey(args) }, place);

@@ -6,9 +6,10 @@ who keeps it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batches import Joined, SegmentTable
 from workbench.data.structure import Structure, whole_number
 from workbench.data.tables import NO_IDS, Failed, Run, Segment, Slab
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,14 @@ class EvenSplit(Stage):
 class Regroup(Stage):
     """Regroups the rows of all batches into cyclic `sizes`; a last, partial one is kept unless dropped.
 
-    As in the reference, dimensions that the spec does not know are 0 in parts of size 0.
+    As in the reference, dimensions that `specs` do not know are 0 in parts of size 0.
     """
 
     name: ClassVar[str] = "regroup"
     sizes: tuple[int, ...]
     drop_remainder: bool = False
     specs: tuple[TensorSpec, ...] = field(default=(), compare=False, repr=False)
-    """Of the components, in a pass; see `after`."""
+    """Of the components, where they are known and a size is 0."""
 
     @staticmethod
     def of(sizes: int | Sequence[int], drop_remainder: bool) -> Regroup:
@@ -94,9 +95,13 @@ class Regroup(Stage):
             )
         return Regroup(wanted, drop_remainder)
 
-    def after(self, pipeline: Pipeline) -> Regroup:
-        """The stage with the specs that parts without rows have."""
-        return self if all(self.sizes) else replace(self, specs=tuple(tree.flatten(pipeline.element_spec)[0]))
+    def knowing(self, element_spec: Callable[[], Any]) -> Regroup:
+        """The stage with the specs of the batches, if it needs them: finding them out may call functions of users."""
+        if all(self.sizes):
+            return self
+        with contextlib.suppress(OutOfRangeError):  # it has no elements
+            return replace(self, specs=tuple(tree.flatten(element_spec())[0]))
+        return self
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
@@ -136,7 +141,7 @@ class Regroup(Stage):
             if not self.drop_remainder:
                 yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
         elif last is not None:
-            # The reference makes batches without rows before it asks for more rows.
+            # The reference makes batches without rows before it asks for more rows; here only behind some rows.
             parts = []
             while not size:
                 parts.append(self._nothing(last))
@@ -145,13 +150,14 @@ class Regroup(Stage):
                 yield Run(SegmentTable(parts, structure), range(len(parts)))
 
     def _nothing(self, segment: Segment) -> Slab:
-        """A part without rows beside `segment`, whose dimensions it has where the spec does not know the rank."""
+        """A part without rows beside `segment`, whose dimensions it has where no spec knows the rank."""
+        leaves = segment.cut(0, 0).gather()
 
         def empty(leaf: np.ndarray[Any, Any], spec: TensorSpec) -> np.ndarray[Any, Any]:
             row = leaf.shape[1:] if spec.shape is None else [size or 0 for size in spec.shape[1:]]
             return np.empty((0, *row), leaf.dtype)
 
-        return Slab(list(map(empty, segment.cut(0, 0).gather(), self.specs)), NO_IDS)
+        return Slab(list(map(empty, leaves, self.specs)) if self.specs else leaves, NO_IDS)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
