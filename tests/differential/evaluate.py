@@ -128,12 +128,6 @@ def tensorflow() -> dict[str, Any]:
         signature = tf.TensorSpec((None,), tf.int64)
         return tf.data.Dataset.from_generator(lambda: iter(lists), output_signature=signature)
 
-    def options(**values: Any) -> Any:
-        made = tf.data.Options()
-        for name, value in values.items():
-            setattr(made, name, value)
-        return made
-
     def resumed(dataset: Any, count: int) -> list[Any]:
         first = iter(dataset)
         for _ in range(count):
@@ -159,7 +153,7 @@ def tensorflow() -> dict[str, Any]:
         "generator": lambda elements, spec: tf.data.Dataset.from_generator(
             lambda: _yielded(elements), output_signature=spec
         ),
-        "options": options,
+        "options": functools.partial(_with, tf.data.Options),
         "resumed": resumed,
         "checked": checked,
         "at": lambda dataset, index: tf.data.experimental.at(dataset, index),
@@ -173,6 +167,13 @@ def tensorflow() -> dict[str, Any]:
         "numbers": tf.range,
         "length": lambda x: tf.shape(x)[0],
     }
+
+
+def _with(options: type, **values: Any) -> Any:
+    made = options()
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
 
 
 def workbench() -> dict[str, Any]:
@@ -190,12 +191,6 @@ def workbench() -> dict[str, Any]:
     def generated(lists: Any) -> Any:
         signature = wb.data.TensorSpec((None,), np.int64)
         return wb.data.Dataset.from_generator(lambda: iter(lists), output_signature=signature)
-
-    def options(**values: Any) -> Any:
-        made = wb.data.Options()
-        for name, value in values.items():
-            setattr(made, name, value)
-        return made
 
     def resumed(dataset: Any, count: int) -> list[Any]:
         first = iter(dataset)
@@ -223,7 +218,7 @@ def workbench() -> dict[str, Any]:
         "generator": lambda elements, spec: wb.data.Dataset.from_generator(
             lambda: _yielded(elements), output_signature=spec
         ),
-        "options": options,
+        "options": functools.partial(_with, wb.data.Options),
         "resumed": resumed,
         "checked": checked,
         "at": wb.data.experimental.at,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import struct
 
+from tests.differential.programs import Drawn
 from workbench.io import masked_crc32c
 
 
-class FilePrograms:
+class FilePrograms(Drawn):
     """Makes programs that read a small file, which may be damaged."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
 
     def next(self) -> str:
         """The next program, an expression."""
@@ -20,12 +17,6 @@ class FilePrograms:
         return source + self._either(
             "", "", ".batch(2)", ".skip(1)", ".take(2)", ".repeat(2)", ".shard(2, 1)"
         )
-
-    def _number(self, low: int, high: int) -> int:
-        return self._random.randint(low, high)
-
-    def _either(self, *texts: object) -> str:
-        return str(self._random.choice(texts))
 
     def _compression(self) -> tuple[str, str]:
         """How a file is compressed, and how it is read: mostly alike."""

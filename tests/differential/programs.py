@@ -6,16 +6,11 @@ import random
 from collections.abc import Callable
 
 
-class Programs:
-    """Makes programs: a source, and some stages that may or may not fit what comes before them."""
+class Drawn:
+    """What programs are made of, drawn at random; the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-
-    def next(self) -> str:
-        """The next program, an expression."""
-        stages = "".join(self._stage() for _ in range(self._number(1, 5)))
-        return self._source() + stages
 
     def _number(self, low: int, high: int) -> int:
         return self._random.randint(low, high)
@@ -25,6 +20,15 @@ class Programs:
 
     def _flag(self) -> str:
         return self._either(True, False)
+
+
+class Programs(Drawn):
+    """Makes programs: a source, and some stages that may or may not fit what comes before them."""
+
+    def next(self) -> str:
+        """The next program, an expression."""
+        stages = "".join(self._stage() for _ in range(self._number(1, 5)))
+        return self._source() + stages
 
     def _source(self, depth: int = 0) -> str:
         count = self._number(1, 12)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-
+from tests.differential.programs import Drawn
 from tests.differential.shapes import NAMES, Leaf, Nest, Shape, deeper, leaves, paths, shallower
 
 _NUMBERS = (
@@ -12,11 +11,8 @@ _NUMBERS = (
 _DTYPES = [*_NUMBERS, "string"]
 
 
-class StructuredPrograms:
+class StructuredPrograms(Drawn):
     """Makes programs whose stages mostly fit the elements before them."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
 
     def next(self) -> str:
         """The next program, an expression."""
@@ -26,15 +22,6 @@ class StructuredPrograms:
             stage, shape = self._stage(shape)
             text += stage
         return self._asked(text, shape)
-
-    def _number(self, low: int, high: int) -> int:
-        return self._random.randint(low, high)
-
-    def _either(self, *texts: object) -> str:
-        return str(self._random.choice(texts))
-
-    def _flag(self) -> str:
-        return self._either(True, False)
 
     def _oddly(self) -> bool:
         """Whether to do here what may not fit; once in a program at most, as nothing is found behind it."""
