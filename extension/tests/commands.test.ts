@@ -89,6 +89,17 @@ test("the table that takes the place of a chart gets its focus, and so does the 
   assert.ok(document.activeElement?.classList.contains("wb-chart"));
 });
 
+test("a table takes the focus from nobody who got it meanwhile", async () => {
+  const { root } = show("lanes", live);
+  const palette = document.body.appendChild(document.createElement("input"));
+  root.querySelector<HTMLElement>(".wb-chart")!.focus();
+  const acting = act(root, root.querySelector(".wb-part"), "table");
+  palette.focus();
+  await acting;
+  assert.equal(document.activeElement, palette);
+  palette.remove();
+});
+
 test("a pause ends in each part, and where there is none, none begins", async () => {
   const [group] = live.snapshot.groups;
   const groups = [group!, { ...group!, run_id: "another" }];

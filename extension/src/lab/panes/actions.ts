@@ -57,8 +57,8 @@ export async function act(body: ParentNode, part: Element | null, action: Action
     const hadFocus = body.contains(document.activeElement);
     for (const button of meant) if (isPressed(button) === on) button.click();
     await drawn();
-    // What had it may be gone, such as a chart that is a table now.
-    if (hadFocus && !body.contains(document.activeElement))
+    // What had it may be gone, such as a chart that is a table now; whoever has it meanwhile keeps it.
+    if (hadFocus && (document.activeElement ?? document.body) === document.body)
       (meant[0]?.closest(".wb-part") ?? body).querySelector<HTMLElement>(FIRST)?.focus();
     return;
   }
