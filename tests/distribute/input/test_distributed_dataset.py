@@ -302,6 +302,49 @@ def test_progress_tells_at_which_step_each_replica_is(strategy: Any) -> None:
     assert (again.epoch, again.given, set(again.steps)) == (1, 1, {-1})
 
 
+def test_progress_of_a_resumed_epoch_begins_at_its_position(strategy: Any) -> None:
+    distributed = strategy.distribute_dataset(Dataset.range(24).batch(4))
+    first = iter(distributed)
+    for _ in range(3):
+        next(first)
+    position = first.position()
+
+    resumed = iter(distributed)
+    resumed.go_to(position)
+    progress = distributed.progress
+    assert (progress.given, set(progress.steps), progress.sampled.steps) == (3, {2}, ())
+    for number, batch in enumerate(resumed, 3):
+        strategy.run(lambda rows: rows.sum(), args=(batch,))
+        progress = distributed.progress
+        assert (progress.given, set(progress.steps)) == (number + 1, {number})
+        assert len(progress.sampled.steps) == number - 2
+
+
+def test_progress_counts_an_element_that_failed(strategy: Any) -> None:
+    def refuse_six(x: Any) -> Any:
+        if x == 6:
+            raise ValueError("made up")
+        return x
+
+    distributed = strategy.distribute_dataset(Dataset.range(16).map(refuse_six).batch(4))
+    batches = iter(distributed)
+    numbers = []
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            break
+        except ValueError:
+            continue
+        strategy.run(lambda rows: rows.sum(), args=(batch,))
+        numbers.append((distributed.progress.given, *set(distributed.progress.steps)))
+
+    assert numbers == [(1, 0), (3, 2), (4, 3), (5, 4)]
+    steps = distributed.progress.sampled.steps
+    assert len(steps) == 5
+    assert list(steps) == sorted(steps)
+
+
 def test_a_replica_that_is_slow_is_at_an_earlier_step(strategy: Any, tmp_path: Path) -> None:
     if strategy.group.gang.shipping.codec.by_reference:
         pytest.skip("replicas of one worker report together")

@@ -13,8 +13,8 @@ class InputProgress:
 
     Attributes:
       epoch: Its number.
-      given: How many elements the notebook has got.
-      elapsed_seconds: From the beginning of the epoch to the last of them.
+      given: How many of its elements have been given, those before the position that it was resumed from included.
+      elapsed_seconds: From the beginning of the epoch, or from where it was resumed, to the last of them.
       steps: Per replica the number of the element that it works with or worked with last, -1 before the first.
       waited_seconds: Per replica how long it had nothing to do but get its input.
       sampled: The step of the strategy that each of the newest elements is for, oldest first; the last of them has the

@@ -122,8 +122,8 @@ class RemoteElements:
             self._take_chunk()
         width = self._structure.num_leaves
         leaves = self._chunk[HEAD + self._given * width :][:width]
+        self._log.give(self._first + self._given, self._source.group.number)
         self._given += 1
-        self._log.give(self._source.group.number)
         return self._element(leaves)
 
     @property
@@ -169,6 +169,7 @@ class RemoteElements:
         if leaves is None:
             _, handles = self._come(number, 1, self._ask(number, 1))
             leaves = list(handles[HEAD:])
+        self._log.give(number, self._source.group.number)
         return self._element(leaves)
 
     # -- when other replicas take part

@@ -31,9 +31,10 @@ _REMEMBERED: Final = 256  # elements: many times as many as there can be steps o
 class ProgressLog:
     """The newest epoch of a distributed dataset. Written by the thread that iterates, read by any."""
 
-    def __init__(self, epoch: int, replicas: int) -> None:
+    def __init__(self, epoch: int, replicas: int, first: int = 0) -> None:
+        """Of the epoch with number `epoch`, from its element with number `first` on."""
         self._epoch = epoch
-        self._given = 0
+        self._first = first
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
@@ -41,10 +42,9 @@ class ProgressLog:
         self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)  # the next step, and percent waited
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
-    def give(self, next_step: int) -> None:
-        """The notebook gets an element; the user's next step, whose number is told, may work with it."""
-        self._turns.append((self._given, next_step))
-        self._given += 1
+    def give(self, element: int, next_step: int) -> None:
+        """The notebook gets the element with a number; the user's next step, with its number, may work with it."""
+        self._turns.append((element, next_step))
         self._latest = time.monotonic()
 
     def wait(self, waited_ns: Sequence[int], next_step: int) -> None:
@@ -90,19 +90,25 @@ class ProgressLog:
     def now(self, group: Group) -> InputProgress:
         """How far the replicas of `group` are."""
         turns = self._turns.copy()
-        oldest = turns[0][0] - 1 if turns else -1
+        oldest = (turns[0][0] if turns else self._first) - 1
         steps = tuple(
             next((element for element, step in reversed(turns) if step <= at), oldest)
             for at in group.at_steps()
         )
-        newest = tuple(step for _, step in turns)[-_FETCHES:]
+        taken = dict(turns)  # the newest step of an element that was given again
+        given = max(taken, default=self._first - 1) + 1
+        newest: list[int] = []
+        for element in range(max(min(taken, default=given), given - _FETCHES), given):
+            newest.append(
+                taken.get(element, newest[-1] if newest else taken[given - 1])
+            )  # one that failed has no step
         return InputProgress(
             epoch=self._epoch,
-            given=turns[-1][0] + 1 if turns else 0,
+            given=given,
             elapsed_seconds=self._latest - self._began,
             steps=steps,
             waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
-            sampled=SampledSteps(group.gang.run_id, group.name, newest),
+            sampled=SampledSteps(group.gang.run_id, group.name, tuple(newest)),
         )
 
 
@@ -121,9 +127,9 @@ class Trail:
     def __init__(self) -> None:
         self._newest: tuple[ProgressLog, Group] | None = None
 
-    def begin(self, epoch: int, group: Group) -> ProgressLog:
-        """The log of an epoch that begins."""
-        log = ProgressLog(epoch, group.size)
+    def begin(self, epoch: int, group: Group, first: int) -> ProgressLog:
+        """The log of an epoch that begins, or goes on with its element number `first`."""
+        log = ProgressLog(epoch, group.size, first)
         self._newest = log, group
         return log
 
