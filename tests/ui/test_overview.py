@@ -32,6 +32,27 @@ def test_it_says_what_is_to_be_said_first_and_four_figures(cluster: wb.Cluster) 
     assert bundle[MIME]["model"]["overview"]["replicas"] == 2
 
 
+def step_without_one() -> None:
+    """Replica 1 fails before it meets the others."""
+    if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
+        raise ValueError("no data")
+    step()
+
+
+def test_after_a_first_step_that_failed_it_says_only_what_is_known(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+    with pytest.raises(ValueError, match="no data"):
+        strategy.run(step_without_one)
+
+    failed = repr(wb.overview(strategy)).splitlines()
+    strategy.run(step)
+    healthy = repr(wb.overview(strategy)).splitlines()
+
+    assert failed[0] == f"Overview, {strategy.group.name}, 2 replicas, live"
+    assert "Step 0 failed on replica 1" in failed[1]
+    assert healthy[0] == f"Overview, {strategy.group.name}, 2 replicas on 1 host, step 1, live"
+
+
 def train(batch: float) -> dict[str, np.float64]:
     """A step that returns its loss, another one on each replica."""
     context = wb.distribute.get_replica_context()

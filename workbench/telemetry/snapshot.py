@@ -344,7 +344,7 @@ class GroupView:
       run_id, group, generation, n: As recorded.
       lanes: Lines of the lanes view; at most 32, the latest replicas first to be kept.
       hidden_lanes: Replicas beyond those.
-      hosts: On how many hosts they are.
+      hosts: On how many hosts they are; 0 before each of them has recorded something.
       items: The newest collectives, oldest first.
       steps: The newest steps, oldest first.
       lateness: Heat map over the same replicas as the lanes.

@@ -62,18 +62,20 @@ def group_view(
     """
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
-    records = _of_user(records, key)
     waiting = pending[belongs(pending, key)]
+    met = (records[belongs(records, key)], waiting)
+    n = max(int(rows["n"].max(initial=0)) for rows in (collectives, *met))
+    records = _of_user(records, key)
     chosen = choice.of(key, known=last, records=records, version=version)
     window = step_window(records)
     return GroupView(
         run_id=texts[key[0]],
         group=texts[key[1]],
         generation=key[2],
-        n=int(collectives["n"][-1]) if len(collectives) else int(waiting["n"].max(initial=0)),
+        n=n,
         lanes=_lanes(records, chosen.replicas, texts),
         hidden_lanes=chosen.hidden,
-        hosts=len(np.unique(records["host"])),
+        hosts=_hosts(met, n),
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
         steps=step_times(window, not_finite=texts.number("not finite")),
         lateness=lateness(window, chosen.replicas, told.cores),
@@ -95,6 +97,14 @@ def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:
 
 def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
     return selected(rows, belongs(rows, key) & (rows["purpose"] == 0))
+
+
+def _hosts(met: tuple[np.ndarray, np.ndarray], n: int) -> int:
+    """On how many hosts `n` replicas are, by all that they have recorded; 0 before each of them has."""
+    replicas, hosts = (
+        np.unique(np.concatenate([rows[column] for rows in met])) for column in ("replica", "host")
+    )
+    return len(hosts) if len(replicas) == n else 0
 
 
 def _lanes(records: np.ndarray, shown: np.ndarray, texts: Texts) -> tuple[Lane, ...]:

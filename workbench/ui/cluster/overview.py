@@ -92,7 +92,11 @@ def _facts(model: Overview) -> list[str]:
         return []
     replicas = f"{model.replicas} replica{'s' if model.replicas != 1 else ''}"
     hosts = f"{model.hosts} host{'s' if model.hosts != 1 else ''}"
-    return [model.group, f"{replicas} on {hosts}", f"step {model.step}"]
+    return [
+        model.group,
+        f"{replicas} on {hosts}" if model.hosts else replicas,
+        *([f"step {model.step}"] if model.step >= 0 else []),
+    ]
 
 
 def _figures(model: Overview) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ class Overview:
       run_id, group: Which group of the snapshot; "" where no replicas have met yet.
       replicas: How many there are.
       live: How many of them are not lost.
-      hosts: On how many hosts they are.
+      hosts: On how many hosts they are; 0 before each of them has recorded something.
       step: The newest step, -1 before the first.
       more_groups: Other strategies of the run.
       verdict: What is to be said first.
