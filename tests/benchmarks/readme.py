@@ -9,6 +9,7 @@ suite is that of the newest file that has it, and the text above the table dates
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -189,6 +190,10 @@ def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:
 
 def main() -> int:
     """Writes the sections into their pages."""
+    argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.readme",
+        description="Writes the newest results into the guide: its page of benchmarks, and its comparison.",
+    ).parse_args()
     parts = newest()
     for page, new in ((PAGE, section(parts)), (side_by_side.PAGE, side_by_side.section(parts))):
         page.write_text(replaced(page.read_text(encoding="utf-8"), new), encoding="utf-8")

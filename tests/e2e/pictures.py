@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import Final
 
@@ -25,6 +26,10 @@ def keep(name: str) -> None:
 
 def main() -> int:
     """Returns 1 if one could not be taken."""
+    argparse.ArgumentParser(
+        prog="python -m tests.e2e.pictures",
+        description="Takes the pictures of the guide again, in a JupyterLab and a browser of its own.",
+    ).parse_args()
     if pytest.main(["-q", str(ROOT / "tests" / "e2e" / "test_pictures.py")]):
         return 1
     IMAGES.mkdir(exist_ok=True)

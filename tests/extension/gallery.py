@@ -1,9 +1,12 @@
-"""The views in a page of real Chromium, on recorded models; as a script it takes pictures of them."""
+"""The views in a page of real Chromium, on recorded models.
+
+`python -m tests.extension.gallery FOLDER` takes pictures of them.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,8 +111,16 @@ def show(page: Page, view: str, shown: dict[str, Any], **options: Any) -> None:
     page.evaluate("([view, model, options]) => window.show(view, model, options)", [view, shown, options])
 
 
-def main(folder: Path, only: list[str]) -> None:
+def main() -> None:
     """Screenshots of all views, light and dark."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.extension.gallery",
+        description="Takes screenshots of the views on recorded models, light and dark.",
+    )
+    parser.add_argument("folder", type=Path, help="where they go")
+    parser.add_argument("only", nargs="*", metavar="VIEW", help="a view to take; default: all")
+    options = parser.parse_args()
+    folder, only = options.folder, options.only
     folder.mkdir(exist_ok=True)
     with chromium() as browser:
         for view, names in SHOWN.items():
@@ -125,4 +136,4 @@ def main(folder: Path, only: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main()

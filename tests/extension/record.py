@@ -5,6 +5,7 @@ Two hosts of two replicas on this machine; replica 2 is made slow, one value is 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -402,8 +403,14 @@ def record(folder: Path) -> dict[str, Any]:
     return models
 
 
-def main(only: list[str]) -> None:
+def main() -> None:
     """Writes one JSON file per model, without the names of this machine's folders."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.extension.record",
+        description="Records models from real runs, for the tests of the views.",
+    )
+    parser.add_argument("only", nargs="*", metavar="NAME", help="a model to write; default: all")
+    only = parser.parse_args().only
     TARGET.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, model in record(Path(folder)).items():
@@ -420,4 +427,4 @@ def main(only: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

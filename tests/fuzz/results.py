@@ -5,6 +5,7 @@ python -m tests.fuzz.results writes the table.
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,4 +66,8 @@ def with_table(text: str, results: dict[str, Result]) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m tests.fuzz.results",
+        description="Writes the table of results.json into README.md, beside it.",
+    ).parse_args()
     README.write_text(with_table(README.read_text(), load(FILE)))

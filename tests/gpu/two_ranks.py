@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import sys
@@ -38,7 +39,14 @@ def replica(rank: int, pipe: Connection) -> None:
     pipe.send(wrong)
 
 
-def main(gpus: str) -> int:
+def main() -> int:
+    """Returns how many results were wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.gpu.two_ranks",
+        description="Runs collectives of two processes over real NCCL, and compares the results.",
+    )
+    parser.add_argument("gpus", choices=("own", "shared"), help="one GPU for each process, or one for both")
+    gpus = parser.parse_args().gpus
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
     visible = (os.environ.get("CUDA_VISIBLE_DEVICES") or "0,1").split(",")
@@ -65,4 +73,4 @@ def main(gpus: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from typing import Any
@@ -51,8 +52,14 @@ def healthy_run(number: int) -> list[Verdict]:
         return [found for found in verdicts(cluster.feed.snapshot()) if found.code not in _TRUE]
 
 
-def main(runs: int) -> int:
+def main() -> int:
     """Runs them, and prints what was said wrongly; gives the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.ui.healthy_runs",
+        description="Runs healthy clusters, and prints every verdict other than a good one.",
+    )
+    parser.add_argument("runs", nargs="?", type=int, default=200, help="how many; default: %(default)s")
+    runs = parser.parse_args().runs
     wrong: Counter[str] = Counter()
     for number in range(runs):
         for found in healthy_run(number):
@@ -63,4 +70,4 @@ def main(runs: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
+    sys.exit(main())
