@@ -1,16 +1,19 @@
-"""What docstrings of public functions say: each argument, where there are three or more."""
+"""What docstrings say: each argument, where there are three or more; errors in one form."""
 
 from __future__ import annotations
 
+import ast
 import enum
 import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import workbench
 from tests.test_public_api import PACKAGES
 
 MOST_WITHOUT = 2
@@ -80,3 +83,31 @@ def test_an_argument_that_is_left_out_is_found() -> None:
 
     assert undescribed(["a", "b", "c", "more"], text) == ["c"]
     assert undescribed(["a", "b", "c"], "Adds three numbers.") == ["a", "b", "c"]
+
+
+def capitalised(text: str) -> list[str]:
+    """Entries of the section Raises that begin like a sentence: "ValueError: If" instead of "ValueError: if"."""
+    _, _, raised = text.partition("Raises:\n")
+    section = raised.partition("\n\n")[0]
+    indent = re.match(" *", section)
+    assert indent is not None
+    return re.findall(rf"^{indent[0]}([\w.]+: [A-Z][a-z]*\b.*)", section, re.MULTILINE)
+
+
+def test_what_raises_an_error_goes_on_in_lower_case() -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{file.name}: {entry}"
+        for file in Path(workbench.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, kinds)
+        for entry in capitalised(ast.get_docstring(node) or "")
+    ]
+
+    assert not found
+
+
+def test_an_error_that_begins_like_a_sentence_is_found() -> None:
+    text = "Adds.\n\nRaises:\n  ValueError: if\n    Text: Its own line.\n  TypeError: If it is not.\n\n  See: There."
+
+    assert capitalised(text) == ["TypeError: If it is not."]

@@ -70,7 +70,7 @@ def device(device_name: str | DeviceSpec | Device | None) -> Iterator[DeviceSpec
       The merged description that holds inside the block.
 
     Raises:
-      ValueError: If the name cannot be read, or is not a name at all, such as a function.
+      ValueError: if the name cannot be read, or is not a name at all, such as a function.
     """
     merged = DeviceSpec() if device_name is None else _scope.get().make_merged_spec(_as_spec(device_name))
     token = _scope.set(merged)
@@ -92,7 +92,7 @@ def place(spec: DeviceSpec, available: Sequence[Device]) -> Device:
     one that does not exist, the first device of the type, and without a device of that type the first of all.
 
     Raises:
-      InvalidArgumentError: If no device has the job, replica and task that `spec` names.
+      InvalidArgumentError: if no device has the job, replica and task that `spec` names.
     """
     there = [item for item in available if _is_at(spec, item)]
     if not there:
@@ -108,7 +108,7 @@ def checked_list(devices: Any) -> Sequence[Any]:
     """`devices` itself, if it is a list of them.
 
     Raises:
-      TypeError: If it is a single device, or a number; says what to write.
+      TypeError: if it is a single device, or a number; says what to write.
     """
     if isinstance(devices, str | DeviceSpec | Device):
         raise TypeError(f"devices must be a list, got {devices!r}; write [{str(devices)!r}]")
@@ -130,8 +130,8 @@ def resolve(devices: Sequence[str | DeviceSpec | Device], available: Sequence[De
       available: The devices of the cluster, host by host.
 
     Raises:
-      InvalidArgumentError: If `devices` is empty, names a device that does not exist, or one device twice.
-      TypeError: If `devices` is no list.
+      InvalidArgumentError: if `devices` is empty, names a device that does not exist, or one device twice.
+      TypeError: if `devices` is no list.
     """
     checked_list(devices)
     if not devices:

@@ -21,7 +21,7 @@ class DeviceSpec:
       device_index: Position among the devices of that type on the host; None means any.
 
     Raises:
-      ValueError: If `replica`, `task` or `device_index` is not an integer.
+      ValueError: if `replica`, `task` or `device_index` is not an integer.
 
     >>> wb.DeviceSpec(job="worker", device_type="gpu", device_index=1).to_string()
     '/job:worker/device:GPU:1'
@@ -64,7 +64,7 @@ class DeviceSpec:
         task is given twice, the last one counts.
 
         Raises:
-          ValueError: If a part is unknown, a number is not one, or there is a second device type.
+          ValueError: if a part is unknown, a number is not one, or there is a second device type.
         """
         found: dict[str, Any] = {}
         for part in (spec or "").split("/"):
@@ -108,7 +108,7 @@ class DeviceSpec:
         """Returns a new spec in which the fields that `dev` gives win over those of this one.
 
         Raises:
-          TypeError: If `dev` is no `DeviceSpec`.
+          TypeError: if `dev` is no `DeviceSpec`.
         """
         if not isinstance(dev, DeviceSpec):
             raise TypeError(
@@ -121,7 +121,7 @@ class DeviceSpec:
         """Returns a new spec with the given fields replaced; None clears a field.
 
         Raises:
-          TypeError: If a keyword is no field of DeviceSpec.
+          TypeError: if a keyword is no field of DeviceSpec.
         """
         return type(self)(**{**self._given(), **kwargs})
 

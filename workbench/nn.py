@@ -26,7 +26,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
       An array of shape `ids.shape + params.shape[1:]`.
 
     Raises:
-      InvalidArgumentError: If an id is outside of the table.
+      InvalidArgumentError: if an id is outside of the table.
 
     >>> table = np.arange(6.0).reshape(3, 2)
     >>> wb.nn.embedding_lookup(table, [2, 0])

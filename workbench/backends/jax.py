@@ -39,8 +39,8 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
       process: Which of them this is.
 
     Raises:
-      BackendUnavailable: If the host has fewer devices, or JAX was started before in another way.
-      UnavailableError: If the processes do not find each other in time.
+      BackendUnavailable: if the host has fewer devices, or JAX was started before in another way.
+      UnavailableError: if the processes do not find each other in time.
     """
     global _started
     if _started is not None:
@@ -271,7 +271,7 @@ class ReplicaMesh:
         """One value for all replicas, as an argument of a program; a Python number stays without dtype of its own.
 
         Raises:
-          InvalidArgumentError: If an integer has more bits than JAX has.
+          InvalidArgumentError: if an integer has more bits than JAX has.
         """
         if isinstance(value, np.ndarray):
             check_jax_width(value)

@@ -18,7 +18,7 @@ def checked_library(name: Any) -> Library:
     """`name`, if it is an array library that replicas can compute with.
 
     Raises:
-      InvalidArgumentError: If it is not.
+      InvalidArgumentError: if it is not.
     """
     if name not in get_args(Library):
         raise InvalidArgumentError(f"backend must be one of {', '.join(get_args(Library))}, got {name!r}")
@@ -30,7 +30,7 @@ def namespace_named(library: Library) -> Any:
     """The module with the library's array functions.
 
     Raises:
-      BackendUnavailable: If it is not installed.
+      BackendUnavailable: if it is not installed.
     """
     return np if library == "numpy" else _module(library).namespace()
 

@@ -79,7 +79,7 @@ def require_unmasked(x: Any) -> None:
     """Refuses masked arrays, where their mask would be lost.
 
     Raises:
-      TypeError: Saying what to give instead.
+      TypeError: saying what to give instead.
     """
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(_MASKED)
@@ -89,7 +89,7 @@ def require_numbers(dtype: np.dtype, what: str) -> None:
     """Refuses texts, dates, objects and records.
 
     Raises:
-      TypeError: Naming `what` it is.
+      TypeError: naming `what` it is.
     """
     if dtype.hasobject or dtype.kind in "USMm":
         raise TypeError(f"expected an array of numbers, got {what}: convert it to a numeric array first")
@@ -134,7 +134,7 @@ def require_values(array: Any) -> None:
     """Refuses what has no numbers yet, to keep it would be to keep a part of a program; waits for nothing.
 
     Raises:
-      TracingError: If JAX is tracing `array`.
+      TracingError: if JAX is tracing `array`.
     """
     jax: Any = sys.modules.get("jax")
     if jax is not None and isinstance(array, jax.core.Tracer):
@@ -202,7 +202,7 @@ def check_jax_width(array: np.ndarray[Any, Any]) -> None:
     """Warns, once in a process, that JAX makes 32 bits of 64.
 
     Raises:
-      InvalidArgumentError: If integers would become others by that.
+      InvalidArgumentError: if integers would become others by that.
     """
     global _warned_narrow
     jax: Any = sys.modules["jax"]

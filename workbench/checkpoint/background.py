@@ -62,7 +62,7 @@ class BackgroundSave:
         """Waits until it has ended; returns whether it has.
 
         Raises:
-          WorkbenchError: If the checkpoint could not be saved; once.
+          WorkbenchError: if the checkpoint could not be saved; once.
         """
         waited = 0.0
         while not self.done and (seconds is None or waited < seconds):

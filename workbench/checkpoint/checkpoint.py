@@ -89,7 +89,7 @@ class Checkpoint:
           The path of the checkpoint.
 
         Raises:
-          WorkbenchError: See `write`.
+          WorkbenchError: see `write`.
         """
         self.sync()
         counter = self._save_counter + 1
@@ -108,10 +108,10 @@ class Checkpoint:
           `path`.
 
         Raises:
-          StorageFull: If no space is left. An earlier checkpoint there stays as it was.
-          FailedPreconditionError: If another process is writing there, or a file is in its place.
-          TypeError: If it holds something that cannot be saved.
-          RuntimeError: In a replica function.
+          StorageFull: if no space is left. An earlier checkpoint there stays as it was.
+          FailedPreconditionError: if another process is writing there, or a file is in its place.
+          TypeError: if it holds something that cannot be saved.
+          RuntimeError: in a replica function.
         """
         return self.write_numbered(_text(path), self._save_counter, background=background)
 
@@ -149,7 +149,7 @@ class Checkpoint:
         """Waits for a save in the background.
 
         Raises:
-          WorkbenchError: The error of a save that failed, unless an earlier call raised it.
+          WorkbenchError: the error of a save that failed, unless an earlier call raised it.
         """
         if self._background is not None:
             self._background.wait()
@@ -164,9 +164,9 @@ class Checkpoint:
           expect_partial: Whether the checkpoint may lack something, or have more; shapes and dtypes have to fit anyway.
 
         Raises:
-          NotFoundError: If there is no checkpoint.
-          CheckpointInvalid: If it is damaged.
-          InvalidArgumentError: If it does not fit the program; the text names all differences. Nothing has changed
+          NotFoundError: if there is no checkpoint.
+          CheckpointInvalid: if it is damaged.
+          InvalidArgumentError: if it does not fit the program; the text names all differences. Nothing has changed
             then.
         """
         restored, counter = self._read(path, expect_partial)

@@ -67,7 +67,7 @@ class CheckpointManager:
         `Checkpoint.write`.
 
     Raises:
-      InvalidArgumentError: If a number is out of range, or a name cannot name a file.
+      InvalidArgumentError: if a number is out of range, or a name cannot name a file.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
@@ -167,9 +167,9 @@ class CheckpointManager:
           The path of the checkpoint; None if `checkpoint_interval` steps were not made yet.
 
         Raises:
-          FailedPreconditionError: If another process saves under the same name there.
-          RuntimeError: Inside a replica function.
-          WorkbenchError: See `Checkpoint.write`.
+          FailedPreconditionError: if another process saves under the same name there.
+          RuntimeError: inside a replica function.
+          WorkbenchError: see `Checkpoint.write`.
         """
         refuse_on_replica("saving a checkpoint")
         step = None if self._step_counter is None else int(self._step_counter)
@@ -206,8 +206,8 @@ class CheckpointManager:
           The path of the checkpoint; None if there is none.
 
         Raises:
-          CheckpointInvalid: If the newest checkpoint, or with `fall_back` each of them, is damaged.
-          InvalidArgumentError: If it does not fit the program.
+          CheckpointInvalid: if the newest checkpoint, or with `fall_back` each of them, is damaged.
+          InvalidArgumentError: if it does not fit the program.
         """
         self._checkpoint.sync()
         found = [one.path for one in reversed(self._found(damaged=True))]
@@ -231,8 +231,8 @@ class CheckpointManager:
           Its path; None if there is none.
 
         Raises:
-          CheckpointInvalid: If none is whole.
-          InvalidArgumentError: If it does not fit the program.
+          CheckpointInvalid: if none is whole.
+          InvalidArgumentError: if it does not fit the program.
         """
         found = [one.path for one in reversed(self._found(damaged=True))]
         for path in found:

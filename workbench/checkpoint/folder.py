@@ -49,14 +49,14 @@ class Folder(Protocol):
         """A file to read from.
 
         Raises:
-          NotFoundError: If it is missing.
+          NotFoundError: if it is missing.
         """
 
     def size(self, name: str) -> int:
         """The length of a file.
 
         Raises:
-          NotFoundError: If it is missing.
+          NotFoundError: if it is missing.
         """
 
     def names(self) -> list[str]:

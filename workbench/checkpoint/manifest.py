@@ -107,8 +107,8 @@ def read_manifest(folder: Folder) -> Manifest:
     """The manifest in a folder.
 
     Raises:
-      NotFoundError: If there is none.
-      CheckpointInvalid: If it is damaged, or of a later version.
+      NotFoundError: if there is none.
+      CheckpointInvalid: if it is damaged, or of a later version.
     """
     with folder.open(NAME) as file:
         data = _all_of(file)
@@ -126,7 +126,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype with this name.
 
     Raises:
-      TypeError: If there is none, also because ml_dtypes is missing.
+      TypeError: if there is none, also because ml_dtypes is missing.
     """
     try:
         return np.dtype(name)

@@ -51,7 +51,7 @@ class ReplicaReads:
           transfer: Is told how far they are.
 
         Raises:
-          CheckpointInvalid: If a file is damaged.
+          CheckpointInvalid: if a file is damaged.
         """
         self.paths: set[str] = set()
         self._name = secrets.token_hex(8)

@@ -107,7 +107,7 @@ class ReplicaShards:
         """Looks at what they answered; returns whether all have ended.
 
         Raises:
-          WorkbenchError: If one has failed, or is lost.
+          WorkbenchError: if one has failed, or is lost.
         """
         failure: WorkbenchError | None = None
         for rank in list(self._waiting):

@@ -47,7 +47,7 @@ class Restored:
         """Makes sure that program and checkpoint have the same paths.
 
         Raises:
-          AssertionError: If they do not.
+          AssertionError: if they do not.
         """
         return self._require(self.missing + self.unexpected)
 
@@ -55,7 +55,7 @@ class Restored:
         """Makes sure that all of the program's state was restored.
 
         Raises:
-          AssertionError: If it was not.
+          AssertionError: if it was not.
         """
         return self._require(self.missing)
 
@@ -88,8 +88,8 @@ def restore(
       What was restored, and what is no variable and no iterator, by path.
 
     Raises:
-      InvalidArgumentError: If program and checkpoint differ; the text has all differences.
-      CheckpointInvalid: If a file is damaged or missing. Nothing has changed then.
+      InvalidArgumentError: if program and checkpoint differ; the text has all differences.
+      CheckpointInvalid: if a file is damaged or missing. Nothing has changed then.
     """
     saved = manifest.arrays.keys() | manifest.values.keys() | manifest.positions.keys()
     missing = tuple(path for path in state.leaves if path not in saved)
@@ -146,8 +146,8 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
       transfer: Is told how far it is.
 
     Raises:
-      CheckpointInvalid: If a file is damaged or missing.
-      UnavailableError: If the server of a URL cannot be reached.
+      CheckpointInvalid: if a file is damaged or missing.
+      UnavailableError: if the server of a URL cannot be reached.
     """
     arrays: dict[str, Array] = {}
     by_shard: dict[int, list[tuple[str, int]]] = {}

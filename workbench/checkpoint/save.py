@@ -105,7 +105,7 @@ class Save:
           background: Whether training goes on while it is written.
 
         Raises:
-          TypeError: If a value is of a dtype that cannot be saved.
+          TypeError: if a value is of a dtype that cannot be saved.
         """
         self._folder = folder_at(path)
         self.path = self._folder.name
@@ -132,8 +132,8 @@ class Save:
         """Takes the snapshot: what is assigned from now on is not in the checkpoint.
 
         Raises:
-          FailedPreconditionError: If another process is writing there, or the path is that of a file.
-          StorageFull: If no space is left.
+          FailedPreconditionError: if another process is writing there, or the path is that of a file.
+          StorageFull: if no space is left.
         """
         try:
             self._folder.make()
@@ -190,8 +190,8 @@ class Save:
           stop: Ends waiting.
 
         Raises:
-          StorageFull: If no space is left.
-          WorkbenchError: If a replica is lost meanwhile.
+          StorageFull: if no space is left.
+          WorkbenchError: if a replica is lost meanwhile.
         """
         stop = stop or threading.Event()
         pause = 0.0 if wait_seconds else _FIRST_POLL_SECONDS

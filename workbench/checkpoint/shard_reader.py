@@ -152,8 +152,8 @@ def open_shard(folder: Folder, shard: Shard) -> Any:
     """A file of a checkpoint, to read from; its length and header are as they were written.
 
     Raises:
-      NotFoundError: If it is missing.
-      CheckpointInvalid: If it is another file.
+      NotFoundError: if it is missing.
+      CheckpointInvalid: if it is another file.
     """
     file = folder.open(shard.name)
     try:

@@ -171,7 +171,7 @@ def file_in(report: bytes) -> tuple[int, TensorFile | None]:
     """How many bytes a report counts, and the file if it is complete.
 
     Raises:
-      WorkbenchError: If writing failed on the replica.
+      WorkbenchError: if writing failed on the replica.
     """
     told = json.loads(report)
     if told["error"] is not None:

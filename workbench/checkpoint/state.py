@@ -53,8 +53,8 @@ class State:
         """Goes through `parts`, once; of a `Stateful` this takes the state.
 
         Raises:
-          TypeError: If there is something in it that a checkpoint cannot hold; the text names its path.
-          ValueError: If two leaves would have the same path, or something contains itself.
+          TypeError: if there is something in it that a checkpoint cannot hold; the text names its path.
+          ValueError: if two leaves would have the same path, or something contains itself.
         """
         self._parts = dict(parts)
         self._states: dict[int, Any] = {}
@@ -166,7 +166,7 @@ def _items(path: Path, value: Any) -> list[tuple[str, Any]]:
     """What is in a container, with its keys as text.
 
     Raises:
-      TypeError: If it is none.
+      TypeError: if it is none.
     """
     if isinstance(value, dict):
         for key in value:

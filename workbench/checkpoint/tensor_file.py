@@ -139,7 +139,7 @@ def read_array(
       count_bytes: Called with the number of bytes of each piece that was read.
 
     Raises:
-      ValueError: If its checksum is wrong, or the file ends before it; the text says which.
+      ValueError: if its checksum is wrong, or the file ends before it; the text says which.
     """
     if math.prod(shape) * dtype.itemsize != stored.bytes:
         raise ValueError(f"{stored.bytes:,} bytes are no {dtype.name} of shape {tuple(shape)}")

@@ -158,7 +158,7 @@ def _written(folder: Path) -> tuple[str, dict[str, str]]:
     """The version in the folder, "" for none, and by name the digest of each file as it was written.
 
     Raises:
-      CourseRefused: If a file has the record's name and is none.
+      CourseRefused: if a file has the record's name and is none.
     """
     try:
         found = json.loads((folder / _WRITTEN).read_text(encoding="utf-8"))

@@ -35,7 +35,7 @@ def load() -> Digits:
     """The 1,797 scanned digits that come with scikit-learn, shuffled and split four to one.
 
     Raises:
-      ModuleNotFoundError: If scikit-learn is not installed.
+      ModuleNotFoundError: if scikit-learn is not installed.
     """
     from sklearn.datasets import load_digits
 

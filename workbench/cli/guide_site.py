@@ -31,7 +31,7 @@ def built_site(*, print_progress: bool = False) -> Path:
       print_progress: Announce on stderr that the guide is being built, which takes some 20 seconds.
 
     Raises:
-      GuideMissing: If Sphinx is not installed, the pages are not there, or Sphinx fails.
+      GuideMissing: if Sphinx is not installed, the pages are not there, or Sphinx fails.
     """
     notebooks = shipped_notebooks()
     if notebooks is None or not (notebooks / "guide" / "conf.py").is_file():
@@ -60,7 +60,7 @@ def build(notebooks: Path, target: Path, *options: str) -> None:
       options: Further ones of Sphinx, such as "-W".
 
     Raises:
-      GuideMissing: If Sphinx fails; has its output.
+      GuideMissing: if Sphinx fails; has its output.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-guide-") as trees:
         command = [

@@ -35,7 +35,7 @@ def for_students(lab: Any) -> Any:
       lab: A notebook, as `nbformat.read` gives it.
 
     Raises:
-      LabInvalid: If a marker has no counterpart.
+      LabInvalid: if a marker has no counterpart.
     """
     lab = copy.deepcopy(lab)
     for cell in lab.cells:
@@ -57,7 +57,7 @@ def for_instructors(lab: Any, notes: str) -> Any:
       notes: Markdown: what concerns the whole lab, then a section `## NAME` for each exercise, by its `grade_id`.
 
     Raises:
-      LabInvalid: If exercises and sections are not the same.
+      LabInvalid: if exercises and sections are not the same.
     """
     general, sections = _sections(notes)
     exercises = [

@@ -26,7 +26,7 @@ def bring_up_to_date(shipped: Path, copy: Path) -> list[str]:
       What the user should know, a sentence for each notebook that got a new version beside it.
 
     Raises:
-      OSError: If the folder cannot be written.
+      OSError: if the folder cannot be written.
     """
     copy.mkdir(parents=True, exist_ok=True)
     delivered = _delivered(copy)

@@ -32,7 +32,7 @@ class MirroredStrategy:
       strategy: The `wb.MirroredStrategy` that does the work; its methods are today's.
 
     Raises:
-      ValueError: If `devices` and `num_gpus` are both given.
+      ValueError: if `devices` and `num_gpus` are both given.
 
     >>> distribution = MirroredStrategy(["/cpu:0", "/cpu:1"])  # doctest: +SKIP
     >>> with distribution.scope():  # doctest: +SKIP
@@ -101,7 +101,7 @@ class MirroredStrategy:
         """An argument for `call_for_each_tower` of which each tower gets its own number; 0 if there is one tower.
 
         Raises:
-          RuntimeError: Outside of the strategy's scope.
+          RuntimeError: outside of the strategy's scope.
         """
         tell("worker_device_index", "get_replica_context().replica_id_in_sync_group, in the function")
         self._require_scope("worker_device_index")
@@ -132,7 +132,7 @@ class MirroredStrategy:
           returned is that value.
 
         Raises:
-          RuntimeError: Outside of the strategy's scope.
+          RuntimeError: outside of the strategy's scope.
         """
         tell("call_for_each_tower(fn, *args)", "strategy.run(fn, args=(...))")
         self._require_scope("call_for_each_tower")
@@ -169,7 +169,7 @@ class MirroredStrategy:
           **kwargs: Likewise.
 
         Raises:
-          TypeError: If arguments have components that differ by tower; `reduce` them to `var` first.
+          TypeError: if arguments have components that differ by tower; `reduce` them to `var` first.
         """
         tell("update(var, fn, *args)", "strategy.extended.update(var, fn, args=(...))")
         for leaf in tree.flatten((args, kwargs))[0]:
@@ -200,7 +200,7 @@ class MirroredStrategy:
             for the devices of `value`.
 
         Raises:
-          ValueError: For another method.
+          ValueError: for another method.
         """
         tell("reduce('sum', value, destinations)", "strategy.extended.reduce_to('SUM', value, destinations)")
         return self._reduced(method_string, [(value, destinations)])[0]
@@ -286,7 +286,7 @@ class MirroredStrategy:
           reduce_method: "sum" or "mean".
 
         Raises:
-          ValueError: For another method.
+          ValueError: for another method.
         """
         tell(
             "tower_local_var_scope('sum')",

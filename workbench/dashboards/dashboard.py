@@ -111,11 +111,11 @@ def dashboard(
 
     Raises:
       BackendUnavailable: if Panel is not installed.
-      TypeError: If `what` is anything else.
-      NotFoundError: If nothing has the name `what`.
-      DataCorruption: If the file is damaged or not a recorded run.
-      UnsafeBind: If it would listen on another address than loopback, without TLS and without `without_tls`.
-      InvalidArgumentError: If the address, the certificate or an origin is unusable.
+      TypeError: if `what` is anything else.
+      NotFoundError: if nothing has the name `what`.
+      DataCorruption: if the file is damaged or not a recorded run.
+      UnsafeBind: if it would listen on another address than loopback, without TLS and without `without_tls`.
+      InvalidArgumentError: if the address, the certificate or an origin is unusable.
       UnavailableError: if the port is in use.
       FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
 

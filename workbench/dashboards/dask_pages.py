@@ -123,7 +123,7 @@ def dask_pages(cluster: Cluster | None = None) -> DaskPages:
       cluster: A cluster that `wb.connect(address)` has connected to; by default the current one.
 
     Raises:
-      FailedPreconditionError: If there is no cluster, or its scheduler serves no pages; that of an embedded cluster
+      FailedPreconditionError: if there is no cluster, or its scheduler serves no pages; that of an embedded cluster
         serves none.
     """
     cluster = cluster or current_cluster()

@@ -98,7 +98,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """Returns `transformation_func(self)`, so that calls can be chained.
 
         Raises:
-          TypeError: If that is no dataset.
+          TypeError: if that is no dataset.
         """
         result = transformation_func(self)
         if not isinstance(result, Dataset):
@@ -195,8 +195,8 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
           seconds: Longest time to take elements, in seconds.
 
         Raises:
-          InvalidArgumentError: If the bounds leave nothing to measure.
-          Exception: The error of the first element, if it cannot be made.
+          InvalidArgumentError: if the bounds leave nothing to measure.
+          Exception: the error of the first element, if it cannot be made.
         """
         return explain_dataset(
             self, replace(self.numbered_pass(0), keeps=False), elements=elements, seconds=seconds

@@ -39,7 +39,7 @@ class Upstream:
         """Has an element wait that could not be made.
 
         Raises:
-          Exception: Why it could not, if nothing else has come for long: a stage may look for an element for ever.
+          Exception: why it could not, if nothing else has come for long: a stage may look for an element for ever.
         """
         if len(self._waiting) >= _MOST_WAITING:
             raise failed.error

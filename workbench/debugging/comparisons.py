@@ -49,7 +49,7 @@ def assert_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
 
     >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 2]))
     >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 3]), message="labels")
@@ -73,7 +73,7 @@ def assert_none_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If two elements are equal; dtypes or shapes do not fit.
+      InvalidArgumentError: if two elements are equal; dtypes or shapes do not fit.
     """
     _compare("assert_none_equal", operator.ne, x, y, message=message, summarize=summarize)
 
@@ -91,7 +91,7 @@ def assert_less(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
     """
     _compare("assert_less", operator.lt, x, y, message=message, summarize=summarize)
 
@@ -109,7 +109,7 @@ def assert_less_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
     """
     _compare("assert_less_equal", operator.le, x, y, message=message, summarize=summarize)
 
@@ -127,7 +127,7 @@ def assert_greater(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
     """
     _compare("assert_greater", operator.gt, x, y, message=message, summarize=summarize)
 
@@ -145,7 +145,7 @@ def assert_greater_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
     """
     _compare("assert_greater_equal", operator.ge, x, y, message=message, summarize=summarize)
 
@@ -162,7 +162,7 @@ def assert_positive(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If one is not.
+      InvalidArgumentError: if one is not.
     """
     _compare_with_zero("assert_positive", operator.gt, x, message=message, summarize=summarize)
 
@@ -179,7 +179,7 @@ def assert_negative(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If one is not.
+      InvalidArgumentError: if one is not.
     """
     _compare_with_zero("assert_negative", operator.lt, x, message=message, summarize=summarize)
 
@@ -196,7 +196,7 @@ def assert_non_negative(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If one is.
+      InvalidArgumentError: if one is.
     """
     _compare_with_zero("assert_non_negative", operator.ge, x, message=message, summarize=summarize)
 
@@ -213,7 +213,7 @@ def assert_non_positive(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If one is.
+      InvalidArgumentError: if one is.
     """
     _compare_with_zero("assert_non_positive", operator.le, x, message=message, summarize=summarize)
 
@@ -241,7 +241,7 @@ def assert_near(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
+      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
 
     >>> wb.debugging.assert_near(np.float32(0.1) + np.float32(0.2), np.float32(0.3))
     """
@@ -277,8 +277,8 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
       name: Taken for compatibility, without effect.
 
     Raises:
-      NotFinite: For NaN and infinity.
-      InvalidArgumentError: For other dtypes.
+      NotFinite: for NaN and infinity.
+      InvalidArgumentError: for other dtypes.
     """
     each_replica(lambda part: _finite(part, message), x)
     return x
@@ -294,7 +294,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it is false, or has not exactly one element.
+      InvalidArgumentError: if it is false, or has not exactly one element.
     """
     if condition is True or (type(condition) is np.bool_ and condition):  # at once, as most are
         return

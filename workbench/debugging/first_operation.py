@@ -37,7 +37,7 @@ def stopping(place: str) -> Iterator[None]:
       place: Where the block runs, for the error: "on replica 1 at step 17".
 
     Raises:
-      NotFinite: Naming the operation, its line, and the place.
+      NotFinite: naming the operation, its line, and the place.
     """
     handler = functools.partial(_stop, place)
     jax = sys.modules.get("jax")

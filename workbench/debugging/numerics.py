@@ -38,8 +38,8 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
       name: Taken for compatibility, without effect.
 
     Raises:
-      NotFinite: For NaN and infinity, with how many there are.
-      InvalidArgumentError: For other dtypes.
+      NotFinite: for NaN and infinity, with how many there are.
+      InvalidArgumentError: for other dtypes.
 
     >>> wb.debugging.check_numerics(np.array([1.0, 2.0]), "loss")
     array([1., 2.])
@@ -109,7 +109,7 @@ def checking(place: str) -> Iterator[None]:
     """Checks what this thread computes meanwhile; `place` tells where that is, such as "on replica 1 at step 17".
 
     Raises:
-      NotFinite: Where an operation of the block makes a NaN or an infinity.
+      NotFinite: where an operation of the block makes a NaN or an infinity.
     """
     outer = thread.place
     thread.place = place
@@ -128,7 +128,7 @@ def check(value: _T, what: str) -> _T:
       what: What it is, for the error: "assign_sub of variable 'w:0'".
 
     Raises:
-      NotFinite: Naming the place, `what`, and how many elements are not finite.
+      NotFinite: naming the place, `what`, and how many elements are not finite.
     """
     if thread.place:
         for leaf in tree.flatten(value)[0]:

@@ -38,7 +38,7 @@ class Observation:
           place: Where it runs.
 
         Raises:
-          NotFinite: If it is checked, and something that it computes is not finite.
+          NotFinite: if it is checked, and something that it computes is not finite.
         """
         with contextlib.ExitStack() as stack:
             if self.checked:

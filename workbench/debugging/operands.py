@@ -27,7 +27,7 @@ def each_replica(check: Callable[..., None], *operands: Any) -> None:
     """Calls `check` with the operands; once per replica if some of them have a component for each.
 
     Raises:
-      InvalidArgumentError: If an operand is None; operands have different numbers of components; what `check` raises,
+      InvalidArgumentError: if an operand is None; operands have different numbers of components; what `check` raises,
         naming the replica.
     """
     if any(operand is None for operand in operands):
@@ -59,7 +59,7 @@ def pair(x: Any, y: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
       which: The assertion, for errors.
 
     Raises:
-      InvalidArgumentError: If the dtypes differ, or a number does not fit the other's dtype.
+      InvalidArgumentError: if the dtypes differ, or a number does not fit the other's dtype.
     """
     first, second = array_of(x, which), array_of(y, which)
     if first.dtype != second.dtype:
@@ -79,8 +79,8 @@ def array_of(x: Any, which: str) -> np.ndarray:
     """The operand as an array on the host; texts become objects of type bytes.
 
     Raises:
-      TracingError: If JAX is tracing it: it has no numbers yet.
-      TypeError: If it is no array, number or text, nor lists of them.
+      TracingError: if JAX is tracing it: it has no numbers yet.
+      TypeError: if it is no array, number or text, nor lists of them.
     """
     if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
         return x

@@ -22,8 +22,8 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it has more or fewer.
-      TypeError: If `rank` is no whole number.
+      InvalidArgumentError: if it has more or fewer.
+      TypeError: if `rank` is no whole number.
     """
     wanted = _rank(rank, "assert_rank")
 
@@ -46,8 +46,8 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it has fewer.
-      TypeError: If `rank` is no whole number.
+      InvalidArgumentError: if it has fewer.
+      TypeError: if `rank` is no whole number.
     """
     least = _rank(rank, "assert_rank_at_least")
 
@@ -70,8 +70,8 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it is not.
-      TypeError: If one of `ranks` is no whole number.
+      InvalidArgumentError: if it is not.
+      TypeError: if one of `ranks` is no whole number.
     """
     wanted = [_rank(rank, "assert_rank_in") for rank in ranks]
 
@@ -93,7 +93,7 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: If it has some; an array of one element has, too.
+      InvalidArgumentError: if it has some; an array of one element has, too.
     """
 
     def check(tensor: Any) -> None:
@@ -130,7 +130,7 @@ def assert_shapes(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: For the first array that does not fit; for `...` that does not lead.
+      InvalidArgumentError: for the first array that does not fit; for `...` that does not lead.
 
     >>> x, y = np.zeros((5, 2)), np.zeros((5, 3))
     >>> wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D"))])

@@ -20,7 +20,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
       name: Taken for compatibility, without effect.
 
     Raises:
-      TypeError: If it has another one.
+      TypeError: if it has another one.
     """
 
     def check(x: Any) -> None:
@@ -42,7 +42,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
       name: Taken for compatibility, without effect.
 
     Raises:
-      TypeError: If it has another one.
+      TypeError: if it has another one.
     """
     wanted = _dtype(tf_type)
 
@@ -64,7 +64,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
       dtype: What they must have. Without arrays it is the result, float32 if it is None, too.
 
     Raises:
-      InvalidArgumentError: If they have several dtypes, or one that is not floating.
+      InvalidArgumentError: if they have several dtypes, or one that is not floating.
     """
     wanted = None if dtype is None else _dtype(dtype)
     for index, tensor in enumerate(tensors or ()):
@@ -88,7 +88,7 @@ def assert_proper_iterable(values: Any) -> None:
     As tf.debugging.assert_proper_iterable: lists, tuples, dicts and generators pass.
 
     Raises:
-      TypeError: If it is an array, a text, or not iterable.
+      TypeError: if it is an array, a text, or not iterable.
     """
     if isinstance(values, str | bytes) or hasattr(values, "dtype") or not isinstance(values, Iterable):
         raise TypeError(

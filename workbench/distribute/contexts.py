@@ -125,7 +125,7 @@ def experimental_set_strategy(strategy: EnteredStrategy | None) -> None:
     """Makes `strategy` current for this thread without a `with` block; None ends that.
 
     Raises:
-      RuntimeError: Inside a `strategy.scope()` block, a replica function or a merge function.
+      RuntimeError: inside a `strategy.scope()` block, a replica function or a merge function.
     """
     context = thread.context
     if context is not None and not (type(context) is CrossReplica and context.by == "set"):
@@ -159,7 +159,7 @@ def require_cross_replica(strategy: EnteredStrategy, what: str) -> None:
     """Refuses `what` unless the thread is outside of replica functions and of other strategies' scopes.
 
     Raises:
-      RuntimeError: If it is inside a replica function, or inside the scope of another strategy.
+      RuntimeError: if it is inside a replica function, or inside the scope of another strategy.
     """
     context = thread.context
     if context is None:

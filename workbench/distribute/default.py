@@ -44,7 +44,7 @@ class DefaultStrategy(Strategy):
         """Does nothing: the default strategy is current anyway.
 
         Raises:
-          RuntimeError: Inside the scope of another strategy, or in a replica function.
+          RuntimeError: inside the scope of another strategy, or in a replica function.
         """
         if contexts.has_strategy():
             raise RuntimeError(
@@ -68,8 +68,8 @@ class DefaultStrategy(Strategy):
           options: Accepted, without effect here.
 
         Raises:
-          RuntimeError: In a replica function, or in the scope of another strategy.
-          TypeError: If `fn` is no function, or one with `yield` or `async def`.
+          RuntimeError: in a replica function, or in the scope of another strategy.
+          TypeError: if `fn` is no function, or one with `yield` or `async def`.
         """
         if contexts.has_strategy():
             contexts.require_cross_replica(self, "strategy.run")

@@ -114,8 +114,8 @@ class DescribedStrategy:
         """The replicas, as the runtime knows them.
 
         Raises:
-          RuntimeError: On a replica, where the strategy only stands for itself.
-          TracingError: In a merge function that is traced, for what only the notebook can do.
+          RuntimeError: on a replica, where the strategy only stands for itself.
+          TracingError: in a merge function that is traced, for what only the notebook can do.
         """
         if self._group is None and contexts.merging_env() is not None:
             raise TracingError(
@@ -194,7 +194,7 @@ class DescribedStrategy:
           request: How; without options, those of the strategy are taken.
 
         Raises:
-          InvalidArgumentError: For bools and records, as `reduce` does.
+          InvalidArgumentError: for bools and records, as `reduce` does.
         """
         for array in arrays:
             if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:

@@ -83,7 +83,7 @@ def plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The plain function that replicas are to call where `fn` was given to `strategy.run`.
 
     Raises:
-      TypeError: If it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
+      TypeError: if it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
     """
     if not callable(fn):
         raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")

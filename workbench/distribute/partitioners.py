@@ -65,7 +65,7 @@ class MinSizePartitioner(Partitioner):
       bytes_per_string: How many bytes an element of a variable of strings counts.
 
     Raises:
-      ValueError: If a number is below 1.
+      ValueError: if a number is below 1.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class MaxSizePartitioner(Partitioner):
       bytes_per_string: How many bytes an element of a variable of strings counts.
 
     Raises:
-      ValueError: If a number is below 1 (`max_shards`: 0).
+      ValueError: if a number is below 1 (`max_shards`: 0).
     """
 
     def __init__(

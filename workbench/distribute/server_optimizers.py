@@ -49,11 +49,11 @@ def apply_gradients(
       How many steps were left out as too stale.
 
     Raises:
-      ValueError: If a shape differs.
-      TypeError: If the variable's dtype is not floating, or cannot hold the gradient.
-      InvalidArgumentError: If it is no variable on parameter servers, or an index is outside of it; or if a user's
+      ValueError: if a shape differs.
+      TypeError: if the variable's dtype is not floating, or cannot hold the gradient.
+      InvalidArgumentError: if it is no variable on parameter servers, or an index is outside of it; or if a user's
         step returns something of another shape.
-      UnknownError: If a user's step raises; the text names server, variable and update, and the variable, or the
+      UnknownError: if a user's step raises; the text names server, variable and update, and the variable, or the
         shard, is as before.
     """
     rule = optimizer if isinstance(optimizer, FunctionOptimizer) else rule_fields(optimizer)
@@ -107,7 +107,7 @@ class SlotState:
       variables: On parameter servers, whole or in shards, with different names.
 
     Raises:
-      InvalidArgumentError: If one is no variable on parameter servers, or two have the same name.
+      InvalidArgumentError: if one is no variable on parameter servers, or two have the same name.
     """
 
     def __init__(self, optimizer: SGD | Adagrad | Adam | FunctionOptimizer, variables: Sequence[Any]) -> None:

@@ -42,9 +42,9 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
       `(batch, most steps, *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io gives a sparse tensor.
 
     Raises:
-      InvalidArgumentError: If an example is damaged, lacks a feature without a default, or has one with another dtype
+      InvalidArgumentError: if an example is damaged, lacks a feature without a default, or has one with another dtype
         or number of values.
-      ValueError: If `features` is empty, or contains anything else, or a sequence that must not be missing.
+      ValueError: if `features` is empty, or contains anything else, or a sequence that must not be missing.
 
     >>> batch = [wb.io.encode_example({"label": label}) for label in range(3)]
     >>> wb.io.parse_example(batch, {"label": wb.io.FixedLenFeature((), np.int64)})

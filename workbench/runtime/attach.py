@@ -157,8 +157,8 @@ def opened_client(
       find_secret: Finds the secret for "tls://" addresses where Dask's configuration names no certificates.
 
     Raises:
-      InvalidArgumentError: If it is no address.
-      UnavailableError: If no scheduler answers there.
+      InvalidArgumentError: if it is no address.
+      UnavailableError: if no scheduler answers there.
     """
     security = _security(address, find_secret)
     where = reachable_scheduler(address, timeout_seconds, security) if isinstance(address, str) else address
@@ -202,7 +202,7 @@ def _wait_for(tasks: Sequence[Task], client: Client, deadline: float) -> None:
     """Returns once these tasks have joined.
 
     Raises:
-      UnavailableError: If one of them does not in time; names it.
+      UnavailableError: if one of them does not in time; names it.
     """
     while True:
         there = {

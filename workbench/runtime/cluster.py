@@ -148,8 +148,8 @@ class Cluster:
           label: The user's name for it, for errors and telemetry.
 
         Raises:
-          InvalidArgumentError: If the devices are of different kinds.
-          ClusterClosed: If the cluster is closed.
+          InvalidArgumentError: if the devices are of different kinds.
+          ClusterClosed: if the cluster is closed.
         """
         self.gang.check_open()
         if len(kinds := {device.kind for device in devices}) > 1:
@@ -188,7 +188,7 @@ class Cluster:
         It does not wait for steps: a thread that waits for one gets `ClusterClosed`.
 
         Raises:
-          RuntimeError: In a replica function.
+          RuntimeError: in a replica function.
         """
         if self.gang.closed:
             return

@@ -103,11 +103,11 @@ def connect(
       replace: Close the running cluster with all its strategies and variables, and start a new one.
 
     Raises:
-      InvalidArgumentError: If the numbers contradict each other.
-      UnavailableError: If nothing answers at the address.
-      ClusterBusy: If another driver holds the workers.
-      RuntimeError: In a replica function.
-      FailedPreconditionError: If strategies still use the cluster that this call would close; the message names them
+      InvalidArgumentError: if the numbers contradict each other.
+      UnavailableError: if nothing answers at the address.
+      ClusterBusy: if another driver holds the workers.
+      RuntimeError: in a replica function.
+      FailedPreconditionError: if strategies still use the cluster that this call would close; the message names them
         and their variables.
 
     >>> cluster = wb.connect(replicas=2, processes=False)

@@ -27,7 +27,7 @@ class Guide:
         """The folder.
 
         Raises:
-          GuideMissing: If it cannot be built.
+          GuideMissing: if it cannot be built.
         """
         async with self._building:
             if self._site is None or not self._site.is_dir():

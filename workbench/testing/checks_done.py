@@ -62,7 +62,7 @@ def progress(notebook: str | os.PathLike[str] | None = None) -> Progress:
       notebook: The file of a lab; by default the calling notebook, as it is saved.
 
     Raises:
-      InvalidArgumentError: If there is no such notebook, or Jupyter does not say which one calls.
+      InvalidArgumentError: if there is no such notebook, or Jupyter does not say which one calls.
     """
     path = _caller() if notebook is None else Path(notebook).absolute()
     if path is None:

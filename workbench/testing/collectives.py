@@ -118,7 +118,7 @@ def assert_collectives(of: Trace | Timings | Strategy, expected: Sequence[Collec
       expected: For each collective, a `Collective` with the fields that matter, or only the name of the operation.
 
     Raises:
-      AssertionError: If they differ; it shows both lists side by side and marks the first difference.
+      AssertionError: if they differ; it shows both lists side by side and marks the first difference.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("mean", np.ones(4, "float32"))

@@ -100,7 +100,7 @@ def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
       *injected: The faults, each with its replica.
 
     Raises:
-      InvalidArgumentError: If a replica or a collective does not exist.
+      InvalidArgumentError: if a replica or a collective does not exist.
 
     >>> strategy.run(wb.testing.inject(step, wb.testing.Slow(replica=1)), args=(batch,))  # doctest: +SKIP
     """

@@ -28,7 +28,7 @@ def assert_every_element_once(
       epoch: The number of the epoch, which matters for shuffled datasets.
 
     Raises:
-      AssertionError: If elements are left out or read twice, or cannot be followed through the whole pipeline; it says
+      AssertionError: if elements are left out or read twice, or cannot be followed through the whole pipeline; it says
         how many, which and where.
 
     >>> wb.testing.assert_every_element_once(wb.data.Dataset.range(6).batch(4), 2)
@@ -70,7 +70,7 @@ def assert_sharding(
       files: For each host, the names of the files from which its replicas get elements, without folders, in any order.
 
     Raises:
-      AssertionError: If anything differs; it names each difference, with the report of `wb.explain_sharding`.
+      AssertionError: if anything differs; it names each difference, with the report of `wb.explain_sharding`.
 
     >>> wb.testing.assert_sharding(wb.data.Dataset.range(6).batch(4), 2, rows=[(2, 2), (1, 1)])
     """

@@ -24,9 +24,9 @@ def assert_in_sync(value: Any) -> None:
       value: A mirrored variable or value, a nested structure of them, or a strategy: all of its mirrored variables.
 
     Raises:
-      AssertionError: If copies differ; it names each such variable, the first replica that differs, by how much, and
+      AssertionError: if copies differ; it names each such variable, the first replica that differs, by how much, and
         since when.
-      TypeError: If `value` contains nothing whose copies must be equal.
+      TypeError: if `value` contains nothing whose copies must be equal.
     """
     __tracebackhide__ = True
     found = _inspected(value, sys._getframe(1))
@@ -51,8 +51,8 @@ def assert_same_on_all(value: Any, *, rtol: float = 0.0, atol: float = 0.0) -> N
       atol: Absolute tolerance.
 
     Raises:
-      AssertionError: Naming the first replica and element that differ from replica 0's.
-      TypeError: If a leaf of `value` has no component per replica.
+      AssertionError: naming the first replica and element that differ from replica 0's.
+      TypeError: if a leaf of `value` has no component per replica.
 
     >>> wb.testing.assert_same_on_all(strategy.run(lambda: np.array([1.0, 2.0])))
     """
@@ -81,7 +81,7 @@ def assert_finite(value: Any) -> None:
       value: A PerReplica, a variable, an array, a nested structure of them, or a strategy: all of its variables.
 
     Raises:
-      AssertionError: If there is one; it names the replicas, the number of elements and, if known, the first step.
+      AssertionError: if there is one; it names the replicas, the number of elements and, if known, the first step.
 
     >>> wb.testing.assert_finite(strategy.run(lambda: np.array([1.0, 2.0])))
     """

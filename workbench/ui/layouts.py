@@ -37,8 +37,8 @@ def layout(name: str) -> None:
       name: "overview", "collectives", "debugging", "data", or the name of a saved layout.
 
     Raises:
-      InvalidArgumentError: If there is no such layout; the message lists the existing ones.
-      FailedPreconditionError: If this process is not the kernel of a notebook.
+      InvalidArgumentError: if there is no such layout; the message lists the existing ones.
+      FailedPreconditionError: if this process is not the kernel of a notebook.
     """
     from workbench.ui.widgets.bundle import in_a_kernel
 

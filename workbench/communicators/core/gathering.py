@@ -111,7 +111,7 @@ def fitting_shapes(
       generation: That of the group.
 
     Raises:
-      CollectiveMismatch: If arrays that have elements along `axis` differ in rank or another dimension.
+      CollectiveMismatch: if arrays that have elements along `axis` differ in rank or another dimension.
     """
     shapes = [_read_shapes(block.tobytes()) for block in blocks]
     if any(other is not shapes[0] for other in shapes):

@@ -94,8 +94,8 @@ def planned(
       count: Elements as telemetry counts them; all of them unless given.
 
     Raises:
-      ValueError: If there is no such `op`.
-      TypeError: If an array does not hold numbers.
+      ValueError: if there is no such `op`.
+      TypeError: if an array does not hold numbers.
     """
     op, options = request.op, request.options
     backend.ufunc(op)

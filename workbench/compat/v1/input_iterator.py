@@ -28,7 +28,7 @@ class InputIterator:
         """The next element, with a component per replica.
 
         Raises:
-          OutOfRangeError: At the end; `initialize` begins again.
+          OutOfRangeError: at the end; `initialize` begins again.
         """
         return self._elements.get_next()
 

@@ -42,7 +42,7 @@ class StrategyV1(Strategy):
         """Calls `fn` once on every replica, with the replica's part of the iterator's next element if there is one.
 
         Raises:
-          OutOfRangeError: If the iterator is at its end.
+          OutOfRangeError: if the iterator is at its end.
         """
         tell("experimental_run(fn, iterator)", "strategy.run(fn, args=(next(iterator),))")
         return self.run(fn, () if input_iterator is None else (input_iterator.get_next(),))
@@ -138,7 +138,7 @@ class ParameterServerStrategy(StrategyV1, parameter_server.ParameterServerStrate
         one as a server.
 
     Raises:
-      ValueError: If there are too few devices, or the resolver names another job, or no worker or server.
+      ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
     """
 
     def __init__(self, cluster_resolver: Any = None) -> None:

@@ -84,7 +84,7 @@ class CallProcess:
         """Asks for a call, of which `answer` gives the result.
 
         Raises:
-          Exception: What pickling an argument raises; then nothing is sent.
+          Exception: what pickling an argument raises; then nothing is sent.
         """
         parts = packed(arguments)
         if self._socket is None:
@@ -176,7 +176,7 @@ def portable(function: Any) -> bytes:
     """The function as it travels to a process.
 
     Raises:
-      Exception: Whatever pickling raises.
+      Exception: whatever pickling raises.
     """
     return cloudpickle.dumps(function, protocol=5)  # type: ignore[no-any-return]
 

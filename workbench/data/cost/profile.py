@@ -157,7 +157,7 @@ def merged(profiles: Sequence[PipelineProfile]) -> PipelineProfile:
       profiles: At least one; all with the same stages.
 
     Raises:
-      ValueError: If they are of different pipelines.
+      ValueError: if they are of different pipelines.
     """
     if len({profile.names for profile in profiles}) != 1:
         found = [" → ".join(profile.names) for profile in profiles]

@@ -1,6 +1,7 @@
 """The values of Arrow arrays as NumPy's, where layouts agree without a copy.
 
-Arrow's own `to_numpy` imports pandas wherever it is installed: 0.2 s and 45 MB in every process that reads.
+Arrow's own `to_numpy` imports pandas wherever it is installed: 0.2 s and 45 MB in every process that reads. So does
+`pa.scalar`, which `pyarrow.dataset` calls as it is imported: what reads Parquet files has pandas all the same.
 """
 
 from __future__ import annotations

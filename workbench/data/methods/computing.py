@@ -115,7 +115,7 @@ class Computing(Staged):
           name: Name of the stage.
 
         Raises:
-          TypeError: If it returns anything else.
+          TypeError: if it returns anything else.
 
         >>> [int(x) for x in wb.data.Dataset.range(3).flat_map(lambda n: wb.data.Dataset.range(n))]
         [0, 0, 1]
@@ -145,8 +145,8 @@ class Computing(Staged):
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: If cycle, block or number of calls is less than 1.
-          TypeError: If `map_func` returns anything other than a dataset.
+          InvalidArgumentError: if cycle, block or number of calls is less than 1.
+          TypeError: if `map_func` returns anything other than a dataset.
 
         >>> files = wb.data.Dataset.from_tensor_slices([10, 20])
         >>> lines = files.interleave(lambda start: wb.data.Dataset.range(start, start + 3), cycle_length=2)

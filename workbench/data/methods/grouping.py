@@ -107,7 +107,7 @@ class Grouping(Staged):
           name: Ignored.
 
         Raises:
-          NotImplementedError: Always; the message suggests `padded_batch`.
+          NotImplementedError: always; the message suggests `padded_batch`.
         """
         raise NotImplementedError(
             f"ragged_batch({batch_size}): arrays have no ragged rows; use padded_batch({batch_size}), or window and "
@@ -123,7 +123,7 @@ class Grouping(Staged):
           name: Ignored.
 
         Raises:
-          NotImplementedError: Always; the message suggests `padded_batch`.
+          NotImplementedError: always; the message suggests `padded_batch`.
         """
         raise NotImplementedError(
             f"sparse_batch({batch_size}): there are no sparse arrays; use padded_batch({batch_size}, {row_shape})"
@@ -133,7 +133,7 @@ class Grouping(Staged):
         """Makes one element of each row, as `from_tensor_slices` does.
 
         Raises:
-          InvalidArgumentError: If components are scalars, or have different numbers of rows.
+          InvalidArgumentError: if components are scalars, or have different numbers of rows.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).batch(3).unbatch()]
         [0, 1, 2, 3]

@@ -118,7 +118,7 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          ValueError: If it returns anything other than one bool, as far as a call with made-up values shows.
+          ValueError: if it returns anything other than one bool, as far as a call with made-up values shows.
 
         >>> [int(x) for x in wb.data.Dataset.range(6).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
@@ -134,7 +134,7 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          ValueError: If it returns anything other than one bool, as far as a call with made-up values shows.
+          ValueError: if it returns anything other than one bool, as far as a call with made-up values shows.
         """
         check_predicate(predicate, self, "take_while")  # type: ignore[arg-type]
         return self.with_stage(TakeWhile(predicate), name)
@@ -143,8 +143,8 @@ class Ordering(Staged):
         """Keeps the first occurrence of each element, in order.
 
         Raises:
-          InvalidArgumentError: If elements have several components.
-          TypeError: If they are not scalars of int32, int64 or text.
+          InvalidArgumentError: if elements have several components.
+          TypeError: if they are not scalars of int32, int64 or text.
         """
         with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
             Unique.check(self.element_spec)
@@ -210,8 +210,8 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          FailedPreconditionError: In a pass, if a file cannot hold the structure of the elements.
-          StorageFull: In a pass, if there is no space left.
+          FailedPreconditionError: in a pass, if a file cannot hold the structure of the elements.
+          StorageFull: in a pass, if there is no space left.
 
         >>> dataset = wb.data.Dataset.range(3).map(lambda x: x * x).cache()
         >>> [int(x) for epoch in range(2) for x in dataset]
@@ -227,7 +227,7 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          FailedPreconditionError: In a pass, if there are more or fewer.
+          FailedPreconditionError: in a pass, if there are more or fewer.
         """
         expected = whole_number(expected_cardinality, "assert_cardinality: expected_cardinality")
         return self.with_stage(AssertCardinality(expected), name)

@@ -53,8 +53,8 @@ def explain_sharding(
       max_elements: How many elements to look at.
 
     Raises:
-      TypeError: If `dataset` is no dataset, or `shape` none of these.
-      InvalidArgumentError: If elements have no batch dimension, or if there are a shape and `hosts` or
+      TypeError: if `dataset` is no dataset, or `shape` none of these.
+      InvalidArgumentError: if elements have no batch dimension, or if there are a shape and `hosts` or
         `replicas_per_host`.
     """
     if not isinstance(dataset, Dataset):
@@ -109,8 +109,8 @@ def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None
       replicas_per_host: Number of replicas on each host; None for one.
 
     Raises:
-      TypeError: If it is none of these.
-      InvalidArgumentError: If there are two of these, or no host or replica.
+      TypeError: if it is none of these.
+      InvalidArgumentError: if there are two of these, or no host or replica.
     """
     if hosts is not None or replicas_per_host is not None:
         if shape is not None:

@@ -66,8 +66,8 @@ def dump_options(
       dtypes: See `DumpOptions`; dtypes or their names.
 
     Raises:
-      ValueError: For an unknown mode, or a text that is no regular expression.
-      TypeError: For dtypes that are none.
+      ValueError: for an unknown mode, or a text that is no regular expression.
+      TypeError: for dtypes that are none.
     """
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")

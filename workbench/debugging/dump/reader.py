@@ -44,8 +44,8 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
     """Reads a dump, also one that was cut off by the end of its process.
 
     Raises:
-      NotFoundError: If there is no such folder.
-      InvalidArgumentError: If it holds no dump.
+      NotFoundError: if there is no such folder.
+      InvalidArgumentError: if it holds no dump.
     """
     folder = Path(root)
     if not folder.is_dir():
@@ -96,7 +96,7 @@ def array_of(row: dict[str, Any]) -> np.ndarray | None:
     """The elements in a row of a dump with mode "FULL_TENSOR"; None if the row has none.
 
     Raises:
-      DataLossError: If the row is damaged.
+      DataLossError: if the row is damaged.
     """
     data, name, shape = row["tensor"], row["dtype"], row["shape"]
     if data is None or name is None or shape is None:

@@ -130,7 +130,7 @@ def enable_dump_debug_info(
       A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept.
 
     Raises:
-      ValueError: For an unknown mode, or if a dump into the same folder goes on with other options.
+      ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
     """
     global _writer
     options = dump_options(

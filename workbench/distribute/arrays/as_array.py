@@ -26,7 +26,7 @@ def as_array(value: Any) -> Array:
       value: Any array that a backend reads, a Python number, text, or nested lists of them.
 
     Raises:
-      TypeError: If `value` is none of these, or a masked array.
+      TypeError: if `value` is none of these, or a masked array.
     """
     if type(value) is np.ndarray:
         return value if value.dtype.isnative else native(value)

@@ -26,8 +26,8 @@ def checked_axis(value: Any, axis: int) -> int:
     """`axis` counted from the front.
 
     Raises:
-      InvalidArgumentError: If `value` is a scalar or has no such axis.
-      NotImplementedError: If it is IndexedSlices.
+      InvalidArgumentError: if `value` is a scalar or has no such axis.
+      NotImplementedError: if it is IndexedSlices.
     """
     require_dense(value)
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):

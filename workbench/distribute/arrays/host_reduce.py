@@ -23,7 +23,7 @@ def as_axis(axis: Any) -> Axis:
     """`axis` of a reduction: None, an integer, or several.
 
     Raises:
-      TypeError: If it is something else.
+      TypeError: if it is something else.
     """
     if axis is None:
         return None
@@ -51,7 +51,7 @@ def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis
       An array of the type of the first component; IndexedSlices with all rows for IndexedSlices.
 
     Raises:
-      InvalidArgumentError: If dtypes or shapes do not fit together, or the dtype cannot be reduced.
+      InvalidArgumentError: if dtypes or shapes do not fit together, or the dtype cannot be reduced.
     """
     if isinstance(components[0], IndexedSlices):
         if axis is not None:
@@ -98,7 +98,7 @@ def require_dense(value: Any) -> None:
     """Refuses what cannot be gathered.
 
     Raises:
-      NotImplementedError: If `value` is IndexedSlices.
+      NotImplementedError: if `value` is IndexedSlices.
     """
     if isinstance(value, IndexedSlices):
         raise NotImplementedError(
@@ -113,7 +113,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     out of data cannot know how long the lists are that others read in this step.
 
     Raises:
-      InvalidArgumentError: If they are scalars, have no such axis, or differ in dtype; if those that have elements
+      InvalidArgumentError: if they are scalars, have no such axis, or differ in dtype; if those that have elements
         along `axis` differ in rank or another dimension.
     """
     axis = _integer(axis)
@@ -169,7 +169,7 @@ def require_reducible(dtype: Any, what: str) -> None:
     """Refuses what has no sum in the reference: bools, texts, dates, objects and records.
 
     Raises:
-      InvalidArgumentError: If arrays of `dtype`, of whatever library, are that.
+      InvalidArgumentError: if arrays of `dtype`, of whatever library, are that.
     """
     kind = getattr(dtype, "kind", "")
     if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
@@ -202,7 +202,7 @@ def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
       whose: The subject of the error's sentence.
 
     Raises:
-      InvalidArgumentError: Naming `whose` array it is.
+      InvalidArgumentError: naming `whose` array it is.
     """
     axes = axis if isinstance(axis, tuple) else (axis,)
     for item in axes:
@@ -227,7 +227,7 @@ def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
       replicas: Number of replicas on which it counts as present.
 
     Raises:
-      ValueError: For a SUM over several replicas.
+      ValueError: for a SUM over several replicas.
     """
     if replicas == 1 or reduce_op is ReduceOp.MEAN:
         return value

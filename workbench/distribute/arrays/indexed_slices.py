@@ -42,7 +42,7 @@ class IndexedSlices:
         """The whole array, zero where there is no row.
 
         Raises:
-          InvalidArgumentError: If `dense_shape` is not known.
+          InvalidArgumentError: if `dense_shape` is not known.
         """
         if self.shape is None:
             raise InvalidArgumentError(
@@ -61,7 +61,7 @@ def concatenate(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     """All rows of all `parts`, duplicates kept: the sum of what they stand for.
 
     Raises:
-      InvalidArgumentError: If dtypes or dense shapes differ.
+      InvalidArgumentError: if dtypes or dense shapes differ.
     """
     first = parts[0]
     for replica, part in enumerate(parts):

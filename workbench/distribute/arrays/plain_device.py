@@ -17,7 +17,7 @@ def device_here() -> str:
     "localhost", as in programs for a single host.
 
     Raises:
-      InvalidArgumentError: If no device has the job, replica and task that the scopes name.
+      InvalidArgumentError: if no device has the job, replica and task that the scopes name.
     """
     cluster = runtime.current_cluster()
     available = (HERE,) if cluster is None or cluster.closed else cluster.devices

@@ -27,7 +27,7 @@ def as_reduce_op(reduce_op: Any) -> ReduceOp:
     """The member that `reduce_op` means: a ReduceOp, or its name in any letter case.
 
     Raises:
-      ValueError: If it is neither.
+      ValueError: if it is neither.
     """
     if isinstance(reduce_op, ReduceOp):
         return reduce_op
@@ -42,7 +42,7 @@ def collective_name(reduce_op: Any) -> str:
     """The name that collectives use, "sum" or "mean".
 
     Raises:
-      ValueError: If `reduce_op` is no ReduceOp and no name of one.
+      ValueError: if `reduce_op` is no ReduceOp and no name of one.
     """
     if type(reduce_op) in (str, ReduceOp) and (name := _NAMES.get(reduce_op)) is not None:
         return name

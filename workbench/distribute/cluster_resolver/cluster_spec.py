@@ -23,7 +23,7 @@ class ClusterSpec:
         """Takes a mapping from job to addresses: a list of them, or a mapping from task number to address.
 
         Raises:
-          TypeError: If it is something else.
+          TypeError: if it is something else.
         """
         if isinstance(cluster, ClusterSpec):
             cluster = cluster.as_dict()
@@ -47,7 +47,7 @@ class ClusterSpec:
         """How many tasks a job has.
 
         Raises:
-          InvalidArgumentError: If there is no such job.
+          InvalidArgumentError: if there is no such job.
         """
         return len(self._job(job_name))
 
@@ -55,7 +55,7 @@ class ClusterSpec:
         """The numbers of a job's tasks, in order.
 
         Raises:
-          InvalidArgumentError: If there is no such job.
+          InvalidArgumentError: if there is no such job.
         """
         return list(self._job(job_name))
 
@@ -63,7 +63,7 @@ class ClusterSpec:
         """The address of a task.
 
         Raises:
-          InvalidArgumentError: If there is no such job or task.
+          InvalidArgumentError: if there is no such job or task.
         """
         tasks = self._job(job_name)
         if task_index not in tasks:
@@ -74,7 +74,7 @@ class ClusterSpec:
         """A job's addresses by number, None where a number is missing.
 
         Raises:
-          InvalidArgumentError: If there is no such job.
+          InvalidArgumentError: if there is no such job.
         """
         tasks = self._job(job_name)
         return [tasks.get(index) for index in range(max(tasks, default=-1) + 1)]

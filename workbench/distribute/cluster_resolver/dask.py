@@ -25,7 +25,7 @@ class DaskClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      InvalidArgumentError: If `cluster` is a file that no scheduler has written.
+      InvalidArgumentError: if `cluster` is a file that no scheduler has written.
     """
 
     def __init__(self, cluster: Any, *, rpc_layer: str | None = None) -> None:
@@ -36,7 +36,7 @@ class DaskClusterResolver(ClusterResolver):
         """The tasks that are there now.
 
         Raises:
-          UnavailableError: If the scheduler does not answer.
+          UnavailableError: if the scheduler does not answer.
         """
         from workbench.runtime.joining.existing import tasks_of_workers
 

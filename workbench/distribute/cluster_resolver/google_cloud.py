@@ -22,7 +22,7 @@ def client(api: str, version: str, credentials: Any, discovery_url: str | None =
       discovery_url: Where the API is described, with `{api}` and `{apiVersion}`.
 
     Raises:
-      BackendUnavailable: If googleapiclient is not installed.
+      BackendUnavailable: if googleapiclient is not installed.
     """
     try:
         from googleapiclient import discovery
@@ -42,7 +42,7 @@ def metadata(name: str) -> str:
     """What the machine's metadata server says of `name`, such as "project/project-id".
 
     Raises:
-      UnavailableError: If there is none: this is no machine of Google Cloud.
+      UnavailableError: if there is none: this is no machine of Google Cloud.
     """
     request = urllib.request.Request(_METADATA + name, headers={"Metadata-Flavor": "Google"})
     try:

@@ -37,7 +37,7 @@ def task_here(resolver: ClusterResolver) -> Task:
     """The task that this process is: as the resolver knows it, else the one whose address is this machine's.
 
     Raises:
-      InvalidArgumentError: If no task, or more than one, has an address of this machine.
+      InvalidArgumentError: if no task, or more than one, has an address of this machine.
     """
     spec = resolver.cluster_spec()  # first: Slurm's resolver knows the task afterwards
     if resolver.task_type is not None and resolver.task_id is not None:

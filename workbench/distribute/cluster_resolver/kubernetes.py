@@ -25,7 +25,7 @@ class KubernetesClusterResolver(ClusterResolver):
         with those of the kubeconfig file.
 
     Raises:
-      BackendUnavailable: If the `kubernetes` package is missing and no client is given.
+      BackendUnavailable: if the `kubernetes` package is missing and no client is given.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class KubernetesClusterResolver(ClusterResolver):
         """The addresses of the pods that the selectors find now.
 
         Raises:
-          RuntimeError: If one of them is not running.
+          RuntimeError: if one of them is not running.
         """
         return ClusterSpec(
             {

@@ -45,7 +45,7 @@ class ClusterResolver(ABC):
           "grpc://host:port"; "" if the environment does not tell it.
 
         Raises:
-          InvalidArgumentError: If there is no such task.
+          InvalidArgumentError: if there is no such task.
         """
 
     def dask_cluster(self) -> Any:
@@ -55,7 +55,7 @@ class ClusterResolver(ABC):
           Its address, such as "tls://10.0.0.5:2222"; a `DaskClusterResolver` has what it was given.
 
         Raises:
-          InvalidArgumentError: If the cluster has neither chief 0 nor worker 0.
+          InvalidArgumentError: if the cluster has neither chief 0 nor worker 0.
         UnavailableError: If the name of its host means nothing here.
         """
         return scheduler_of(self.cluster_spec())

@@ -22,7 +22,7 @@ class SimpleClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      TypeError: If `cluster_spec` is no `ClusterSpec`, or `master` no text.
+      TypeError: if `cluster_spec` is no `ClusterSpec`, or `master` no text.
     """
 
     def __init__(

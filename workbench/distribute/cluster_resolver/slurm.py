@@ -30,7 +30,7 @@ class SlurmClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      RuntimeError: Outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
+      RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
     """The hosts of "n[1-2],m5" in their order: n1, n2, m5; zeros in front are kept, and a comma may end the list.
 
     Raises:
-      InvalidArgumentError: If the text is malformed, or names more than a million hosts.
+      InvalidArgumentError: if the text is malformed, or names more than a million hosts.
     """
     hosts: list[str] = []
     position = 0
@@ -43,7 +43,7 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
     """The number of tasks of each node of "3(x2),1": 3, 3, 1.
 
     Raises:
-      InvalidArgumentError: If the text is malformed.
+      InvalidArgumentError: if the text is malformed.
     """
     counts: list[int] = []
     for part in tasks_per_node.split(","):

@@ -85,8 +85,8 @@ class TFConfigClusterResolver(ClusterResolver):
         """The cluster; empty if the variable is missing or names none.
 
         Raises:
-          ValueError: If the variable is no JSON.
-          TypeError: If its cluster is none.
+          ValueError: if the variable is no JSON.
+          TypeError: if its cluster is none.
         """
         return ClusterSpec(_sparse(_config().get("cluster", {})))
 

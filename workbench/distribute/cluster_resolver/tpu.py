@@ -51,9 +51,9 @@ class TPUClusterResolver(ClusterResolver):
       discovery_url: Where that API is described; the variable TPU_API_DISCOVERY_URL comes first.
 
     Raises:
-      ValueError: If no TPU is named.
-      NotImplementedError: For a list of several TPUs.
-      BackendUnavailable: If googleapiclient is missing and is needed to look up a name.
+      ValueError: if no TPU is named.
+      NotImplementedError: for a list of several TPUs.
+      BackendUnavailable: if googleapiclient is missing and is needed to look up a name.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TPUClusterResolver(ClusterResolver):
           project: Not used for that.
 
         Raises:
-          NotFoundError: If there is no TPU here.
+          NotFoundError: if there is no TPU here.
         """
         resolver = TPUClusterResolver(tpu or _LOCAL, zone, project)
         if resolver._name != _LOCAL:
@@ -120,7 +120,7 @@ class TPUClusterResolver(ClusterResolver):
         """The addresses of the TPU's hosts now; empty for "local".
 
         Raises:
-          RuntimeError: If the TPU is not ready, or not healthy.
+          RuntimeError: if the TPU is not ready, or not healthy.
         """
         if self._name == _LOCAL:
             return ClusterSpec({})
@@ -153,8 +153,8 @@ class TPUClusterResolver(ClusterResolver):
         """What is known of the TPU that workbench is connected to; connects if it is not.
 
         Raises:
-          NotFoundError: If it has no TPU.
-          RuntimeError: If hosts have different numbers of cores.
+          NotFoundError: if it has no TPU.
+          RuntimeError: if hosts have different numbers of cores.
         """
         return _system()
 

@@ -22,8 +22,8 @@ class UnionResolver(ClusterResolver):
       task_id: Its number, in the place of the first one's.
 
     Raises:
-      ValueError: If there is no resolver.
-      TypeError: If something else is among them.
+      ValueError: if there is no resolver.
+      TypeError: if something else is among them.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class UnionResolver(ClusterResolver):
         """The merged cluster.
 
         Raises:
-          KeyError: If two resolvers give one number of a job to two tasks.
+          KeyError: if two resolvers give one number of a job to two tasks.
         """
         merged: dict[str, Tasks] = {}
         for resolver in self._resolvers:

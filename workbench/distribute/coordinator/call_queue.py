@@ -108,8 +108,8 @@ class CallQueue:
           needs: Results that it waits for.
 
         Raises:
-          Exception: What a function before has raised; the call is not added.
-          ClusterClosed: If the coordinator was closed.
+          Exception: what a function before has raised; the call is not added.
+          ClusterClosed: if the coordinator was closed.
         """
         with self.changed:
             try:
@@ -132,7 +132,7 @@ class CallQueue:
         """Waits until nothing waits or runs.
 
         Raises:
-          Exception: What a function has raised.
+          Exception: what a function has raised.
         """
         with self.changed:
             while True:

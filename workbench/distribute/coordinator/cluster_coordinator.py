@@ -37,7 +37,7 @@ class ClusterCoordinator:
       strategy: A `ParameterServerStrategy`.
 
     Raises:
-      ValueError: If it is another strategy.
+      ValueError: if it is another strategy.
 
     >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
     >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(strategy)
@@ -114,9 +114,9 @@ class ClusterCoordinator:
           A handle of the result: its `fetch` waits for it.
 
         Raises:
-          Exception: The error of a function that was scheduled earlier; `fn` is not queued then.
-          CaptureError: If `fn` or an argument cannot travel.
-          ClusterClosed: If the strategy was closed.
+          Exception: the error of a function that was scheduled earlier; `fn` is not queued then.
+          CaptureError: if `fn` or an argument cannot travel.
+          ClusterClosed: if the strategy was closed.
 
         >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(wb.distribute.ParameterServerStrategy(servers=1))
         >>> later = coordinator.schedule(lambda x: 2 * x, args=(21,))
@@ -140,7 +140,7 @@ class ClusterCoordinator:
         """Waits until all scheduled functions have ended.
 
         Raises:
-          Exception: What one of them has raised; all errors are cleared, nothing runs any more, and functions that had
+          Exception: what one of them has raised; all errors are cleared, nothing runs any more, and functions that had
             not begun were cancelled.
         """
         self._queue.join()
@@ -166,7 +166,7 @@ class ClusterCoordinator:
           `iter` of it gives `PerWorkerValues`, an iterator on each worker, to be passed to functions.
 
         Raises:
-          CaptureError: If it cannot travel to the workers.
+          CaptureError: if it cannot travel to the workers.
         """
         data = pickled_dataset(dataset_fn)
         return PerWorkerDataset(lambda: self._shipment.per_worker(data))

@@ -210,7 +210,7 @@ def _arguments(call: Call) -> bytes:
     """The arguments, pickled; only now, if they were results of others.
 
     Raises:
-      CaptureError: If they cannot travel.
+      CaptureError: if they cannot travel.
     """
     if type(call.arguments) is bytes:
         return call.arguments
@@ -224,7 +224,7 @@ def pickled_arguments(name: str, arguments: Any) -> bytes:
     """Arguments on their way to a worker.
 
     Raises:
-      CaptureError: If they cannot travel.
+      CaptureError: if they cannot travel.
     """
     try:
         return dumps(arguments)

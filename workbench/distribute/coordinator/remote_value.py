@@ -42,8 +42,8 @@ class RemoteValue:
         """Waits for the function, and gives what it returned.
 
         Raises:
-          CancelledError: If it was cancelled, as another one had failed.
-          Exception: What the function raised; the error is also a `ReplicaError`.
+          CancelledError: if it was cancelled, as another one had failed.
+          Exception: what the function raised; the error is also a `ReplicaError`.
         """
         with self._changed:
             while not self._ready:

@@ -38,8 +38,8 @@ class Shipment:
         """Pickles a function: a `wb.function` once, another one if what it captures has changed.
 
         Raises:
-          TypeError: If it is no function, or calling it would run nothing of it.
-          CaptureError: If it cannot travel; the text names the variable.
+          TypeError: if it is no function, or calling it would run nothing of it.
+          CaptureError: if it cannot travel; the text names the variable.
         """
         if type(fn) is Function and (known := self._functions.get(fn)) is not None:
             return known
@@ -88,7 +88,7 @@ class Shipment:
         """A worker could not reach a parameter server; from now on all go where it is.
 
         Raises:
-          UnavailableError: If it cannot be started again.
+          UnavailableError: if it cannot be started again.
         """
         client = self._hosting.client
         address = self._hosting.restored(server, client.addresses[server])
@@ -99,7 +99,7 @@ def pickled_dataset(dataset: Any) -> bytes:
     """A dataset, or a function that returns one.
 
     Raises:
-      CaptureError: If it cannot travel.
+      CaptureError: if it cannot travel.
     """
     try:
         data: bytes = cloudpickle.dumps(dataset, protocol=5)

@@ -69,7 +69,7 @@ class Chunk:
         """The same leaf of the same element, split anew among the replicas that take part now.
 
         Raises:
-          StaleGeneration: If nobody goes through the elements any more.
+          StaleGeneration: if nobody goes through the elements any more.
         """
         found = self.element_of(handle)
         if found is None:

@@ -91,7 +91,7 @@ class DistributedDataset:
         """What elements look like: a `PerReplicaSpec` for each array.
 
         Raises:
-          OutOfRangeError: If it is unknown: there is no element, and functions of the dataset refuse made-up ones.
+          OutOfRangeError: if it is unknown: there is no element, and functions of the dataset refuse made-up ones.
         """
         if isinstance(self._plan.pipelines[0].element_spec, UnknownSpec):
             raise OutOfRangeError(
@@ -162,7 +162,7 @@ class DistributedDataset:
         notebook, the view follows a loop that trains. The numbers are those of the newest epoch.
 
         Raises:
-          RuntimeError: With the default strategy, which reads in the notebook: explain the dataset itself there.
+          RuntimeError: with the default strategy, which reads in the notebook: explain the dataset itself there.
         """
         if self.input is None:
             raise RuntimeError(
@@ -188,7 +188,7 @@ class DistributedDataset:
         """A place in an epoch, by the number of elements that were given; see `DistributedIterator.position`.
 
         Raises:
-          InvalidArgumentError: If it might be a place in another dataset; see `DatasetIterator.save`.
+          InvalidArgumentError: if it might be a place in another dataset; see `DatasetIterator.save`.
         """
         return Position(self._fingerprint(), epoch, given, 0)
 
@@ -199,7 +199,7 @@ class DistributedDataset:
         """Refuses a position in another dataset.
 
         Raises:
-          InvalidArgumentError: If it is one.
+          InvalidArgumentError: if it is one.
         """
         if position.pipeline != self._fingerprint():
             raise InvalidArgumentError(
@@ -211,7 +211,7 @@ class DistributedDataset:
         """The elements from a position on; epochs that begin later have the numbers after that one's.
 
         Raises:
-          InvalidArgumentError: If it is a position in another dataset.
+          InvalidArgumentError: if it is a position in another dataset.
         """
         self.check(position)
         self._epochs = itertools.count(position.epoch + 1)
@@ -250,7 +250,7 @@ class DistributedIterator:
         """Where it is, for `go_to`: elements whose step was lost with a replica, and not run again, come again there.
 
         Raises:
-          InvalidArgumentError: If functions of the dataset refer to something that cannot be compared, such as a lock.
+          InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.
         """
         return self._dataset.position(self._epoch, self._elements.next_number)
 
@@ -261,7 +261,7 @@ class DistributedIterator:
         epoch is read again up to there.
 
         Raises:
-          InvalidArgumentError: If it is a position in another dataset.
+          InvalidArgumentError: if it is a position in another dataset.
         """
         self._elements = self._dataset.elements_at(position)
         self._epoch = position.epoch
@@ -270,7 +270,7 @@ class DistributedIterator:
         """Refuses a position in another dataset.
 
         Raises:
-          InvalidArgumentError: If it is one.
+          InvalidArgumentError: if it is one.
         """
         self._dataset.check(position)
 
@@ -296,8 +296,8 @@ class DistributedIterator:
         """The next element.
 
         Raises:
-          OutOfRangeError: If there is none, also when asked again.
-          ValueError: In a replica function.
+          OutOfRangeError: if there is none, also when asked again.
+          ValueError: in a replica function.
         """
         element = next(self, _NOTHING)
         if element is _NOTHING:

@@ -260,8 +260,8 @@ class RemoteElements:
         """Waits for what was asked for; asks again where that was lost with a replica, or with an earlier step.
 
         Raises:
-          ReplicaLost: If replicas are lost again and again.
-          BaseException: The failure of an earlier step, as far as the user was not shown it.
+          ReplicaLost: if replicas are lost again and again.
+          BaseException: the failure of an earlier step, as far as the user was not shown it.
         """
         ahead, error = asked is not None, None
         for _ in range(_ATTEMPTS):

@@ -79,7 +79,7 @@ class HostInput:
         """The replica's leaves of each step, up to the end or the first that failed; and why that one did.
 
         Raises:
-          FailedPreconditionError: If other replicas take part than those that it was planned for.
+          FailedPreconditionError: if other replicas take part than those that it was planned for.
         """
         plan = self.plan
         if len(plan.places) != env.size:  # asked for just before the notebook knew; it asks again

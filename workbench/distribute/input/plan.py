@@ -108,7 +108,7 @@ def input_shape(devices: Sequence[Device]) -> Shape:
     """Over how many hosts, and how many replicas on each, the input of replicas on `devices` is divided.
 
     Raises:
-      InvalidArgumentError: If hosts have different numbers of replicas.
+      InvalidArgumentError: if hosts have different numbers of replicas.
     """
     counts = Counter(device.host for device in devices)
     if len(set(counts.values())) > 1:
@@ -133,7 +133,7 @@ def plan_input(
       input_process: See `InputOptions`.
 
     Raises:
-      InvalidArgumentError: If hosts have different numbers of replicas.
+      InvalidArgumentError: if hosts have different numbers of replicas.
     """
     hosts = list(dict.fromkeys(device.host for device in devices))
     positions = dict.fromkeys(hosts, 0)

@@ -67,8 +67,8 @@ class InputSource:
           plan_for: Gives the plan for other replicas, when others take part.
 
         Raises:
-          CaptureError: If a function in it cannot travel.
-          InvalidArgumentError: If it asks for an input process, and replicas are threads of this one.
+          CaptureError: if a function in it cannot travel.
+          InvalidArgumentError: if it asks for an input process, and replicas are threads of this one.
         """
         if plan.input_process and group.gang.shipping.codec.by_reference:
             raise InvalidArgumentError(
@@ -199,7 +199,7 @@ def _pickled(plan: InputPlan) -> PickledPlan:
     """The plan for other processes; functions of a notebook go by value.
 
     Raises:
-      CaptureError: Naming what a function of a stage captures that cannot be pickled.
+      CaptureError: naming what a function of a stage captures that cannot be pickled.
     """
     try:
         buffers: list[pickle.PickleBuffer] = []

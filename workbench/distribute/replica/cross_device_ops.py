@@ -68,8 +68,8 @@ class CrossDeviceOps:
           options: Packing, deadline and implementation.
 
         Raises:
-          ValueError: If the value cannot be combined, or `destinations` is none of these.
-          RuntimeError: In a replica function.
+          ValueError: if the value cannot be combined, or `destinations` is none of these.
+          RuntimeError: in a replica function.
         """
         _require_outside("reduce")
         value, places = _checked_value(per_replica_value), _checked_destinations(destinations)
@@ -94,7 +94,7 @@ class CrossDeviceOps:
           One result per pair.
 
         Raises:
-          ValueError: If an item is no such tuple.
+          ValueError: if an item is no such tuple.
         """
         _require_outside("batch_reduce")
         pairs = []
@@ -112,7 +112,7 @@ class CrossDeviceOps:
         """Copies an array to the devices of `destinations` (see `reduce`); a variable there is not changed.
 
         Raises:
-          RuntimeError: In a replica function.
+          RuntimeError: in a replica function.
         """
         _require_outside("broadcast")
         return self.broadcast_implementation(tensor, _checked_destinations(destinations))
@@ -229,7 +229,7 @@ class HierarchicalCopyAllReduce(CrossDeviceOps):
       num_packs: In how many packs small arrays are combined together; 0 leaves every array alone.
 
     Raises:
-      ValueError: If `num_packs` is negative.
+      ValueError: if `num_packs` is negative.
     """
 
     algorithm: Algorithm = "hierarchical"
@@ -267,7 +267,7 @@ class NcclAllReduce(CrossDeviceOps):
         """Refuses devices that are no GPUs.
 
         Raises:
-          BackendUnavailable: Telling what is needed, and what to use instead.
+          BackendUnavailable: telling what is needed, and what to use instead.
         """
         others = [device.short for device in devices if device.kind != "GPU"]
         if others:

@@ -33,8 +33,8 @@ def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, ax
       axis: Dimensions to reduce within each component as well; None for none.
 
     Raises:
-      ValueError: For the SUM of an ordinary value without an axis over several replicas.
-      InvalidArgumentError: For a value of a strategy with another number of replicas.
+      ValueError: for the SUM of an ordinary value without an axis over several replicas.
+      InvalidArgumentError: for a value of a strategy with another number of replicas.
     """
     replicas = strategy.num_replicas_in_sync
     env = contexts.merging_env()

@@ -101,7 +101,7 @@ class ReplicaContext:
           value: An argument of the replica function, or part of one: the very object, not something computed from it.
 
         Raises:
-          TracingError: If it may be computed from an argument that was padded, so that its rows of data are unknown.
+          TracingError: if it may be computed from an argument that was padded, so that its rows of data are unknown.
         """
         env = self._alive()
         xp = self.xp
@@ -130,8 +130,8 @@ class ReplicaContext:
           The structure with each array combined; rows of IndexedSlices are concatenated, duplicates kept.
 
         Raises:
-          CollectiveMismatch: If replicas asked for different things.
-          ValueError: If `reduce_op` is unknown.
+          CollectiveMismatch: if replicas asked for different things.
+          ValueError: if `reduce_op` is unknown.
 
         >>> def step():
         ...     ctx = wb.distribute.get_replica_context()
@@ -179,9 +179,9 @@ class ReplicaContext:
           options: Packing, deadline and implementation of this collective.
 
         Raises:
-          InvalidArgumentError: For scalars and an axis that does not exist.
-          NotImplementedError: For IndexedSlices.
-          CollectiveMismatch: If replicas differ in dtype, or, with elements along `axis`, in rank or another dimension.
+          InvalidArgumentError: for scalars and an axis that does not exist.
+          NotImplementedError: for IndexedSlices.
+          CollectiveMismatch: if replicas differ in dtype, or, with elements along `axis`, in rank or another dimension.
 
         >>> def step():
         ...     ctx = wb.distribute.get_replica_context()
@@ -213,7 +213,7 @@ class ReplicaContext:
           The result of `merge_fn`, with this replica's component of distributed values in it.
 
         Raises:
-          RuntimeError: If not every replica calls it, or it is called inside a merge function.
+          RuntimeError: if not every replica calls it, or it is called inside a merge function.
 
         >>> def step():
         ...     ctx = wb.distribute.get_replica_context()
@@ -293,7 +293,7 @@ class DefaultReplicaContext(ReplicaContext):
         """Returns `value`: there is one replica.
 
         Raises:
-          ValueError: If `reduce_op` is unknown.
+          ValueError: if `reduce_op` is unknown.
         """
         as_reduce_op(reduce_op)
         return value

@@ -117,8 +117,8 @@ class ServerClient:
           arrays: Arrays that the request needs, such as indices of rows.
 
         Raises:
-          ServerLost: In a scheduled function, if the server is gone.
-          UnavailableError: Elsewhere, if it does not come back.
+          ServerLost: in a scheduled function, if the server is gone.
+          UnavailableError: elsewhere, if it does not come back.
         """
         return self.read_all([(server, fields, arrays)])[0]
 
@@ -268,7 +268,7 @@ def client_of(strategy: str) -> ServerClient:
     """This process's client of a strategy's servers.
 
     Raises:
-      FailedPreconditionError: If it has none.
+      FailedPreconditionError: if it has none.
     """
     client = _clients.get(strategy)
     if client is None:

@@ -37,7 +37,7 @@ class FunctionOptimizer:
       slots: See the attribute.
 
     Raises:
-      CaptureError: If the function cannot travel, or is larger than 256 KiB with what it captures.
+      CaptureError: if the function cannot travel, or is larger than 256 KiB with what it captures.
 
     >>> def rmsprop(values, gradient, slots, step):
     ...     mean = 0.9 * slots["mean"] + 0.1 * gradient**2
@@ -105,8 +105,8 @@ class Steps:
           step: Likewise.
 
         Raises:
-          UnknownError: If it raises.
-          InvalidArgumentError: If it returns something else.
+          UnknownError: if it raises.
+          InvalidArgumentError: if it returns something else.
         """
         try:
             if pickled not in self._functions:

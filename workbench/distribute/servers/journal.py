@@ -102,8 +102,8 @@ class Journal:
         """Writes a change.
 
         Raises:
-          StorageFull: If there is no room; the journal is as before.
-          Superseded: If another process has taken over.
+          StorageFull: if there is no room; the journal is as before.
+          Superseded: if another process has taken over.
         """
         before = self.nbytes
         try:
@@ -163,7 +163,7 @@ class Journal:
         """Nobody else writes, or takes over.
 
         Raises:
-          Superseded: If another process has taken over.
+          Superseded: if another process has taken over.
         """
         descriptor = self._descriptor
         fcntl.flock(descriptor, fcntl.LOCK_EX)

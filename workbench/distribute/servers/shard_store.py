@@ -79,8 +79,8 @@ class ShardStore:
         """The reply to one request.
 
         Raises:
-          FailedPreconditionError: For a variable that is not here.
-          InvalidArgumentError: For an unknown request.
+          FailedPreconditionError: for a variable that is not here.
+          InvalidArgumentError: for an unknown request.
         """
         with self._lock:
             match fields["method"]:

@@ -161,7 +161,7 @@ def rule_of(fields: Mapping[str, Any]) -> Rule:
     """The rule that `rule_fields` described.
 
     Raises:
-      InvalidArgumentError: If there is none of that name.
+      InvalidArgumentError: if there is none of that name.
     """
     options = dict(fields)
     make = _RULES.get(options.pop("kind"))

@@ -33,7 +33,7 @@ class CentralStorageStrategy(Strategy):
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
-      InvalidArgumentError: If a device does not exist or is given twice, devices are on several hosts, or several
+      InvalidArgumentError: if a device does not exist or is given twice, devices are on several hosts, or several
         replicas would need the memory of a GPU.
 
     >>> strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])

@@ -28,7 +28,7 @@ class Topology:
         """The topology of the connected cluster.
 
         Raises:
-          FailedPreconditionError: If it has no TPU devices, or hosts with different numbers of them.
+          FailedPreconditionError: if it has no TPU devices, or hosts with different numbers of them.
         """
         cluster = runtime.current_cluster()
         counts: dict[int, int] = {}
@@ -61,7 +61,7 @@ class DeviceAssignment:
       core_assignment: Shape `(replicas, 1, 4)`: the coordinates of each replica's core in the topology.
 
     Raises:
-      InvalidArgumentError: If coordinates are outside of the topology, or a core is used twice.
+      InvalidArgumentError: if coordinates are outside of the topology, or a core is used twice.
     """
 
     def __init__(self, topology: Topology, core_assignment: Any) -> None:
@@ -99,7 +99,7 @@ class DeviceAssignment:
           num_replicas: Number of replicas.
 
         Raises:
-          InvalidArgumentError: If a replica would need several cores, or there are too few.
+          InvalidArgumentError: if a replica would need several cores, or there are too few.
         """
         shape = [1, 1, 1, 1] if computation_shape is None else list(computation_shape)
         stride = [1, 1, 1, 1] if computation_stride is None else list(computation_stride)

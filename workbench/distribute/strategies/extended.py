@@ -128,7 +128,7 @@ class StrategyExtended:
           The structure that `fn` returns, its leaves as `group` says.
 
         Raises:
-          RuntimeError: In a replica function.
+          RuntimeError: in a replica function.
         """
         strategy = self._strategy
         contexts.require_cross_replica(strategy, "strategy.extended.update")
@@ -184,7 +184,7 @@ class StrategyExtended:
         """Variables created inside live on the devices of `colocate_with_variable`.
 
         Raises:
-          ValueError: If that is no variable of this strategy.
+          ValueError: if that is no variable of this strategy.
         """
         owner = getattr(colocate_with_variable, "strategy", None)
         if owner is not self._strategy and not self._strategy.is_default:

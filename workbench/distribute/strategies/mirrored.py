@@ -23,8 +23,8 @@ class MirroredStrategy(Strategy):
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
-      InvalidArgumentError: If a device does not exist, or is given twice.
-      BackendUnavailable: If `cross_device_ops` cannot work on the devices.
+      InvalidArgumentError: if a device does not exist, or is given twice.
+      BackendUnavailable: if `cross_device_ops` cannot work on the devices.
 
     >>> strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
     >>> with strategy.scope():
@@ -61,7 +61,7 @@ def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
     Those of parameter servers and evaluators are left out.
 
     Raises:
-      InvalidArgumentError: If all devices are such.
+      InvalidArgumentError: if all devices are such.
     """
     usable = tuple(device for device in available if device.job not in SERVICE_JOBS)
     if not usable:
@@ -81,7 +81,7 @@ def check_ops(cross_device_ops: CrossDeviceOps | None) -> None:
     """Refuses what is no CrossDeviceOps object.
 
     Raises:
-      TypeError: Showing how to write it, for a class instead of an object for example.
+      TypeError: showing how to write it, for a class instead of an object for example.
     """
     if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
         raise TypeError(

@@ -40,7 +40,7 @@ class MultiWorkerMirroredStrategy(Strategy):
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
-      InvalidArgumentError: If hosts have different numbers of devices.
+      InvalidArgumentError: if hosts have different numbers of devices.
 
     >>> strategy = wb.MultiWorkerMirroredStrategy()  # on all devices of the cluster
     >>> int(strategy.reduce("SUM", strategy.run(lambda: 1), axis=None))

@@ -17,7 +17,7 @@ class OneDeviceStrategy(Strategy):
       backend: Array library of variables and `ctx.xp` on a CPU device: "numpy" or "jax".
 
     Raises:
-      InvalidArgumentError: If there is no such device.
+      InvalidArgumentError: if there is no such device.
 
     >>> strategy = wb.OneDeviceStrategy("CPU:0")
     >>> strategy.run(lambda x: x + 1, args=(1,)).values

@@ -63,7 +63,7 @@ class ParameterServerStrategy(Strategy):
         journal is as large as the variables and some 64 MiB, or four times the variables.
 
     Raises:
-      ValueError: If there are too few devices, or the resolver names another job, or no worker or server.
+      ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
 
     >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
     >>> with strategy.scope():
@@ -124,7 +124,7 @@ class ParameterServerStrategy(Strategy):
         """Servers and devices of workers, as the notebook holds them.
 
         Raises:
-          RuntimeError: In a function on a worker.
+          RuntimeError: in a function on a worker.
         """
         if self._hosting is None:
             raise RuntimeError(f"{self!r} can only be used like this in the notebook, not on a worker")
@@ -135,7 +135,7 @@ class ParameterServerStrategy(Strategy):
         """There is none: workers run functions each on its own.
 
         Raises:
-          RuntimeError: Always.
+          RuntimeError: always.
         """
         raise RuntimeError(
             f"{self!r} has no replicas that run steps together; ClusterCoordinator(strategy).schedule(fn) runs "
@@ -159,7 +159,7 @@ class ParameterServerStrategy(Strategy):
           Prints as tables; in a notebook the strategy itself is shown as a live view.
 
         Raises:
-          RuntimeError: In a function on a worker.
+          RuntimeError: in a function on a worker.
         """
         return self.hosting.watched.now()
 
@@ -191,7 +191,7 @@ class ParameterServerStrategy(Strategy):
           What `fn` returns: there is one replica, so nothing is wrapped.
 
         Raises:
-          RuntimeError: In a replica function, or in the scope of another strategy.
+          RuntimeError: in a replica function, or in the scope of another strategy.
         """
         contexts.require_cross_replica(self, "strategy.run")
         plain = plain_function(fn)
@@ -220,7 +220,7 @@ class ParameterServerStrategy(Strategy):
         """The servers in turn; within `colocate_vars_with` that of the other variable.
 
         Raises:
-          RuntimeError: In a scheduled function.
+          RuntimeError: in a scheduled function.
         """
         if current_stream() is not None or self._hosting is None:
             raise RuntimeError(
@@ -322,7 +322,7 @@ class ParameterServerExtended(StrategyExtended):
         """Variables created inside live on the server of `colocate_with_variable`, and are not divided.
 
         Raises:
-          ValueError: If that is no variable of this strategy, or has several shards.
+          ValueError: if that is no variable of this strategy, or has several shards.
         """
         with super().colocate_vars_with(colocate_with_variable):
             if not isinstance(colocate_with_variable, Variable):
@@ -387,7 +387,7 @@ def _tasks(resolver: Any, job: str) -> int:
     """How many tasks of a job a cluster has.
 
     Raises:
-      InvalidArgumentError: If it has none, or jobs that this strategy does not know.
+      InvalidArgumentError: if it has none, or jobs that this strategy does not know.
     """
     spec = resolver.cluster_spec()
     if unknown := sorted(set(spec.jobs) - _JOBS):

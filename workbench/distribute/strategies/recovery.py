@@ -35,7 +35,7 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
       survivors: Ranks of the others.
 
     Raises:
-      ReplicaLost: If no replica survived that could give them, and no checkpoint has them; the strategy can be used
+      ReplicaLost: if no replica survived that could give them, and no checkpoint has them; the strategy can be used
         again then, the variables once values are assigned to them.
     """
     variables = strategy.kept.variables
@@ -59,7 +59,7 @@ def restore_before(strategy: DescribedStrategy, arguments: Any) -> None:
     """Recovers before a step takes its arguments, where that may give everything an earlier value.
 
     Raises:
-      ReplicaLost: If it did, and elements of distributed datasets are among the arguments: those come again.
+      ReplicaLost: if it did, and elements of distributed datasets are among the arguments: those come again.
     """
     group = strategy.group
     before = strategy.times_restored

@@ -166,7 +166,7 @@ class Strategy(DescribedStrategy):
         """Makes the strategy current and enters cross-replica context; variables created inside are the strategy's.
 
         Raises:
-          RuntimeError: Inside the scope of another strategy, or in a replica function.
+          RuntimeError: inside the scope of another strategy, or in a replica function.
 
         >>> with strategy.scope():
         ...     w = wb.Variable([1.0, 2.0])  # a copy on every replica
@@ -198,10 +198,10 @@ class Strategy(DescribedStrategy):
           stays None, and a variable stays a variable.
 
         Raises:
-          ReplicaError: If `fn` raised an exception; the error is also an instance of that exception's type.
-          RuntimeError: In a replica function, or in the scope of another strategy.
-          CaptureError: If `fn` or an argument cannot be sent to the replicas.
-          TypeError: If `args` is not a tuple or list, or `kwargs` is not a dictionary; or if `fn` is a generator or
+          ReplicaError: if `fn` raised an exception; the error is also an instance of that exception's type.
+          RuntimeError: in a replica function, or in the scope of another strategy.
+          CaptureError: if `fn` or an argument cannot be sent to the replicas.
+          TypeError: if `args` is not a tuple or list, or `kwargs` is not a dictionary; or if `fn` is a generator or
             async function, because a call of it would run nothing.
 
         >>> def step(x):
@@ -299,8 +299,8 @@ class Strategy(DescribedStrategy):
             within each replica too; a mean divides by the true number of elements.
 
         Raises:
-          InvalidArgumentError: If shapes or dtypes of the components do not fit together.
-          RuntimeError: In a replica function.
+          InvalidArgumentError: if shapes or dtypes of the components do not fit together.
+          RuntimeError: in a replica function.
 
         >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
         >>> int(strategy.reduce("SUM", values, axis=0))
@@ -321,9 +321,9 @@ class Strategy(DescribedStrategy):
           axis: The dimension to concatenate; components may differ only along it.
 
         Raises:
-          InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
-          NotImplementedError: For IndexedSlices that are not distributed; those of a distributed value become dense.
-          RuntimeError: In a replica function.
+          InvalidArgumentError: for scalars, an axis that does not exist, or components that do not fit together.
+          NotImplementedError: for IndexedSlices that are not distributed; those of a distributed value become dense.
+          RuntimeError: in a replica function.
 
         >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
         >>> strategy.gather(values, axis=0)
@@ -353,7 +353,7 @@ class Strategy(DescribedStrategy):
           A `PerReplica`; if `value_fn` returns a structure, that structure with a `PerReplica` for each leaf.
 
         Raises:
-          ValueError: If it returns different structures for different replicas.
+          ValueError: if it returns different structures for different replicas.
 
         >>> strategy.distribute_values_from_function(lambda context: 10 * context.replica_id_in_sync_group).values
         (0, 10)
@@ -373,7 +373,7 @@ class Strategy(DescribedStrategy):
           An iterable over distributed values, or structures of them, one for each step.
 
         Raises:
-          ValueError: If the elements have no batch dimension.
+          ValueError: if the elements have no batch dimension.
 
         >>> batches = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
         >>> [int(strategy.reduce("SUM", batch, axis=0)) for batch in batches]
@@ -414,7 +414,7 @@ class Strategy(DescribedStrategy):
           rows of a batch itself.
 
         Raises:
-          ValueError: If a component is a scalar, or first dimensions differ.
+          ValueError: if a component is a scalar, or first dimensions differ.
         """
         from workbench.data.dataset import Dataset
 
@@ -431,7 +431,7 @@ def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
     """`args` as a tuple.
 
     Raises:
-      TypeError: If it is not a sequence of arguments, or `kwargs` not a dictionary.
+      TypeError: if it is not a sequence of arguments, or `kwargs` not a dictionary.
     """
     if not isinstance(args, tuple | list):
         raise TypeError(

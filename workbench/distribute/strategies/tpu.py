@@ -41,8 +41,8 @@ class TPUStrategy(Strategy):
       device_assignment: The cores on which the replicas run; None for all cores.
 
     Raises:
-      FailedPreconditionError: If the cluster has no TPU devices.
-      InvalidArgumentError: If `device_assignment` names cores that do not exist.
+      FailedPreconditionError: if the cluster has no TPU devices.
+      InvalidArgumentError: if `device_assignment` names cores that do not exist.
 
     >>> wb.connect(tpu=8)  # doctest: +SKIP
     >>> strategy = TPUStrategy()  # doctest: +SKIP

@@ -65,7 +65,7 @@ class DistributedValues:
         """The components, if there is one for each of `size` replicas.
 
         Raises:
-          InvalidArgumentError: If it belongs to a strategy with another number of them.
+          InvalidArgumentError: if it belongs to a strategy with another number of them.
         """
         if len(self) != size:
             components = "1 component" if len(self) == 1 else f"{len(self)} components"
@@ -79,7 +79,7 @@ class DistributedValues:
         """The component of one replica, also of the one that stands for all while a program is traced.
 
         Raises:
-          TracingError: If components were put together that a program cannot choose from.
+          TracingError: if components were put together that a program cannot choose from.
         """
         if not env.traced:
             return self.values_for(env.size)[env.rank]
@@ -95,7 +95,7 @@ class DistributedValues:
         """The components where the replicas of `group` can use them; sent there when they are not yet.
 
         Raises:
-          InvalidArgumentError: If there is not one component for each replica.
+          InvalidArgumentError: if there is not one component for each replica.
         """
         handle = self._handle
         if handle is not None and handle.group is group:

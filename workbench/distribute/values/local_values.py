@@ -15,7 +15,7 @@ def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int)
     """Calls `value_fn` once per replica, in order; its structure with a `PerReplica` for each leaf.
 
     Raises:
-      ValueError: If it returns different structures for different replicas.
+      ValueError: if it returns different structures for different replicas.
     """
     flat = [flatten_distributed(value_fn(ValueContext(rank, replicas))) for rank in range(replicas)]
     spec = flat[0][1]

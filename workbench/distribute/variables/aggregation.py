@@ -38,7 +38,7 @@ def member(kind: type[_Member], value: Any) -> _Member:
     """The member of `kind` that `value` means: a member, or its name in any letter case.
 
     Raises:
-      ValueError: If it is neither.
+      ValueError: if it is neither.
     """
     if isinstance(value, kind):
         return value

@@ -66,7 +66,7 @@ class MappedMemory:
     """The memory of the holder, in the process of another replica.
 
     Raises:
-      FailedPreconditionError: If the holder's process is out of reach.
+      FailedPreconditionError: if the holder's process is out of reach.
     """
 
     def __init__(self, place: Place) -> None:

@@ -35,10 +35,10 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
       value: An array, a number, nested lists, or `IndexedSlices` for scatter updates.
 
     Raises:
-      NotImplementedError: For a scatter update that this variable does not have.
-      ValueError: If the shape differs, or the variable's dtype cannot hold an array without losing its kind.
-      TypeError: If the dtype cannot hold a Python number without that.
-      InvalidArgumentError: If it is not finite, where that is checked.
+      NotImplementedError: for a scatter update that this variable does not have.
+      ValueError: if the shape differs, or the variable's dtype cannot hold an array without losing its kind.
+      TypeError: if the dtype cannot hold a Python number without that.
+      InvalidArgumentError: if it is not finite, where that is checked.
     """
     env = current_env()
     if how in SCATTERS:
@@ -78,7 +78,7 @@ def require_scatter(variable: DescribedVariable, how: str) -> None:
     """Refuses scatter updates that the reference does not have.
 
     Raises:
-      NotImplementedError: For ON_READ variables; and for minimum, maximum and update with aggregation SUM or MEAN.
+      NotImplementedError: for ON_READ variables; and for minimum, maximum and update with aggregation SUM or MEAN.
     """
     if variable.strategy is None:
         return
@@ -105,9 +105,9 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
       traced: Whether a program is being traced, where nobody can look at indices.
 
     Raises:
-      TypeError: If it is no IndexedSlices, its indices are no integers, or the variable's dtype cannot hold the values.
-      ValueError: If shapes do not fit.
-      InvalidArgumentError: If an index is outside of the variable.
+      TypeError: if it is no IndexedSlices, its indices are no integers, or the variable's dtype cannot hold the values.
+      ValueError: if shapes do not fit.
+      InvalidArgumentError: if an index is outside of the variable.
     """
     where = f"{how} on variable {variable.name!r}"
     if not isinstance(value, IndexedSlices):
@@ -144,9 +144,9 @@ def checked_rows(variable: Any, indices: Any) -> Array:
     """Indices of rows to read.
 
     Raises:
-      TypeError: If they are no integers.
-      ValueError: If the variable is a scalar.
-      InvalidArgumentError: If one is outside of the variable.
+      TypeError: if they are no integers.
+      ValueError: if the variable is a scalar.
+      InvalidArgumentError: if one is outside of the variable.
     """
     where = f"sparse_read of variable {variable.name!r}"
     if not variable.shape:

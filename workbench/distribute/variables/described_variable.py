@@ -32,7 +32,7 @@ class DescribedVariable(VariableLike):
         """The component of the replica that the calling thread runs.
 
         Raises:
-          NotImplementedError: In this class; `Variable` has components.
+          NotImplementedError: in this class; `Variable` has components.
         """
         raise NotImplementedError
 
@@ -81,6 +81,6 @@ class DescribedVariable(VariableLike):
         """The strategy in whose scope it was created, or None.
 
         Raises:
-          NotImplementedError: In this class; `Variable` knows its strategy.
+          NotImplementedError: in this class; `Variable` knows its strategy.
         """
         raise NotImplementedError

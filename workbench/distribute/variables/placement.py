@@ -74,7 +74,7 @@ class Placement(ABC):
         """The common value of a variable.
 
         Raises:
-          ValueError: If its components have none.
+          ValueError: if its components have none.
         """
         contexts.require_cross_replica(self.strategy, "reading a variable")
         return self.common_value(variable)
@@ -88,7 +88,7 @@ class Placement(ABC):
         """What each replica reads, or each of `ranks`.
 
         Raises:
-          ReplicaLost: If a replica is lost meanwhile, and with it what it alone had.
+          ReplicaLost: if a replica is lost meanwhile, and with it what it alone had.
         """
 
     def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
@@ -104,7 +104,7 @@ class Placement(ABC):
           value: An array, a `Mirrored`, or a `PerReplica` with a value for each component.
 
         Raises:
-          ValueError: If the shape differs, or what the components would become has no meaning.
+          ValueError: if the shape differs, or what the components would become has no meaning.
         """
         contexts.require_cross_replica(self.strategy, how)
         if how in SCATTERS:
@@ -234,7 +234,7 @@ class Placement(ABC):
           site: Where the user called it.
 
         Raises:
-          ValueError: If the shape differs, or the values of several replicas have no meaning for the variable.
+          ValueError: if the shape differs, or the values of several replicas have no meaning for the variable.
         """
 
     @abstractmethod

@@ -55,7 +55,7 @@ def component(env: ReplicaEnv, key: str) -> Array:
     """This replica's component, or its copy of what the holder keeps for all.
 
     Raises:
-      FailedPreconditionError: If the replica does not have the variable.
+      FailedPreconditionError: if the replica does not have the variable.
     """
     value = stored(env, key)
     array: Array = value.read() if type(value) is CentralValue else value
@@ -66,7 +66,7 @@ def stored(env: ReplicaEnv, key: str) -> Any:
     """What the replica keeps of a variable: an array, or a `CentralValue`.
 
     Raises:
-      FailedPreconditionError: If the replica does not have the variable.
+      FailedPreconditionError: if the replica does not have the variable.
     """
     try:
         return env.store[key]

@@ -60,7 +60,7 @@ class Variable(DescribedVariable, DistributedValues):
       constraint: A function that an optimizer applies to the value after each update. The variable only stores it.
 
     Raises:
-      ValueError: If synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
+      ValueError: if synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
         is not a function.
 
     >>> with strategy.scope():
@@ -188,7 +188,7 @@ class Variable(DescribedVariable, DistributedValues):
         """The function given as `constraint`, or None.
 
         Raises:
-          RuntimeError: On a replica in another process: the function stays with the notebook.
+          RuntimeError: on a replica in another process: the function stays with the notebook.
         """
         if self.description.constrained and self._constraint is None:
             raise RuntimeError(
@@ -234,7 +234,7 @@ class Variable(DescribedVariable, DistributedValues):
         """The components, if there is one for each of `size` replicas; see `DistributedValues.values_for`.
 
         Raises:
-          InvalidArgumentError: If there are more or fewer.
+          InvalidArgumentError: if there are more or fewer.
         """
         components = self.values
         if len(components) != size:
@@ -248,7 +248,7 @@ class Variable(DescribedVariable, DistributedValues):
         """Refuses: variables travel to replica functions as themselves.
 
         Raises:
-          TypeError: Always.
+          TypeError: always.
         """
         raise TypeError(
             f"variable {self.name!r} has no handle: pass the variable itself as an argument, or one of its values, "
@@ -318,7 +318,7 @@ class Variable(DescribedVariable, DistributedValues):
           An array of shape `indices.shape + v.shape[1:]`.
 
         Raises:
-          InvalidArgumentError: If an index is outside of the variable.
+          InvalidArgumentError: if an index is outside of the variable.
         """
         wanted = checked_rows(self, indices)
         env = current_env()

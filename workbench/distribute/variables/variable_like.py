@@ -45,9 +45,9 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
 
         Raises:
-          ValueError: If the shape differs, or a Python number is to be summed over replicas.
-          InvalidArgumentError: If the dtype cannot hold an array.
-          TypeError: If the dtype cannot hold a Python number.
+          ValueError: if the shape differs, or a Python number is to be summed over replicas.
+          InvalidArgumentError: if the dtype cannot hold an array.
+          TypeError: if the dtype cannot hold a Python number.
         """
         self._update("assign", value)
         return self if read_value else None
@@ -64,7 +64,7 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
 
         Raises:
-          ValueError: Outside of replica functions, if the variable is ON_READ with SUM.
+          ValueError: outside of replica functions, if the variable is ON_READ with SUM.
         """
         self._update("assign_add", value)
         return self if read_value else None
@@ -94,10 +94,10 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: If it is no IndexedSlices, or does not fit the dtype.
-          ValueError: If its shape does not fit.
-          InvalidArgumentError: If an index is outside of the variable.
-          NotImplementedError: For ON_READ variables.
+          TypeError: if it is no IndexedSlices, or does not fit the dtype.
+          ValueError: if its shape does not fit.
+          InvalidArgumentError: if an index is outside of the variable.
+          NotImplementedError: for ON_READ variables.
         """
         self._update("scatter_add", sparse_delta)
         return self
@@ -144,7 +144,7 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          NotImplementedError: With aggregation SUM or MEAN.
+          NotImplementedError: with aggregation SUM or MEAN.
         """
         self._update("scatter_min", sparse_delta)
         return self

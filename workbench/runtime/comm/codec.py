@@ -23,14 +23,14 @@ class Codec(Protocol):
         """A value as a message carries it.
 
         Raises:
-          Exception: Whatever pickling raises, which calls code of whatever the value is.
+          Exception: whatever pickling raises, which calls code of whatever the value is.
         """
 
     def decode(self, data: Any, what: str) -> Any:
         """The inverse of `encode`; `what` it is, for the error.
 
         Raises:
-          CaptureError: If it cannot be made in this process.
+          CaptureError: if it cannot be made in this process.
         """
 
     def leaf(self, leaf: Any) -> Any:

@@ -242,7 +242,7 @@ def unpickled(data: bytes, what: str) -> Any:
     """What another process has sent, of types that this one may lack; `what` it is, for the error.
 
     Raises:
-      CaptureError: If it cannot be made here.
+      CaptureError: if it cannot be made here.
     """
     try:
         return pickle.loads(data)

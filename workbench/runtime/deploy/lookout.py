@@ -192,7 +192,7 @@ async def end_process(client: Client, nanny: str, address: str) -> None:
     """Has a nanny end its worker's process, and so start another one, unless it has lost the one at `address` already.
 
     Raises:
-      Exception: Whatever kind, if it cannot be reached.
+      Exception: whatever kind, if it cannot be reached.
     """
     if await refuses(address):
         return  # the nanny starts the next one already, and may go wrong when that dies meanwhile

@@ -35,8 +35,8 @@ def reachable_scheduler(address: str, timeout_seconds: float | None, security: S
       security: What to connect with; what Dask's configuration says by default.
 
     Raises:
-      InvalidArgumentError: If it is no address, or needs certificates that there are none of.
-      UnavailableError: If no scheduler answers there.
+      InvalidArgumentError: if it is no address, or needs certificates that there are none of.
+      UnavailableError: if no scheduler answers there.
     """
     whole = address if "://" in address else f"tcp://{address}"
     if (place := _place(address, whole)) is None:

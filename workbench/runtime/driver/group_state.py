@@ -113,7 +113,7 @@ class GroupState:
         """Takes note of a change.
 
         Raises:
-          KeyError: If it cannot happen in this phase.
+          KeyError: if it cannot happen in this phase.
         """
         self.phase = TRANSITIONS[self.phase][change]
 

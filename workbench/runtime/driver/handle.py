@@ -155,7 +155,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
     """Fetches what is not here of several values: from all replicas at once, with a message for many values.
 
     Raises:
-      WorkbenchError: What `Handle.value` raises. What cannot be brought here, such as an object that does
+      WorkbenchError: what `Handle.value` raises. What cannot be brought here, such as an object that does
         not pickle, is left to each reader.
     """
     by_place: dict[tuple[Runner, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}

@@ -13,7 +13,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Reads "host:port", or "[::1]:port".
 
     Raises:
-      InvalidArgumentError: If it is anything else.
+      InvalidArgumentError: if it is anything else.
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -31,7 +31,7 @@ def ip_of(host: str) -> str:
     """The IP address of a host.
 
     Raises:
-      UnavailableError: If the name means nothing here.
+      UnavailableError: if the name means nothing here.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -60,7 +60,7 @@ def ip_among(host: str, peers: Sequence[str]) -> str:
     machine reaches the first peer that is elsewhere.
 
     Raises:
-      UnavailableError: If the name means nothing here, or there is no way to the peer.
+      UnavailableError: if the name means nothing here, or there is no way to the peer.
     """
     ip = ip_of(host)
     if not is_loopback(ip) or is_loopback(host):
@@ -73,7 +73,7 @@ def own_ip(host: str, peers: Sequence[str]) -> str:
     """The IP address at which this machine, which the cluster calls `host`, listens for its peers; see `ip_among`.
 
     Raises:
-      UnavailableError: If it is not this machine's.
+      UnavailableError: if it is not this machine's.
     """
     ip = ip_among(host, peers)
     if not is_here(ip):
@@ -88,7 +88,7 @@ def ip_towards(host: str) -> str:
     """The IP address by which this machine reaches a host; sends nothing.
 
     Raises:
-      UnavailableError: If there is no such host, or no way there.
+      UnavailableError: if there is no such host, or no way there.
     """
     ip = ip_of(host)
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET

@@ -19,7 +19,7 @@ def scheduler_file_address(path: Path) -> str:
     """The address in a file that `dask scheduler --scheduler-file` has written.
 
     Raises:
-      InvalidArgumentError: If it is no such file.
+      InvalidArgumentError: if it is no such file.
     """
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["address"])
@@ -36,7 +36,7 @@ def tasks_of_workers(client: Client) -> dict[str, dict[int, str]]:
     Workers that no task has named are workers, numbered on after those that are named, in the order of their names.
 
     Raises:
-      UnavailableError: If the scheduler does not answer.
+      UnavailableError: if the scheduler does not answer.
     """
     scheduler: Any = client.scheduler
 

@@ -45,7 +45,7 @@ def join(
       say: Takes a line for the user.
 
     Raises:
-      UnavailableError: If that time is over, an address is not this machine's or is taken, or the secrets differ.
+      UnavailableError: if that time is over, an address is not this machine's or is taken, or the secrets differ.
     """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     leave_main_out()

@@ -79,8 +79,8 @@ class Membership:
         """Works until the cluster is ended; a task that has lost it joins again.
 
         Raises:
-          UnavailableError: If the scheduler stays away, or has another secret.
-          asyncio.CancelledError: When cancelled; the workers are closed then.
+          UnavailableError: if the scheduler stays away, or has another secret.
+          asyncio.CancelledError: when cancelled; the workers are closed then.
         """
         while True:
             nannies = await self._joined()
@@ -125,7 +125,7 @@ class Membership:
         """Why the task cannot join now; "" if it can.
 
         Raises:
-          WrongSecret: If it never will.
+          WrongSecret: if it never will.
         """
         try:
             identity = await asyncio.wait_for(_identity(self.scheduler, self.security), _ANSWER_SECONDS)

@@ -66,7 +66,7 @@ class Roster:
         """That of a task of a cluster. An evaluator need not be among its tasks, as in TF_CONFIG.
 
         Raises:
-          InvalidArgumentError: If the cluster has no such task, or none that could lead.
+          InvalidArgumentError: if the cluster has no such task, or none that could lead.
         """
         tasks = tasks_of(spec)
         if task not in tasks and task.job != "evaluator":
@@ -95,7 +95,7 @@ def leader_of(tasks: Sequence[Task]) -> Task:
     """The task that starts the scheduler: chief 0, or worker 0 where there is no chief.
 
     Raises:
-      InvalidArgumentError: If there is neither.
+      InvalidArgumentError: if there is neither.
     """
     chief = Task(chief_of([task.job for task in tasks]), 0)
     if chief not in tasks:
@@ -109,8 +109,8 @@ def scheduler_of(spec: Spec) -> str:
     """The address of the scheduler that `workbench join` starts for a cluster, such as "tls://10.0.0.5:2222".
 
     Raises:
-      InvalidArgumentError: If no task leads.
-      UnavailableError: If the name of its host means nothing here.
+      InvalidArgumentError: if no task leads.
+      UnavailableError: if the name of its host means nothing here.
     """
     tasks = tasks_of(spec)
     chief = leader_of(tasks)

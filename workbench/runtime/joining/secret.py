@@ -54,7 +54,7 @@ class Secret:
         """The secret of this user, or of this process's environment; None if there is none yet.
 
         Raises:
-          FailedPreconditionError: If others can read its file, or it is too short.
+          FailedPreconditionError: if others can read its file, or it is too short.
         """
         if text := os.environ.get(VARIABLE, "").strip():
             return cls(text, VARIABLE)
@@ -76,7 +76,7 @@ class Secret:
         """As `existing`; where there is no secret, one is made in the file, which only this user can read.
 
         Raises:
-          FailedPreconditionError: If others can read the file, or it cannot be made.
+          FailedPreconditionError: if others can read the file, or it cannot be made.
         """
         if (found := cls.existing()) is not None:
             return found

@@ -47,7 +47,7 @@ def worker_environment(devices: int) -> dict[str, str]:
     """Environment variables of a worker with so many TPU devices: emulated ones where there are no chips.
 
     Raises:
-      BackendUnavailable: If JAX is not installed.
+      BackendUnavailable: if JAX is not installed.
     """
     if importlib.util.find_spec("jax") is None:
         raise BackendUnavailable(

@@ -118,7 +118,7 @@ class ReplicaEnv:
           This replica's component of the result.
 
         Raises:
-          WorkbenchError: The error of `fn`, or an error because not every replica asked for a merge.
+          WorkbenchError: the error of `fn`, or an error because not every replica asked for a merge.
         """
         return self._merge(self, fn, args, kwargs or {})
 

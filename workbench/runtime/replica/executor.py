@@ -169,7 +169,7 @@ class DeviceExecutor:
         """The value kept as `key`.
 
         Raises:
-          KeyError: If there is none.
+          KeyError: if there is none.
         """
         return self._values[key]
 

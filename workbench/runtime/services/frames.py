@@ -97,7 +97,7 @@ def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> N
       arrays: Arrays that travel behind it, without a copy.
 
     Raises:
-      OSError: If the peer is gone, or takes nothing within the socket's timeout.
+      OSError: if the peer is gone, or takes nothing within the socket's timeout.
     """
     pieces = pack(fields, arrays)
     if len(pieces) > 1 and not isinstance(sock, ssl.SSLSocket):
@@ -114,7 +114,7 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
     """The next frame.
 
     Raises:
-      OSError: If the peer is gone, or nothing comes within the socket's timeout.
+      OSError: if the peer is gone, or nothing comes within the socket's timeout.
     """
     header_bytes, payload_bytes = HEAD.unpack(_exactly(sock, HEAD.size))
     if header_bytes > _MOST_HEADER_BYTES:

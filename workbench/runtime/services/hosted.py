@@ -83,7 +83,7 @@ class HostedService:
         """Where the service is, after it did not answer at `seen`.
 
         Raises:
-          UnavailableError: If it cannot be started again.
+          UnavailableError: if it cannot be started again.
         """
         with self._lock:
             if self.address == seen and not self._answers():

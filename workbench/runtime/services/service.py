@@ -175,8 +175,8 @@ class Connection:
         """Connects.
 
         Raises:
-          OSError: If nobody answers there in time.
-          UnavailableError: If the service refuses.
+          OSError: if nobody answers there in time.
+          UnavailableError: if the service refuses.
         """
         deadline = time.monotonic() + timeout_seconds
         try:

@@ -66,8 +66,8 @@ def arguments_of(
       padded_to: Called as `padded_to(leaf, rows)`; says to how many rows to pad.
 
     Raises:
-      KeyError: If a component is gone.
-      InvalidArgumentError: If components do not fit together.
+      KeyError: if a component is gone.
+      InvalidArgumentError: if components do not fit together.
     """
     kinds: list[Any] = []
     signature: list[Any] = []

@@ -54,7 +54,7 @@ def rows_of(everyones: np.ndarray[Any, Any], indices: Sequence[int]) -> Iterator
       indices: Which leaves they are about.
 
     Raises:
-      InvalidArgumentError: If components do not fit together, alike on all hosts.
+      InvalidArgumentError: if components do not fit together, alike on all hosts.
     """
     for column, index in enumerate(indices):
         rows, digests = everyones[:, column, 0], everyones[:, column, 1]
@@ -71,7 +71,7 @@ def most_rows(rows: dict[int, tuple[int, int]], partial_batch: PartialBatch) -> 
     """The most rows of each leaf on any replica, to which the others are padded.
 
     Raises:
-      InvalidArgumentError: If they differ and are not to be padded, alike on all hosts.
+      InvalidArgumentError: if they differ and are not to be padded, alike on all hosts.
     """
     for index, (fewest, most) in rows.items():
         if fewest != most and partial_batch == "recompile":

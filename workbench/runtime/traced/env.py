@@ -83,7 +83,7 @@ class TracedEnv:
         """Differs by replica, so a program has none.
 
         Raises:
-          TracingError: Always.
+          TracingError: always.
         """
         raise TracingError(
             "the device differs by replica, and a traced function runs once for all of them; look at "
@@ -94,7 +94,7 @@ class TracedEnv:
         """The replica that warnings are shown for, which hold for all.
 
         Raises:
-          TracingError: If the function prints.
+          TracingError: if the function prints.
         """
         if stream == "stdout":
             raise TracingError(

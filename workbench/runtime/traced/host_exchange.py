@@ -64,8 +64,8 @@ class HostExchange:
           program: The program that this host has compiled.
 
         Raises:
-          TracingError: If they have not.
-          DeadlineExceededError: If a host does not come in time.
+          TracingError: if they have not.
+          DeadlineExceededError: if a host does not come in time.
         """
         if known.alone:
             return
@@ -90,7 +90,7 @@ class HostExchange:
         """What `mine(env)` returns on each replica of all hosts, in rank order; none of them waits for devices.
 
         Raises:
-          DeadlineExceededError: If a host does not come in time.
+          DeadlineExceededError: if a host does not come in time.
         """
         options = CommunicationOptions(timeout_seconds=120.0)
 

@@ -59,8 +59,8 @@ class Started:
         """Waits until it has been computed.
 
         Raises:
-          CollectiveAborted: If another host has failed meanwhile; this worker's process must end.
-          DeadlineExceededError: If it takes too long; likewise.
+          CollectiveAborted: if another host has failed meanwhile; this worker's process must end.
+          DeadlineExceededError: if it takes too long; likewise.
         """
         from workbench.backends.jax_program import ready
         from workbench.backends.jax_program import wait as wait_for
@@ -103,7 +103,7 @@ class Started:
         """Refuses a step in which an operation made a NaN or an infinity, once it has been computed.
 
         Raises:
-          NotFinite: Naming operation, line, replica and step.
+          NotFinite: naming operation, line, replica and step.
         """
         if self.checks is None:
             return

@@ -135,7 +135,7 @@ def shared(stores: Sequence[RowStore], key: Hashable) -> VariableRows | None:
     """The variable, if all of these stores have it as components of the same rows.
 
     Raises:
-      KeyError: If a store does not have it.
+      KeyError: if a store does not have it.
     """
     first = dict.__getitem__(stores[0], key)
     if type(first) is not StoredRow:

@@ -36,7 +36,7 @@ class StepRows:
         """What one device has of a value.
 
         Raises:
-          KeyError: If nothing is kept as `key`, or none of it for that device.
+          KeyError: if nothing is kept as `key`, or none of it for that device.
         """
         known, leaf = self._kept[key]
         position = known.positions[device]

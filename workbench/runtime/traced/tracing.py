@@ -48,7 +48,7 @@ def trace_program(
       env: A replica of this worker.
 
     Raises:
-      TracingError: If the function does what a compiled program cannot; names the line and what to write instead.
+      TracingError: if the function does what a compiled program cannot; names the line and what to write instead.
     """
     from workbench.backends import jax_program
 

@@ -122,9 +122,9 @@ def run_cell(
       The outcome on each replica. Errors of the code are not raised here: see `error`, or call `raise_error()`.
 
     Raises:
-      SyntaxError: If the code is not valid Python; no replica has run it then.
-      InvalidArgumentError: If there is no such replica, or the strategy has no replicas.
-      CaptureError: If a value of `push` cannot travel.
+      SyntaxError: if the code is not valid Python; no replica has run it then.
+      InvalidArgumentError: if there is no such replica, or the strategy has no replicas.
+      CaptureError: if a value of `push` cannot travel.
 
     >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
     """

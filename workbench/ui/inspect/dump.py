@@ -148,8 +148,8 @@ def open_dump(dump_root: str | os.PathLike[str]) -> Dump:
       dump_root: The folder.
 
     Raises:
-      NotFoundError: If there is no such folder.
-      InvalidArgumentError: If it holds no dump.
+      NotFoundError: if there is no such folder.
+      InvalidArgumentError: if it holds no dump.
     """
     return Dump(dump_root)
 

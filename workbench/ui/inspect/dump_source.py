@@ -55,7 +55,7 @@ class DumpSource:
         """As `Source.answer`.
 
         Raises:
-          InvalidArgumentError: If the request makes no sense.
+          InvalidArgumentError: if the request makes no sense.
         """
         match request.get("kind"):
             case "step":

@@ -161,8 +161,8 @@ def inspect(
         spaced, of an array on a CPU with more than 268 million, and the first 4,096 of more values.
 
     Raises:
-      InvalidArgumentError: If there are no such elements.
-      WorkbenchError: If the step that made the value failed.
+      InvalidArgumentError: if there are no such elements.
+      WorkbenchError: if the step that made the value failed.
 
     >>> ids = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
     >>> found = wb.inspect(ids, name="ids")  # a live view, as the last line of a cell

@@ -39,7 +39,7 @@ def described(value: Any, *, exact: bool = False) -> Summary | str:
     """Facts about a value, or only its type if it is no array of numbers.
 
     Raises:
-      BackendUnavailable: If it is on a device that this process has no access to.
+      BackendUnavailable: if it is on a device that this process has no access to.
     """
     return _read(value, exact=exact).summary
 

@@ -164,9 +164,9 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
       cluster: The cluster to record; by default the current one.
 
     Raises:
-      InvalidArgumentError: If `path` is a folder, or does not end in `.parquet`.
-      FailedPreconditionError: If there is no cluster yet.
-      StorageFull: If there is no space.
+      InvalidArgumentError: if `path` is a folder, or does not end in `.parquet`.
+      FailedPreconditionError: if there is no cluster yet.
+      StorageFull: if there is no space.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))

@@ -101,9 +101,9 @@ def open_run(
       steps: The steps to show, such as `range(100, 200)`; by default all.
 
     Raises:
-      NotFoundError: If there is no such file.
-      DataCorruption: If the file is damaged or not a recorded run.
-      InvalidArgumentError: If `steps` cannot be steps of a run.
+      NotFoundError: if there is no such file.
+      DataCorruption: if the file is damaged or not a recorded run.
+      InvalidArgumentError: if `steps` cannot be steps of a run.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))

@@ -232,7 +232,7 @@ def runs(folder: str | os.PathLike[str] = "runs") -> RunList:
       folder: The folder; its subfolders do not count.
 
     Raises:
-      InvalidArgumentError: If it is a file.
+      InvalidArgumentError: if it is a file.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))

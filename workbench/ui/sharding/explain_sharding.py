@@ -114,8 +114,8 @@ def explain_sharding(
       max_elements: How many elements to look at.
 
     Raises:
-      TypeError: If `value` is neither, or `shape` none of these.
-      InvalidArgumentError: If elements have no batch dimension, or if there are a shape and `hosts` or
+      TypeError: if `value` is neither, or `shape` none of these.
+      InvalidArgumentError: if elements have no batch dimension, or if there are a shape and `hosts` or
         `replicas_per_host`.
 
     >>> shown = wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)  # nothing runs for it

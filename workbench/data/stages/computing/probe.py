@@ -27,7 +27,7 @@ def call(fn: Callable[..., Any], element: Any) -> Any:
     """Calls `fn` as map does: a plain tuple becomes several arguments, anything else is one.
 
     Raises:
-      NotFinite: If `enable_check_numerics` is in effect, and what it computes is not finite.
+      NotFinite: if `enable_check_numerics` is in effect, and what it computes is not finite.
     """
     observation = observing.current()
     if observation is None:

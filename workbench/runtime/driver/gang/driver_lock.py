@@ -21,7 +21,7 @@ def refuse_on_replica() -> None:
     """Refuses what only the driver can do, by the name of the function that the user has called.
 
     Raises:
-      RuntimeError: If the calling thread runs a replica, or was started by a replica function that still runs.
+      RuntimeError: if the calling thread runs a replica, or was started by a replica function that still runs.
     """
     step = step_of_thread()
     if step is not None:
@@ -44,7 +44,7 @@ class DriverLock:
         """As that of `threading.RLock`; only what does not wait is allowed to a replica.
 
         Raises:
-          RuntimeError: If the calling thread runs a replica, and would wait.
+          RuntimeError: if the calling thread runs a replica, and would wait.
         """
         if blocking:
             refuse_on_replica()

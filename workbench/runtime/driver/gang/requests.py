@@ -98,10 +98,10 @@ class Requests:
           replica: Rank of the replica that the request is about; -1 for none.
 
         Raises:
-          ReplicaLost: The worker is gone.
-          ReplicaStalled: It was given up.
-          WorkbenchError: What the worker reported, or that it did not answer in time.
-          CaptureError: The answer is of a type that this process does not have.
+          ReplicaLost: the worker is gone.
+          ReplicaStalled: it was given up.
+          WorkbenchError: what the worker reported, or that it did not answer in time.
+          CaptureError: the answer is of a type that this process does not have.
         """
         gang = self._gang
         end = time.monotonic() + deadline_seconds
