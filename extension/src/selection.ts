@@ -39,6 +39,10 @@ export interface Steps {
   range: StepRange | null;
   /** Lets views show those from one to another, whichever comes first. */
   brush(one: number, other: number, time?: StepRange["time"]): void;
+  /** The only step that they show, where people have pinned one. */
+  pinned: number | null;
+  /** Pins a step, and lights up the replica, if there is one; both once more: neither. */
+  pick(step: number | undefined, replica?: number): void;
   /** Lets views show the newest again. */
   follow(): void;
 }

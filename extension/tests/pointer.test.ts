@@ -106,23 +106,40 @@ test("a double click shows the newest steps again", async () => {
   assert.equal(selection.now.range, null);
 });
 
-test("a click, however shaky, selects the replica of the row and no steps; one beside the rows nothing", async () => {
-  const { selection, canvas } = lateness();
-  const x = placeOf(newest - 2);
-  point("down", canvas, x, 5 + 1.5 * ROW);
+async function click(canvas: Element, x: number, row: number): Promise<void> {
+  const y = 5 + (row + 0.5) * ROW;
+  point("down", canvas, x, y);
   await drawn();
-  point("move", canvas, x + 2, 5 + 1.5 * ROW);
+  point("move", canvas, x + 2, y);
   await drawn();
-  point("up", canvas, x + 3, 5 + 1.5 * ROW);
+  point("up", canvas, x + 3, y);
   await settled();
-  assert.equal(selection.now.replica, 1);
-  assert.equal(selection.now.range, null);
+}
 
-  point("down", canvas, x, 900);
-  await drawn();
-  point("up", canvas, x, 900);
-  await settled();
+test("a click, however shaky, pins the step and lights up the replica; one beside the rows does nothing", async () => {
+  const { selection, canvas, said, root } = lateness();
+  const pinned = (step: number) => ({ of, first: step, last: step });
+  await click(canvas, placeOf(newest - 2), 1);
   assert.equal(selection.now.replica, 1);
+  assert.deepEqual(selection.now.range, pinned(newest - 2));
+  assert.match(said(), new RegExp(`^step ${newest - 2} pinned · replica 1, step ${newest - 2}: `));
+  assert.match(textOf(root.querySelector(".wb-title")), new RegExp(`step ${newest - 2} ×`));
+  assert.ok(root.querySelector(`[aria-label='Figures of step ${newest - 2}']`));
+
+  await click(canvas, placeOf(newest - 2), 50);
+  assert.equal(selection.now.replica, 1);
+
+  await click(canvas, placeOf(newest - 3), 1); // the replica stays lit up
+  assert.equal(selection.now.replica, 1);
+  assert.deepEqual(selection.now.range, pinned(newest - 3));
+
+  await click(canvas, placeOf(newest - 3), 2); // the step stays pinned
+  assert.equal(selection.now.replica, 2);
+  assert.deepEqual(selection.now.range, pinned(newest - 3));
+
+  await click(canvas, placeOf(newest - 3), 2);
+  assert.equal(selection.now.replica, null);
+  assert.equal(selection.now.range, null);
 });
 
 test("a drag over the lanes of the overview picks out steps, whose lanes are shown then", async () => {

@@ -103,6 +103,28 @@ test("Shift and arrows pick steps out, which is said, and Escape lets views foll
   assert.match(textOf(shown.root.querySelector(".wb-module-lateness output")), /^replica 0/);
 });
 
+test("Enter pins the step at the cursor in every view of the run, and Escape lets it go", async () => {
+  for (const view of ["heat_map", "lanes", "overview", "devices"] as const) {
+    const selection = new Selection();
+    const shown = show(view, view === "devices" ? used : model, { selection });
+    const other = show("overview", model, { selection });
+    const chart = [...shown.root.querySelectorAll(".wb-chart")].at(-1)!;
+    press("ArrowLeft", chart);
+    await settled();
+    press("Enter", chart);
+    await settled();
+    assert.deepEqual(selection.now.range, { of, first: newest, last: newest }, view);
+    assert.match(textOf(chart.nextElementSibling), new RegExp(`^step ${newest} pinned · `));
+    assert.match(textOf(other.root.querySelector(".wb-title")), new RegExp(`step ${newest} ×`));
+
+    press("Escape", chart);
+    await settled();
+    assert.equal(selection.now.range, null);
+    shown.unmount();
+    other.unmount();
+  }
+});
+
 test("lanes show the steps that are picked out, figures are of them, and both say which", async () => {
   const selection = new Selection();
   const shown = show("overview", model, { selection });

@@ -155,6 +155,14 @@ def test_dragging_over_lanes_zooms_and_the_button_goes_back(browser: Browser) ->
 
     chosen.first.click()
     chosen.first.wait_for(state="detached")
+
+    heat = page.locator(".wb-heat-map")
+    heat.locator("canvas").click(position={"x": 300, "y": 30})
+    pinned = page.get_by_role("button", name=re.compile(r"^step \d+"))
+    pinned.nth(1).wait_for()
+    assert re.match(r"step (\d+) pinned · r\d .*step \1: ", heat.locator("output").inner_text())
+    page.keyboard.press("Escape")
+    pinned.first.wait_for(state="detached")
     page.close()
 
 

@@ -40,6 +40,7 @@ export function helpPane(trans: TranslationBundle): Widget {
     head(trans.__("Keys")),
     list([
       trans.__("Tab, arrow keys: every number of a view; Enter on a heading sorts"),
+      trans.__("Enter in a chart: pin a step in all views of its run; Escape lets it go"),
       trans.__("Alt F in a pane: follow the notebook in front"),
       trans.__("Alt N in a pane: follow the newest cluster, of any notebook or script"),
       trans.__("Alt C in a pane: the next cluster"),

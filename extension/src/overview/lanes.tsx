@@ -183,7 +183,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       }}
       within={[first, first + shown.length - 1]}
       describe={({ row, column }) => told(rows[row]!, items[column]!, parts[row]![column]!)}
-      onPick={({ row }) => context.select(rows[row]!.replica)}
+      replicaOf={({ row }) => rows[row]!.replica}
     />
   );
 }

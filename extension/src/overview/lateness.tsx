@@ -104,7 +104,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       stepOf={({ column }) => lateness.steps[column]}
       stepAt={(x, width) => stepAt(lateness.steps, x, width)}
       describe={describe}
-      onPick={({ row }) => context.select(rows[row]!.replica)}
+      replicaOf={({ row }) => rows[row]!.replica}
     />
   );
 }

@@ -22,10 +22,12 @@ interface Props {
   at(x: number, y: number, width: number): Cell | null;
   /** What is in a cell, in words. */
   describe(cell: Cell): string;
+  /** Clicked, or Enter; by default that pins the step of the cell, and lights up its replica. */
   onPick?(cell: Cell): void;
   /** The axis of steps that it shares with other charts, and the step of a cell. */
   steps?: Steps;
   stepOf?(cell: Cell): number | undefined;
+  replicaOf?(cell: Cell): number;
   /** The step that is closest to an x. Who drags from one to another picks the steps between them out. */
   stepAt?(x: number, width: number): number;
   /** Dragged from one x to another, where more is meant than their steps. */
@@ -58,6 +60,7 @@ export function Plane(props: Props) {
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const drags = props.onDrag ?? stepAt;
   const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
   usePointing(steps, (inside && stepOf?.(inside)) ?? null);
 
@@ -75,7 +78,7 @@ export function Plane(props: Props) {
     context.textBaseline = "middle";
     props.paint({ canvas: context, width, height, palette, cursor: inside });
     drawings.set(element, (canvas) => props.paint({ canvas, width, height, palette, cursor: null }));
-    if (drag) {
+    if (drag && drags) {
       context.globalAlpha = 0.2;
       context.fillStyle = palette.accent;
       context.fillRect(Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), height);
@@ -83,6 +86,8 @@ export function Plane(props: Props) {
     }
   });
 
+  const pick = (cell: Cell) =>
+    props.onPick ? props.onPick(cell) : steps?.pick(stepOf?.(cell), props.replicaOf?.(cell));
   const onKeyDown = (event: KeyboardEvent) => {
     const at = inside ?? { row: 0, column: within[1] };
     const next = MOVES[event.key];
@@ -96,7 +101,7 @@ export function Plane(props: Props) {
       const step = stepOf?.(inside ? to : at);
       if (anchor.current !== undefined && step !== undefined) steps?.brush(anchor.current, step);
       setCursor(inside ? to : at);
-    } else if (event.key === "Enter" && inside) props.onPick?.(inside);
+    } else if (event.key === "Enter" && inside) pick(inside);
     else if (steps?.range && ["Escape", "f", "0"].includes(event.key)) follow();
     else if (event.key === "Escape" && inside) setCursor(null);
     else if (!props.onKey?.(event.key)) return;
@@ -128,7 +133,6 @@ export function Plane(props: Props) {
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
   const onPointerDown = (event: PointerEvent) => {
-    if (!props.onDrag && !stepAt) return;
     const { x } = where(event);
     canvas.current?.setPointerCapture(event.pointerId);
     setDrag({ from: x, to: x });
@@ -136,22 +140,28 @@ export function Plane(props: Props) {
   const onPointerUp = (event: PointerEvent) => {
     const place = where(event);
     const { x } = place;
-    if (drag && Math.abs(x - drag.from) > 4) {
+    if (!drag) return; // the gesture was taken away
+    setDrag(null);
+    if (drags && Math.abs(x - drag.from) > 4) {
       if (props.onDrag) props.onDrag(Math.min(drag.from, x), Math.max(drag.from, x), width);
       else if (stepAt) steps?.brush(stepAt(drag.from, width), stepAt(x, width));
-    } else {
-      const cell = cellAt(place);
-      if (cell) props.onPick?.(cell);
+      return;
     }
-    setDrag(null);
+    const cell = cellAt(place);
+    setCursor(cell);
+    if (cell) pick(cell);
   };
 
-  const extended = steps?.range && anchor.current !== undefined ? `${rangeText(steps.range)} · ` : "";
+  const isPinned = inside && steps?.pinned != null && stepOf?.(inside) === steps.pinned;
+  const extended =
+    steps?.range && (isPinned || anchor.current !== undefined)
+      ? `${rangeText(steps.range)}${isPinned ? " pinned" : ""} · `
+      : "";
   return (
     <ReadOut
       box={box}
       label={props.label}
-      hint={`arrow keys or pointer: ${props.hint}${stepAt ? " · drag: some steps" : ""}`}
+      hint={`arrow keys or pointer: ${props.hint}${steps && stepOf ? " · click or Enter: pin its step" : ""}${stepAt ? " · drag: some steps" : ""}`}
       text={inside ? extended + props.describe(inside) : (props.said ?? "")}
       onKeyDown={onKeyDown}
     >

@@ -12,10 +12,14 @@ interface Stepping {
 }
 
 /** The steps of a group; nothing stands for replicas that are not known. */
-export function stepsOf(group: Stepping | null | undefined, { selected, point, brush }: Context): Steps {
+export function stepsOf(
+  group: Stepping | null | undefined,
+  { selected, select, point, brush }: Context,
+): Steps {
   const of = group && `${group.run_id}|${group.group}`;
   const { step } = selected;
   const range = of && selected.range?.of === of ? selected.range : null;
+  const pinned = range && !range.time && range.first === range.last ? range.first : null;
   return {
     pointed: of && step?.of === of ? step.number : null,
     point: (number) => point(of && number !== null && number >= 0 ? { of, number } : null),
@@ -23,6 +27,14 @@ export function stepsOf(group: Stepping | null | undefined, { selected, point, b
     brush: (one, other, time) =>
       of && brush({ of, first: Math.min(one, other), last: Math.max(one, other), time }),
     follow: () => range && brush(null),
+    pinned,
+    pick(step, replica = -1) {
+      const isLit = selected.replica === replica;
+      const canPin = of && step !== undefined && step >= 0;
+      const again = (!canPin || pinned === step) && (replica < 0 || isLit);
+      if (canPin) brush(again ? null : { of, first: step, last: step });
+      if (isLit === again) select(replica);
+    },
   };
 }
 

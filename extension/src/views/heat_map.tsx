@@ -146,7 +146,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
               steps[clamped(Math.floor((x - margin) / cellWidth(width)), 0, steps.length - 1)]!
             }
             describe={describe}
-            onPick={(cell) => context.select(replicas[cell.row]!)}
+            replicaOf={({ row }) => replicas[row]!}
           />
           <Scale peak={peak} most={most} />
         </>

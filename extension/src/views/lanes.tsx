@@ -188,7 +188,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             steps={axis}
             stepOf={({ column }) => items[column]?.step}
             describe={describe}
-            onPick={(cell) => context.select(shown.lanes[cell.row]!.replica)}
+            replicaOf={({ row }) => shown.lanes[row]!.replica}
             onDrag={(from, to, width) => {
               const [begin, end] = [from, to].map((px) => time.fromAxis(scale(width).invert(px)));
               const meant = items.filter((item) => beginOf(item) <= end! && item.last_end_ns >= begin!);
