@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Clock, FrameScheduler, REPAINT_MS, setRepaintsPerSecond } from "../src/frames";
+import { show, textOf } from "./page";
+import * as recorded from "./recorded";
 
 /** A clock that goes on only when told to. */
 class ManualClock implements Clock {
@@ -115,4 +117,20 @@ test("nothing is painted after the end", () => {
   clock.advance(1000);
 
   assert.equal(painted.length, 0);
+});
+
+test("tests wait for a repaint also while their process stands still", async () => {
+  const told = (step: number) => ({
+    ...recorded.collectives,
+    overview: { ...recorded.collectives.overview, step },
+  });
+  const shown = show("overview", told(7001));
+  const first = shown.update(told(7002));
+  while (!textOf(shown.root).includes("step 7002")) await new Promise((resolve) => setTimeout(resolve, 1));
+  const second = shown.update(told(7003)); // which has to wait 100 ms since the one before
+  for (const until = performance.now() + 300; performance.now() < until;);
+  await second;
+
+  assert.match(textOf(shown.root), /step 7003/);
+  await first;
 });

@@ -247,3 +247,10 @@ test("the table has the newest loss of each replica", async () => {
   assert.match(textOf(shown.root.querySelector("[aria-label=Replicas]")), /replica 3.*1\.05/);
   shown.unmount();
 });
+
+test("hosts and steps that are not known yet are not named", () => {
+  const unknown = { ...model, overview: { ...model.overview, hosts: 0, step: -1 } };
+
+  assert.match(textOf(show("overview", model).root), /4 replicas on 2 hosts, step \d+/);
+  assert.doesNotMatch(textOf(show("overview", unknown).root), /replicas on|0 hosts|step -1/);
+});

@@ -1,6 +1,7 @@
 // A page to mount views in. What canvases would draw is kept as text: happy-dom draws nothing.
 import { afterEach } from "node:test";
 import { Window } from "happy-dom";
+import { REPAINT_MS } from "../src/frames";
 import type { Models } from "../src/models";
 import type { Options } from "../src/mount";
 import type { ViewName } from "../src/views";
@@ -72,9 +73,20 @@ export function show<K extends ViewName>(name: K, model: Models[K], options: Opt
   };
 }
 
-/** After the next repaint, which comes at most 100 ms later, and what it changes. */
+/**
+ * After the next repaint, its effects, and what they change. Waits for frames, not for a time: those of a process that
+ * stood still come late, but in their order.
+ */
 export async function settled(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await after(1.5 * REPAINT_MS); // a repaint has asked for its frame by then, and a slider has come to rest
+  for (let frames = 0; frames < 3; frames += 1) {
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    await after(0);
+  }
+}
+
+async function after(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** Presses a key where the focus is, or on an element. */
@@ -107,6 +119,6 @@ export function button(root: Element, text: string): HTMLElement {
 
 /** Lets preact draw what a state change asked for. */
 export async function drawn(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await after(0);
+  await after(20);
 }

@@ -221,7 +221,8 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
 function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectives): string {
   if (!replicas) return "";
   const more = more_groups && `${more_groups} more ${more_groups > 1 ? "strategies" : "strategy"}`;
-  return joined([`${counted(replicas, "replica")} on ${counted(hosts, "host")}`, `step ${step}`, more], ", ");
+  const where = hosts > 0 ? ` on ${counted(hosts, "host")}` : "";
+  return joined([counted(replicas, "replica") + where, step >= 0 && `step ${step}`, more], ", ");
 }
 
 /** The verdict that stays on the screen for as long as people need to read it; an error takes its place at once. */

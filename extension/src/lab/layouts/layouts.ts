@@ -1,4 +1,5 @@
 // Named layouts: which panes there are, and how they lie around everything else.
+import { known } from "../../format";
 import { VIEWS, type ViewName } from "../../views";
 
 /** A pane of a layout; it follows the notebook in front, or shows a recorded run. */
@@ -166,13 +167,13 @@ export function layoutOf<W>(dock: Dock<W> | null, tabOf: (widget: W) => Tab | nu
   const look = (part: Dock<W>): Area | null => {
     if (part.type === "split-area") {
       const kept = part.children.map(look);
-      const parts = kept.filter((one) => one !== null);
+      const parts = known(kept);
       const sizes = part.sizes.filter((_, index) => kept[index] !== null);
       if (parts.length < 2) return parts[0] ?? null;
       return { split: part.orientation === "horizontal" ? "across" : "down", parts, sizes };
     }
     const found = part.widgets.map(tabOf);
-    const ours = found.filter((tab) => tab !== null);
+    const ours = known(found);
     if (!ours.length) return others();
     const chosen = found[part.currentIndex];
     const tabs = ours.map(({ view, run }) => ({ view, run }));
@@ -189,7 +190,7 @@ function split<W>(
   children: (Dock<W> | null)[],
   sizes: number[],
 ): Dock<W> | null {
-  const kept = children.filter((child) => child !== null);
+  const kept = known(children);
   if (kept.length < 2) return kept[0] ?? null;
   const own = sizes.filter((_, index) => children[index] !== null);
   return { type: "split-area", orientation, children: kept, sizes: own };

@@ -2,6 +2,7 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { WidgetTracker } from "@jupyterlab/apputils";
 import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
+import { joined } from "../../format";
 import { IN_FRONT } from "./followed";
 import {
   type Area,
@@ -131,5 +132,5 @@ export class Panes {
 }
 
 function idOf(view: string, run: string, key: string): string {
-  return ["workbench-pane", view, run, key].filter(Boolean).join("-");
+  return joined(["workbench-pane", view, run, key], "-");
 }
