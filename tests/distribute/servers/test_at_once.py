@@ -59,9 +59,9 @@ def test_a_server_works_while_the_rows_for_the_next_one_are_taken(
         send(server, fields, arrays)
         events.append(f"sent to {server}")
 
-    def noted_taken(values: Any, chosen: Any, indices: Any, shape: Any) -> Any:
+    def noted_taken(values: Any, chosen: Any, indices: Any) -> Any:
         events.append(f"took {len(chosen)}")
-        return taken(values, chosen, indices, shape)
+        return taken(values, chosen, indices)
 
     monkeypatch.setattr(client, "_send", noted_send)
     monkeypatch.setattr(sharded_variable, "_taken", noted_taken)
@@ -151,13 +151,25 @@ def test_a_change_of_all_shards_is_made_once_when_a_server_dies_in_it(point: str
 
 def test_rows_that_occur_often_add_up_in_order(in_three: Any) -> None:
     with in_three.scope():
-        table = wb.Variable(np.zeros((6, 1)), name="table")
+        table = wb.Variable(np.zeros((6, 1), "float32"), name="table")
     indices = np.array([0, 3, 0, 0, 1, 3, 0, 0, 0, 5])
+    values = 10.0 ** np.arange(10).reshape(10, 1).astype("float32") / 3  # another order rounds to another sum
 
-    table.scatter_add(wb.IndexedSlices(np.arange(10.0).reshape(10, 1), indices))
-    table.scatter_sub(wb.IndexedSlices(np.ones((3, 1)), [2, 2, 4]))
+    table.scatter_add(wb.IndexedSlices(values, indices))
+    table.scatter_sub(wb.IndexedSlices(np.ones((3, 1), "float32"), [2, 2, 4]))
 
-    expected = np.zeros(6)
-    np.add.at(expected, indices, np.arange(10.0))
+    expected = np.zeros(6, "float32")
+    np.add.at(expected, indices, values.ravel())
     np.subtract.at(expected, [2, 2, 4], 1.0)
     assert np.asarray(table).ravel().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_indices_of_any_width_find_their_shards(in_three: Any, dtype: str) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.zeros((600, 1), "float32"), name="table")
+
+    table.scatter_add(wb.IndexedSlices(np.ones((2, 1), "float32"), np.array([3, 100], dtype)))
+
+    assert np.flatnonzero(table).tolist() == [3, 100]
+    assert table.sparse_read(np.array([4, 100], dtype)).tolist() == [[0], [1]]

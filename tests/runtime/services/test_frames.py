@@ -68,6 +68,24 @@ def test_a_frame_arrives_as_it_was_sent(ends: tuple[socket.socket, socket.socket
         assert value.flags.aligned
 
 
+@pytest.mark.parametrize("arrays", _ARRAYS.values(), ids=_ARRAYS)
+def test_a_frame_that_came_is_passed_on_as_it_is_unless_its_arrays_are_others(arrays: list[Any]) -> None:
+    frame = b"".join(pack({"a": 1}, arrays))
+    sender, receiver = _plain()
+    with sender, receiver:
+        thread = threading.Thread(target=sender.sendall, args=(frame,))
+        thread.start()
+        try:
+            fields, values = receive(receiver)
+        finally:
+            thread.join(20)
+
+    assert b"".join(pack(fields, values)) == frame
+    assert b"".join(pack({**fields}, values)) == frame
+    others = [np.arange(5)]
+    assert b"".join(pack(fields, others)) == b"".join(pack({"a": 1}, others))
+
+
 @pytest.mark.parametrize("most", [1, 13, 512, 100_000])
 def test_pieces_are_written_however_little_is_taken_at_once(most: int) -> None:
     pieces = pack({"a": 1}, _ARRAYS["in pieces"])

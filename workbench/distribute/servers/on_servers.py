@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -121,20 +120,20 @@ class OnServers(Placement):
     def put_all(
         self,
         how: Update,
-        parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices | Callable[[], IndexedSlices]]],
+        parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices | Callable[[], Sequence[Array]]]],
     ) -> None:
         """As `put`, for several variables: all their servers are told at once.
 
         Args:
           how: The update.
-          parts: Each variable and its value, or what makes this when its turn comes, while other servers work already.
+          parts: Each variable and its value, or what makes the arrays that travel when its turn comes, while other
+            servers work already.
         """
         client = self.client
         requests = []
         for variable, value in parts:
             fields = {"method": "update", "how": how, **client.last_read(_key(variable))}
-            arrays = partial(_made_arrays, value) if callable(value) else _arrays(value)
-            requests.append(_request(variable, fields, arrays))
+            requests.append(_request(variable, fields, value if callable(value) else _arrays(value)))
         client.write_all(requests)
 
     def step_all(
@@ -244,10 +243,6 @@ def _request(variable: DescribedVariable, fields: Fields, arrays: Arrays = ()) -
     """What the server of a variable is asked."""
     d = variable.description
     return d.server, {**fields, "key": d.key}, arrays
-
-
-def _made_arrays(make: Callable[[], IndexedSlices]) -> list[Array]:
-    return _arrays(make())
 
 
 def _arrays(value: Array | IndexedSlices) -> list[Array]:

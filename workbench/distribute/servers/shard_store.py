@@ -23,7 +23,6 @@ from workbench.runtime.services.frames import Array, Fields
 
 _WRITES: Final = frozenset(("create", "update", "drop", "restore"))
 _REMEMBERED: Final = 64
-_MOST_PASSES: Final = 4
 
 
 @dataclass(slots=True)
@@ -265,21 +264,19 @@ def _change(held: Held, fields: Fields, arrays: list[Array]) -> None:
 
 
 def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
-    """A scatter update in place. Rows that occur once are changed together, which takes a fraction of the time."""
+    """A scatter update in place. Rows change together where they first occur, which takes a fraction of the time."""
     indices = indices.reshape(-1)
     values = values.reshape(indices.size, *array.shape[1:])
     if how in ("scatter_add", "scatter_sub"):
         combine = np.add if how == "scatter_add" else np.subtract
-        for _ in range(_MOST_PASSES):
-            if not _repeats(indices):
-                _combine_rows(combine, array, indices, values)
-                return
-            _, first = np.unique(indices, return_index=True)
-            rows = indices[first]
-            _combine_rows(combine, array, rows, values[first])
-            again = np.ones(indices.size, bool)
-            again[first] = False
-            indices, values = indices[again], values[again]
+        again = _again(indices)
+        if not again.size:
+            _combine_rows(combine, array, indices, values)
+            return
+        first = np.ones(indices.size, bool)
+        first[again] = False
+        _combine_rows(combine, array, indices[first], values[first])
+        indices, values = indices[again], values[again]
     scatter_into(array, how, values, indices)
 
 
@@ -289,6 +286,13 @@ def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> 
     array[rows] = combined
 
 
-def _repeats(indices: Array) -> bool:
-    ordered = np.sort(indices)
-    return bool((ordered[1:] == ordered[:-1]).any())
+def _again(indices: Array) -> Array:
+    """Where an index occurs that has occurred before; those of one row are in order."""
+    ordered = indices.copy()
+    ordered.sort()
+    if not (ordered[1:] == ordered[:-1]).any():
+        return indices[:0]  # mostly, and then there was no need for the slower sort that keeps order
+    order = indices.argsort(kind="stable")
+    ordered = indices[order]
+    again: Array = order[1:][ordered[1:] == ordered[:-1]]
+    return again

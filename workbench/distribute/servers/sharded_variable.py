@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class ShardedVariable(VariableLike):
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = list(variables)
-        self._offsets = np.cumsum([0, *(part.shape[0] for part in self.variables)])
-        self.shape = (int(self._offsets[-1]), *self.variables[0].shape[1:])
+        self._offsets = [0, *accumulate(part.shape[0] for part in self.variables)]
+        self.shape = (self._offsets[-1], *self.variables[0].shape[1:])
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -128,18 +129,21 @@ class ShardedVariable(VariableLike):
           gradient: An array of the whole's shape, or IndexedSlices.
         """
         if not isinstance(gradient, IndexedSlices):
-            ends = zip(self._offsets, self._offsets[1:], strict=False)
-            return [
-                (part, gradient[begin:end]) for part, (begin, end) in zip(self.variables, ends, strict=True)
-            ]
-        return [(part, taken()) for part, taken in self._rows_by_shard(gradient)]
+            return [(part, gradient[begin:end]) for part, (begin, end) in self._extents()]
+        parts = []
+        for part, taken in self._rows_by_shard(gradient):
+            values, indices = taken()
+            parts.append((part, IndexedSlices(values, indices, part.shape)))
+        return parts
 
-    def _rows_by_shard(self, rows: IndexedSlices) -> Iterator[tuple[Variable, Callable[[], IndexedSlices]]]:
-        """Each shard that some rows concern, and what takes its part of them."""
+    def _rows_by_shard(
+        self, rows: IndexedSlices
+    ) -> Iterator[tuple[Variable, Callable[[], tuple[Array, Array]]]]:
+        """Each shard that some rows concern, and what takes its part of them: values and indices."""
         indices = np.asarray(rows.indices).reshape(-1)
         values = np.asarray(rows.values).reshape(indices.size, *self.shape[1:])
         for part, chosen, own in self._by_shard(indices):
-            yield part, partial(_taken, values, chosen, own, part.shape)
+            yield part, partial(_taken, values, chosen, own)
 
     def _update(self, how: Update, value: Any) -> None:
         if how in SCATTERS:
@@ -166,13 +170,16 @@ class ShardedVariable(VariableLike):
         assert isinstance(placement, OnServers)
         return placement
 
+    def _extents(self) -> Iterator[tuple[Variable, tuple[int, int]]]:
+        """Each shard, with its first row, and the first one behind it."""
+        return zip(self.variables, pairwise(self._offsets), strict=True)
+
     def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
         """Each shard with rows among `indices`: which of them, and their numbers in the shard."""
-        shards = np.searchsorted(self._offsets, indices, side="right") - 1
-        for number, part in enumerate(self.variables):
-            chosen = np.flatnonzero(shards == number)
+        for part, (begin, end) in self._extents():
+            chosen = ((begin <= indices) & (indices < end)).nonzero()[0]
             if chosen.size:
-                yield part, chosen, indices[chosen] - self._offsets[number]
+                yield part, chosen, indices[chosen] - begin
 
     # -- travelling and showing ---------------------------------------------------------------------------------
 
@@ -186,8 +193,8 @@ class ShardedVariable(VariableLike):
         return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
 
 
-def _taken(values: Array, chosen: Array, indices: Array, shape: tuple[int, ...]) -> IndexedSlices:
-    return IndexedSlices(values.take(chosen, axis=0), indices, shape)
+def _taken(values: Array, chosen: Array, indices: Array) -> tuple[Array, Array]:
+    return values.take(chosen, axis=0), indices
 
 
 def _in_replica() -> bool:

@@ -29,7 +29,22 @@ _AT_ONCE_BYTES: Final = 256 * 1024
 """Smaller bodies are received, and sent through TLS, in one go."""
 _MOST_PIECES: Final = 64
 _ARRAYS: Final = "arrays"
-_JSON: Final = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each frame
+# `json.dumps` would make an encoder for each frame, and `json.loads` guess the encoding.
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_FROM_JSON: Final = json.JSONDecoder()
+
+
+class Received(dict[str, Any]):
+    """Fields of a frame that came, with its bytes, so that nobody need put it together again to pass it on.
+
+    Attributes:
+      arrays: What came behind them.
+      pieces: All of the frame.
+    """
+
+    __slots__ = ("arrays", "pieces")
+    arrays: list[Array]
+    pieces: list[bytes | memoryview]
 
 
 def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
@@ -39,24 +54,28 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
       fields: What JSON can hold.
       arrays: Arrays of numbers, bools or texts of fixed length; not of objects.
     """
-    if arrays:
-        arrays = [array if array.flags.c_contiguous else array.copy("C") for array in arrays]
-        fields = {**fields, _ARRAYS: [[_dtype_name(array.dtype), array.shape] for array in arrays]}
-    header = _JSON.encode(fields).encode()
-    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so arrays lie aligned behind it, too
+    if isinstance(fields, Received) and arrays is fields.arrays:
+        return fields.pieces
     payload: list[bytes | memoryview] = []
+    described, total = [], 0
     for array in arrays:
-        payload.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
-        if gap := -array.nbytes % _ALIGNED_BYTES:
+        if not array.flags.c_contiguous:
+            array = array.copy("C")
+        described.append([_dtype_name(array.dtype), array.shape])
+        nbytes = array.nbytes
+        payload.append(array.reshape(-1).view(np.uint8).data if nbytes else b"")
+        if gap := -nbytes % _ALIGNED_BYTES:
             payload.append(bytes(gap))
-    total = sum(map(len, payload))
+        total += nbytes + gap
+    header = _JSON.encode({**fields, _ARRAYS: described} if described else fields).encode()
+    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so arrays lie aligned behind it, too
     pieces = [HEAD.pack(len(header), total), header, *payload]
     return [b"".join(pieces)] if total < _JOINED_BYTES else pieces
 
 
 def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, list[Array]]:
     """What `pack` was given; the arrays lie in `payload`."""
-    fields: Fields = json.loads(bytes(header))
+    fields: Fields = _FROM_JSON.raw_decode(str(header, "ascii"))[0]
     arrays, offset = [], 0
     for name, shape in fields.pop(_ARRAYS, ()):
         dtype = np.dtype(name)
@@ -66,7 +85,7 @@ def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, lis
     return fields, arrays
 
 
-def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[memoryview]], int]) -> int:
+def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[bytes | memoryview]], int]) -> int:
     """Writes all pieces of a frame, several of them in one call.
 
     Args:
@@ -76,16 +95,18 @@ def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[memoryvi
     Returns:
       How many bytes these were.
     """
-    left = [memoryview(piece) for piece in pieces if len(piece)]
-    total = 0
-    while left:
-        done = write(left[:_MOST_PIECES])
-        total += done
+    total = sum(map(len, pieces))
+    done = write(pieces[:_MOST_PIECES])
+    if done == total:  # as nearly always
+        return total
+    left = [memoryview(piece) for piece in pieces]
+    while True:
         while left and done >= len(left[0]):
             done -= len(left.pop(0))
-        if done:
-            left[0] = left[0][done:]
-    return total
+        if not left:
+            return total
+        left[0] = left[0][done:]
+        done = write(left[:_MOST_PIECES])
 
 
 def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> None:
@@ -116,14 +137,21 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
     Raises:
       OSError: if the peer is gone, or nothing comes within the socket's timeout.
     """
-    header_bytes, payload_bytes = HEAD.unpack(_exactly(sock, HEAD.size))
+    head = sock.recv(HEAD.size)
+    if len(head) < HEAD.size:
+        head += _exactly(sock, HEAD.size - len(head))
+    header_bytes, payload_bytes = HEAD.unpack(head)
     if header_bytes > _MOST_HEADER_BYTES:
         raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
     if payload_bytes < _AT_ONCE_BYTES:
-        body = _exactly(sock, header_bytes + payload_bytes)
-        return unpack(body[:header_bytes], body[header_bytes:])
-    header = _exactly(sock, header_bytes)
-    return unpack(header, _exactly(sock, payload_bytes))
+        body = [_exactly(sock, header_bytes + payload_bytes)]
+        fields, arrays = unpack(body[0][:header_bytes], body[0][header_bytes:])
+    else:
+        body = [_exactly(sock, header_bytes), _exactly(sock, payload_bytes)]
+        fields, arrays = unpack(*body)
+    received = Received(fields)
+    received.arrays, received.pieces = arrays, [head, *body]
+    return received, arrays
 
 
 def error_fields(error: BaseException) -> Fields:
