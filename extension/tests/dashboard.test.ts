@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PanelComponent } from "../src/dashboard/bokeh";
 import type { ShellState } from "../src/dashboard/shell";
+import { wording } from "../src/parts/terms";
 import { button, settled, textOf } from "./page";
 import * as recorded from "./recorded";
 
@@ -146,14 +147,22 @@ test("the bar says that the server does not answer any more, and calls nothing l
   Object.assign(globalThis, { Bokeh: undefined });
 });
 
-test("the theme goes round, and the page has it as an attribute", () => {
+test("the theme and the words go round, and views notice", () => {
   const component = new FakeComponent();
   const root = place();
   shell(component, root);
   component.say(STATE);
   const seen = [0, 1, 2].map(() => {
-    root.querySelector<HTMLElement>(".wb-shell-bar button")?.click();
+    button(root, "Theme").click();
     return document.documentElement.dataset["theme"];
   });
   assert.deepEqual(seen, ["light", "dark", "auto"]);
+  const words = [0, 1].map(() => {
+    button(root, "Words").click();
+    return [textOf(button(root, "Words")), wording("bandwidth", "busbw")];
+  });
+  assert.deepEqual(words, [
+    ["Words: the field's", "busbw"],
+    ["Words: plain", "bandwidth"],
+  ]);
 });

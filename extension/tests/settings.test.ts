@@ -4,8 +4,10 @@ import { test } from "node:test";
 import { codeFor } from "../src/lab/clusters/cell_code";
 import { FrameScheduler } from "../src/frames";
 import { followMotion } from "../src/lab/motion";
+import { followTerms } from "../src/lab/terms";
 import type { ClusterInfo } from "../src/lab/server/messages";
 import { Settings, SETTINGS } from "../src/lab/settings";
+import { wording } from "../src/parts/terms";
 import "./page";
 
 interface Schema {
@@ -44,6 +46,7 @@ test("settings are the schema's, also where nothing keeps them", async () => {
     assert.equal(settings.notebookLayouts, others["notebookLayouts"]!.default);
     assert.equal(settings.connectNewNotebooks, others["connectNewNotebooks"]!.default);
     assert.equal(settings.motion, others["motion"]!.default);
+    assert.equal(settings.fieldTerms, others["fieldTerms"]!.default);
     assert.equal(settings.repaintsPerSecond, others["repaintsPerSecond"]!.default);
     assert.equal(settings.followsNewest, false);
   }
@@ -89,6 +92,18 @@ test("views repaint as rarely as the settings say, and once per second with less
   await given.set("motion", "system");
   assert.ok(!document.body.classList.contains("wb-still"));
   assert.equal(rest(), 100);
+});
+
+test("views say the field's terms where the settings say so", async () => {
+  const given = registry();
+  const settings = new Settings(given);
+  followTerms(settings);
+  await settings.ready;
+  assert.equal(wording("bandwidth", "busbw"), "bandwidth");
+  await given.set("fieldTerms", true);
+  assert.equal(wording("bandwidth", "busbw"), "busbw");
+  await given.set("fieldTerms", false);
+  assert.equal(wording("bandwidth", "busbw"), "bandwidth");
 });
 
 const cluster = (id: string, kind: string, status: string, workersOf = "") =>

@@ -4,6 +4,7 @@ import type { Collectives, DatasetSharding, EventItem, Models, Verdict } from ".
 import { memoryText } from "../src/format";
 import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
+import { TERMS } from "../src/parts/terms";
 import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
@@ -137,7 +138,69 @@ test("the timing table has the figures of the model", () => {
   const cells = [...shown.root.querySelectorAll("tbody tr:first-child td")].map(textOf);
   assert.equal(cells[0], row.op);
   assert.ok(cells.includes(row.count.toLocaleString("en-US")));
-  assert.ok(cells.includes(`r${row.late_replica}@${row.late_host}`));
+  assert.ok(cells.includes(`replica ${row.late_replica} on ${row.late_host}`));
+  shown.unmount();
+});
+
+/** Every heading of every table, each with its tooltip; of tables that only some recorded models have, too. */
+async function headings(): Promise<[heading: string, tooltip: string][]> {
+  const found: [string, string][] = [];
+  const models: [ViewName, Models[ViewName]][] = Object.entries(MODELS) as [ViewName, Models[ViewName]][];
+  models.push(["values", recorded.valuesElements], ["dataset_sharding", recorded.datasetRunning]);
+  for (const [name, model] of models) {
+    const shown = show(name, model);
+    for (const one of shown.root.querySelectorAll("button")) if (/^Table$/.test(textOf(one))) one.click();
+    await drawn();
+    for (const cell of shown.root.querySelectorAll("th"))
+      found.push([textOf(cell), cell.getAttribute("title") ?? ""]);
+    shown.unmount();
+  }
+  return found;
+}
+
+test("every heading says plain words, or the field's terms on request, and the others in its tooltip", async () => {
+  const plain = await headings();
+  assert.deepEqual(
+    plain.filter(([heading, tooltip]) => !tooltip && heading),
+    [],
+  );
+  document.body.classList.add(TERMS);
+  const inTerms = await headings();
+  document.body.classList.remove(TERMS);
+
+  const terms = [
+    "op",
+    "dtype",
+    "redop",
+    "n",
+    "p50",
+    "p99",
+    "cv",
+    "algbw",
+    "busbw",
+    "seq",
+    "pid",
+    "std",
+    "L2",
+  ];
+  const said = new Map(inTerms);
+  for (const term of terms) {
+    assert.ok(!plain.some(([heading]) => heading.split(" ").includes(term)), term);
+    assert.ok(said.has(term), term);
+  }
+  assert.equal(said.get("algbw"), "data rate: algorithm bandwidth of the latest");
+  assert.ok(plain.some((pair) => pair.join() === "data rate,algbw: algorithm bandwidth of the latest"));
+  assert.equal(plain.length, inTerms.length);
+});
+
+test("what was chosen changes the words of views that are drawn", async () => {
+  const shown = show("collective_table", recorded.collectives);
+  document.body.classList.add(TERMS);
+  await settled();
+  assert.match(textOf(shown.root), /busbw.*r\d@/);
+  document.body.classList.remove(TERMS);
+  await settled();
+  assert.match(textOf(shown.root), /bandwidth.*replica \d on /);
   shown.unmount();
 });
 
@@ -746,7 +809,7 @@ test("a sweep is drawn with band, fit, limit and the ghost of its baseline, all 
   assert.equal(paths.filter((path) => path.getAttribute("class") === "wb-ghost").length, 1);
   assert.equal(paths.filter((path) => path.getAttribute("opacity") === "0.2").length, 1, "band");
   assert.equal(paths.filter((path) => path.getAttribute("stroke-dasharray")).length, 1, "fit");
-  assert.match(textOf(shown.root), /baseline: monday, n=8 · tcp/);
+  assert.match(textOf(shown.root), /baseline: monday, 8 replicas · tcp/);
   assert.match(textOf(shown.root), /fit: latency 100 µs \+ size \/ 50.0 MB\/s/);
   assert.match(textOf(shown.root), /measured limit 9.00 GB\/s/);
 

@@ -139,8 +139,8 @@ def test_1_one_cell_fills_the_panes_which_follow_the_theme_and_are_read_by_keys(
     page.wait_for_selector(".wb-pane :focus")
     unfold_by_keys(page, timing)
     read = read_by_keys(page, timing)
-    assert [row[0] for row in read] == ["op", "all_reduce", "all_reduce"]  # one mean, one sum
-    assert {"size", "p50", "p99", "algbw", "busbw", "wait"} <= {title.split()[0] for title in read[0]}
+    assert [row[0] for row in read] == ["operation", "all_reduce", "all_reduce"]  # one mean, one sum
+    assert {"size", "median", "slowest 1%", "data rate", "bandwidth", "wait"} <= set(read[0])
     for name, title, records in (("Lanes", "step", 20), ("Lateness", "replica", 2)):
         tab_to(page, timing.get_by_role("tablist"), "Shift+Tab")
         tab_to(page, timing.get_by_role("tab", name=name), "ArrowRight")
@@ -413,9 +413,9 @@ def assert_printed(table: str, n: int) -> None:
 def assert_drawn(table: list[list[str]], op: str, n: int) -> None:
     """Size, median time and median bus bandwidth of the view's table: three significant digits each."""
     heading, *rows = table
-    (median,) = (place for place, title in enumerate(heading) if title.startswith("p50"))
-    per_unit = {"p50 µs": 1e3, "p50 ms": 1e6}[heading[median]]
+    (median,) = (place for place, title in enumerate(heading) if title.startswith("median"))
+    per_unit = {"median µs": 1e3, "median ms": 1e6}[heading[median]]
     assert [row[0] for row in rows] == ["256 KiB", "512 KiB", "1 MiB"]
     for row, size_bytes in zip(rows, (1 << 18, 1 << 19, 1 << 20), strict=True):
         algbw = size_bytes / (float(row[median]) * per_unit)
-        assert float(row[heading.index("busbw p50")]) == pytest.approx(algbw * FACTORS[op](n), rel=0.011)
+        assert float(row[heading.index("bandwidth")]) == pytest.approx(algbw * FACTORS[op](n), rel=0.011)

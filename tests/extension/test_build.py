@@ -27,6 +27,17 @@ def test_the_bundle_is_small(built: ModuleType) -> None:
     assert 0 < (built.BUNDLE / "widget.js").stat().st_size <= MAX_BUNDLE_BYTES
 
 
+def test_names_that_the_build_shortens_are_nobody_elses(built: ModuleType) -> None:
+    def source(name: str) -> str:
+        return (built.EXTENSION / name).read_text(encoding="utf-8")
+
+    own = re.findall(r'"(\w+)"', source("build.mjs").partition("const OWN")[2].partition("];")[0])
+    fields = re.findall(r"^  (\w+)\??:", source("src/models.ts"), re.M)
+    colours = re.findall(r'^  "([\w-]+)",', source("src/colours.ts"), re.M)  # which are properties, too
+    assert min(len(own), len(fields), len(colours)) > 5
+    assert set(own) & {*fields, *colours} == set()
+
+
 def test_the_bundle_fetches_nothing(built: ModuleType) -> None:
     text = (built.BUNDLE / "widget.js").read_text(encoding="utf-8")
 

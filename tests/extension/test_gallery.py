@@ -129,7 +129,7 @@ def test_the_keyboard_alone_reaches_charts_tabs_and_cells(browser: Browser) -> N
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowLeft")
 
-    page.wait_for_function("() => /step \\d+ seq \\d+/.test(document.querySelector('output').textContent)")
+    page.wait_for_function("() => /step \\d+ number \\d+/.test(document.querySelector('output').textContent)")
     page.keyboard.press("Shift+Tab")  # its button "Export"
     page.keyboard.press("Shift+Tab")  # its button "Table"
     page.keyboard.press("Enter")
@@ -246,8 +246,8 @@ def test_columns_that_are_folded_away_are_read_below_and_unfolded_by_a_button(br
     grid = page.get_by_role("grid")
     every = int(grid.get_attribute("aria-colcount") or 0)
     headings = page.locator("th").all_inner_texts()
-    assert headings[:2] == ["op", "size"]
-    assert {"p50", "busbw"} <= set(headings)
+    assert headings[:2] == ["operation", "size"]
+    assert {"median", "bandwidth"} <= set(headings)
     more = page.get_by_role("button", name=f"{every - len(headings)} more columns")
     assert more.get_attribute("aria-expanded") == "false"
     assert page.locator("th").last.get_attribute("aria-colindex") != str(len(headings))
@@ -368,7 +368,7 @@ def test_a_narrow_log_keeps_replica_step_and_call_site(browser: Browser) -> None
         "replica",
         "step",
         "message",
-        "call site",
+        "line",
     ]
     page.close()
 

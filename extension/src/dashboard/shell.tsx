@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { StatusWord } from "../parts/status";
 import { TabList } from "../parts/tabs";
+import { TERMS } from "../parts/terms";
 import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
@@ -24,7 +25,9 @@ export interface ShellState {
 const LOST =
   "✖ The dashboard does not answer any more: it has ended, or cannot be reached. This is the last that came; load the page again to see more.";
 const THEMES = ["auto", "light", "dark"] as const;
-const KEY = "workbench-theme";
+const WORDS = ["plain", "the field's"] as const;
+/** Under which names the browser keeps what was chosen. */
+const KEYS = { theme: "workbench-theme", words: "workbench-words" } as const;
 
 /** Draws the bar, and again whenever its state changes. */
 export function shell(component: PanelComponent, element: HTMLElement): void {
@@ -39,6 +42,7 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
     render(<Shell state={state} send={(content) => component.send_msg(content)} redraw={draw} />, root);
   };
   applyTheme(theme());
+  applyWords(words());
   const take = (text: string) => {
     state = JSON.parse(text) as ShellState;
     draw();
@@ -82,8 +86,16 @@ function Shell({ state, send, redraw }: Props) {
         <span class="wb-shell-space" />
         <button
           type="button"
+          title="What views call things: “bandwidth” and “replica 1 on a”, or “busbw” and “r1@a”"
           onClick={() => {
-            nextTheme();
+            keep("words", applyWords(after(WORDS, words())));
+            redraw();
+          }}
+        >{`Words: ${words()}`}</button>
+        <button
+          type="button"
+          onClick={() => {
+            keep("theme", applyTheme(after(THEMES, theme())));
             redraw();
           }}
         >{`Theme: ${theme()}`}</button>
@@ -122,32 +134,49 @@ function Choice({ state, send }: Pick<Props, "state" | "send">) {
 }
 
 type Theme = (typeof THEMES)[number];
+type Words = (typeof WORDS)[number];
 
 /** What was chosen on this page, or before in this browser; "auto" follows the browser's setting. */
 function theme(): Theme {
-  const chosen = document.documentElement.dataset["theme"] ?? stored();
+  const chosen = document.documentElement.dataset["theme"] ?? kept("theme");
   return THEMES.find((one) => one === chosen) ?? "auto";
 }
 
-function stored(): string | null {
+/** As `theme`. */
+function words(): Words {
+  const chosen = document.documentElement.dataset["words"] ?? kept("words");
+  return WORDS.find((one) => one === chosen) ?? "plain";
+}
+
+function after<T>(choices: readonly T[], chosen: T): T {
+  return choices[(choices.indexOf(chosen) + 1) % choices.length]!;
+}
+
+function kept(what: keyof typeof KEYS): string | null {
   try {
-    return localStorage.getItem(KEY);
+    return localStorage.getItem(KEYS[what]);
   } catch {
     return null; // a browser may forbid storage
   }
 }
 
-function nextTheme(): void {
-  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]!;
-  applyTheme(next);
+function keep(what: keyof typeof KEYS, chosen: string): void {
   try {
-    localStorage.setItem(KEY, next);
+    localStorage.setItem(KEYS[what], chosen);
   } catch {
     // Then it counts for this page only.
   }
 }
 
 /** The page's style sheet has the colours; views notice the attribute and draw again. */
-function applyTheme(chosen: Theme): void {
+function applyTheme(chosen: Theme): Theme {
   document.documentElement.dataset["theme"] = chosen;
+  return chosen;
+}
+
+/** Views notice the class and draw again. */
+function applyWords(chosen: Words): Words {
+  document.documentElement.dataset["words"] = chosen;
+  document.body.classList.toggle(TERMS, chosen !== "plain");
+  return chosen;
 }

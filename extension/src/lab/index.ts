@@ -12,6 +12,7 @@ import { savedViews } from "./saved/saved_views";
 import { ISessions, Sessions } from "./server/sessions";
 import { Settings } from "./settings";
 import { status } from "./status";
+import { followTerms } from "./terms";
 import { ISettings, optional } from "./tokens";
 
 const sessions: JupyterFrontEndPlugin<Sessions> = {
@@ -33,6 +34,7 @@ const settings: JupyterFrontEndPlugin<Settings> = {
   activate: (_: JupyterFrontEnd, registry: ISettingRegistry | null) => {
     const settings = new Settings(registry);
     followMotion(settings);
+    followTerms(settings);
     return settings;
   },
 };

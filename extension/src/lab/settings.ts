@@ -51,6 +51,11 @@ export class Settings {
     return this.#get("motion") === "reduced" ? "reduced" : "system";
   }
 
+  /** Whether views say the field's terms, not plain words. */
+  get fieldTerms(): boolean {
+    return this.#get("fieldTerms") === true;
+  }
+
   get repaintsPerSecond(): number {
     const given = Number(this.#get("repaintsPerSecond"));
     return given >= 1 && given <= 10 ? given : 10;

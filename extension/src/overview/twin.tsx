@@ -9,10 +9,11 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     named("replica", ({ label }) => label),
     {
       title: "steps late",
+      help: "in which the others waited for it",
       text: (row) => (row.replica < 0 ? NOTHING : String(lateSteps(group, row))),
       order: (row) => lateSteps(group, row),
     },
-    { title: "of steps", text: () => String(group.lateness.steps.length) },
+    { title: "of steps", help: "how many were looked at", text: () => String(group.lateness.steps.length) },
     numeric("waited", (row) => waitedOf(group, row), percent, {
       help: "share of its steps that it waited for the last one",
     }),
@@ -20,7 +21,9 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
   const course = group.told.result;
   if (course?.replicas.length)
     columns.push(
-      numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure),
+      numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure, {
+        help: "of the newest step",
+      }),
     );
   const figures: [name: string, value: string][] = [
     ["steps per second", significant(overview.steps_per_second)],
@@ -30,8 +33,8 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
   ];
   if (course) figures.push([course.name || course.function, figure(course.mean.at(-1) ?? null)]);
   const shown: Column<(typeof figures)[number]>[] = [
-    named("figure", ([name]) => name),
-    { title: "now", text: ([, value]) => value },
+    named("figure", ([name]) => name, { help: "what is counted" }),
+    { title: "now", help: "the newest", text: ([, value]) => value },
   ];
   return (
     <div class="wb-module" role="group" aria-label="Table">

@@ -8,8 +8,9 @@ import type { Context } from "../view";
 import { type Foldable, useFolding } from "./folding";
 import { Button, Note } from "./small";
 import { take } from "./keys";
+import { worded, type Worded } from "./terms";
 
-export interface Column<Row> extends Foldable {
+export interface Column<Row> extends Foldable, Worded {
   /** What is in the cell, as text. */
   text(row: Row): string;
   /** What is shown instead of the bare text, such as a bar beside it. */
@@ -18,8 +19,6 @@ export interface Column<Row> extends Foldable {
   order?(row: Row): number | string;
   /** A name, not a figure. */
   left?: boolean;
-  /** Says more of the column. */
-  help?: string;
 }
 
 /** A column of numbers, which it is sorted by; null, which `as` says in its way, is the least. */
@@ -85,13 +84,14 @@ export function Table<Row>(props: Props<Row>) {
   const id = useRef("");
   id.current ||= `wb-folded-${(tables += 1)}`;
 
-  const sorter = props.columns.find((column) => column.title === sorting?.title);
+  const every = props.columns.map(worded);
+  const sorter = every.find((column) => column.title === sorting?.title);
   // The column that the rows are sorted by stays.
   const foldable = sorter
-    ? props.columns.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
-    : props.columns;
+    ? every.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
+    : every;
   const { folded, cut } = useFolding(scroll, foldable, { there: rows.length > 0, whole });
-  const columns = props.columns.filter((column) => !folded.has(column.title));
+  const columns = every.filter((column) => !folded.has(column.title));
   const shown = sorted(rows, sorter, sorting?.down ?? false);
   const virtual = shown.length > WINDOW + 10;
   const from = virtual ? clamped(first, 0, shown.length - WINDOW) : 0;
@@ -165,8 +165,8 @@ export function Table<Row>(props: Props<Row>) {
 
   if (!rows.length) return <Note>{props.empty ?? "nothing yet"}</Note>;
   const widest = ({ title }: Foldable) => (cut.has(title) ? { maxWidth: `${cut.get(title)}px` } : undefined);
-  const colindex = (column: Column<Row>) => (folded.size ? props.columns.indexOf(column) + 1 : undefined);
-  const hidden = props.columns.filter(({ title }) => folded.has(title) || cut.has(title));
+  const colindex = (column: Column<Row>) => (folded.size ? every.indexOf(column) + 1 : undefined);
+  const hidden = every.filter(({ title }) => folded.has(title) || cut.has(title));
   const read = shown[hovered] ?? shown[at.row];
   return (
     <>
@@ -184,7 +184,7 @@ export function Table<Row>(props: Props<Row>) {
           role="grid"
           aria-label={label}
           aria-rowcount={shown.length + 1}
-          aria-colcount={folded.size ? props.columns.length : undefined}
+          aria-colcount={folded.size ? every.length : undefined}
           ref={grid}
           onKeyDown={onKeyDown}
           onBlur={() => onPoint?.(null)}

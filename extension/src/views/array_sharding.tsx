@@ -275,7 +275,10 @@ function Twin({ model, context }: { model: ArraySharding; context: Context }) {
       rank: 2,
       least: 90,
     }),
-    named("slice", (part) => sliceText(part.start, part.stop), { least: 90 }),
+    named("slice", (part) => sliceText(part.start, part.stop), {
+      least: 90,
+      help: "start:stop of each axis",
+    }),
     named("shape", (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`, {
       rank: 1,
       least: 80,

@@ -2,6 +2,7 @@
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { wording } from "../parts/terms";
 import {
   count,
   counted,
@@ -98,24 +99,30 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   const rate = (title: string, help: string, of: (row: TableRow) => number | null, part: Part = {}) =>
     numeric(title, of, rateText, { help: `${help} of the latest`, ...part });
   const columns: Column<TableRow>[] = [
-    named("op", (row) => row.op),
+    named("operation", (row) => row.op, { term: "op" }),
     numeric("size", (row) => row.size_bytes, sizeText),
-    numeric("elements", (row) => row.count, count, { rank: 13 }),
-    { title: "type", left: true, rank: telling((row) => row.dtype, 5), text: (row) => dtypeText(row.dtype) },
-    named("red", (row) => row.redop || NOTHING, {
+    numeric("elements", (row) => row.count, count, { rank: 13, term: "count" }),
+    named("type", (row) => dtypeText(row.dtype), { rank: telling((row) => row.dtype, 5), term: "dtype" }),
+    named("reduction", (row) => row.redop || NOTHING, {
       rank: telling((row) => row.redop, 6),
+      term: "redop",
       help: "how values are combined",
     }),
-    numeric("n", (row) => row.n, String, { rank: telling((row) => row.n, 7), help: "replicas" }),
-    time("last", "transfer time of the latest", (row) => row.last_us, { rank: 8 }),
-    time("p50", "median transfer time", (row) => row.p50_us),
-    time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us, { rank: 3 }),
-    numeric("cv", (row) => row.cv_percent, percent, {
+    numeric("replicas", (row) => row.n, String, {
+      rank: telling((row) => row.n, 7),
+      term: "n",
+      help: "how many",
+    }),
+    time("latest", "transfer time", (row) => row.last_us, { rank: 8 }),
+    time("median", "transfer time", (row) => row.p50_us, { term: "p50" }),
+    time("slowest 1%", "transfer time", (row) => row.p99_us, { rank: 3, term: "p99" }),
+    numeric("spread", (row) => row.cv_percent, percent, {
       rank: 12,
+      term: "cv",
       help: "standard deviation of the transfer time over its mean",
     }),
-    rate("algbw", "algorithm bandwidth", (row) => row.algbw, { rank: 10 }),
-    rate("busbw", "bus bandwidth", (row) => row.busbw),
+    rate("data rate", "algorithm bandwidth", (row) => row.algbw, { rank: 10, term: "algbw" }),
+    rate("bandwidth", "bus bandwidth", (row) => row.busbw, { term: "busbw" }),
     numeric("limit", (row) => row.limit_percent, percent, {
       rank: 9,
       help: "bus bandwidth as a share of the measured limit",
@@ -164,7 +171,10 @@ function Group({ name }: { name: string }) {
 
 function lateText(row: TableRow): string {
   if (row.late_replica === null) return NOTHING;
-  return row.late_host ? `r${row.late_replica}@${row.late_host}` : `r${row.late_replica}`;
+  const { late_replica: late, late_host: host } = row;
+  return host
+    ? wording(`replica ${late} on ${host}`, `r${late}@${host}`)
+    : wording(`replica ${late}`, `r${late}`);
 }
 
 function howText(row: TableRow): string {

@@ -6,6 +6,7 @@ import { Key } from "../parts/marks";
 import { paintCursor, paintLine, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { named, numeric, Table, type Column } from "../parts/table";
+import { replicasText } from "../parts/terms";
 import { apart, logTicks } from "../parts/ticks";
 import {
   count,
@@ -151,9 +152,10 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   );
   const figures = (name: string, of: (row: ComparedRow) => Spread | null): Column<ComparedRow>[] => [
     {
-      title: `p50 ${name}`,
+      title: `median ${name}`,
+      term: `p50 ${name}`,
       rank: 2,
-      help: `median transfer time in ${unit.name}`,
+      help: `transfer time in ${unit.name}`,
       text: (row) => significant(of(row) === null ? null : of(row)!.p50_us / unit.us),
       order: (row) => of(row)?.p50_us ?? -1,
     },
@@ -173,17 +175,18 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
       rank: 6,
       help: "how many collectives",
     }),
-    numeric(`busbw ${name}`, (row) => of(row)?.busbw ?? null, rateText, {
+    numeric(`bandwidth ${name}`, (row) => of(row)?.busbw ?? null, rateText, {
+      term: `busbw ${name}`,
       rank: 5,
       help: "bus bandwidth at the median",
     }),
   ];
   const columns: Column<ComparedRow>[] = [
-    named("op", (row) => row.op),
-    named("red", (row) => row.redop || NOTHING, { help: "how values are combined" }),
+    named("operation", (row) => row.op, { term: "op" }),
+    named("reduction", (row) => row.redop || NOTHING, { term: "redop", help: "how values are combined" }),
     numeric("size", (row) => row.size_bytes, sizeText),
-    named("type", (row) => dtypeText(row.dtype), { rank: 3 }),
-    numeric("n", (row) => row.n, String, { rank: 3 }),
+    named("type", (row) => dtypeText(row.dtype), { rank: 3, term: "dtype" }),
+    numeric("replicas", (row) => row.n, String, { rank: 3, term: "n", help: "how many" }),
     named("time ratio", ratioText, {
       help: "second median over first",
       show: (row) => <Ratio row={row} />,
@@ -222,7 +225,7 @@ function signedTime(seconds: number): string {
 }
 
 function nameOf(row: ComparedRow): string {
-  return `${row.op}${row.redop && ` ${row.redop}`} ${dtypeText(row.dtype)} ${sizeText(row.size_bytes)} n=${row.n}`;
+  return `${row.op}${row.redop && ` ${row.redop}`} ${dtypeText(row.dtype)} ${sizeText(row.size_bytes)} ${replicasText(row.n)}`;
 }
 
 function opsOf(rows: readonly ComparedRow[]): string {

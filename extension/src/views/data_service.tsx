@@ -153,8 +153,8 @@ function Twin({ model }: { model: ServiceStatus }) {
 }
 
 const JOBS: Column<JobStatus>[] = [
-  named("job", titleOf, { least: 90 }),
-  named("mode", modeOf, { rank: 6 }),
+  named("job", titleOf, { least: 90, help: "its name" }),
+  named("mode", modeOf, { rank: 6, help: "which worker gets what" }),
   {
     title: "elements/s",
     text: (job) => (job.cached ? NOTHING : amount(job.elements_per_second)),
@@ -167,9 +167,9 @@ const JOBS: Column<JobStatus>[] = [
     order: (job) => job.elements,
   },
   splits("splits read", (job) => job.splits_done, 2, "splits of the source whose elements were all read"),
-  splits("at workers", (job) => job.splits_leased, 3),
-  splits("to come", (job) => job.splits_left, 4),
-  named("consumers", readersOf, { rank: 1 }),
+  splits("at workers", (job) => job.splits_leased, 3, "splits that are being read"),
+  splits("to come", (job) => job.splits_left, 4, "splits that wait"),
+  named("consumers", readersOf, { rank: 1, help: "who reads it" }),
   {
     title: "lanes",
     help: "streams of elements, one or several per worker; those that were read to the end",
@@ -186,8 +186,8 @@ const JOBS: Column<JobStatus>[] = [
 const WORKERS: Column<WorkerStatus>[] = [
   named("worker", (worker) => worker.address, { least: 90 }),
   numeric("elements/s", (worker) => worker.elements_per_second, amount),
-  numeric("elements sent", (worker) => worker.elements, count, { rank: 1 }),
-  numeric("lanes", (worker) => worker.lanes, count, { rank: 2 }),
+  numeric("elements sent", (worker) => worker.elements, count, { rank: 1, help: "how many" }),
+  numeric("lanes", (worker) => worker.lanes, count, { rank: 2, help: "streams of elements" }),
 ];
 
 function keyOf(job: JobStatus): string {
@@ -226,7 +226,7 @@ function splits(
   title: string,
   of: (job: JobStatus) => number,
   rank: number,
-  help?: string,
+  help: string,
 ): Column<JobStatus> {
-  return { title, rank, text: (job) => ofAll(of(job), job), order: of, ...(help && { help }) };
+  return { title, rank, text: (job) => ofAll(of(job), job), order: of, help };
 }

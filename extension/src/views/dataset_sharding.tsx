@@ -413,10 +413,10 @@ function ProgressTwin({ model, progress, context }: Props & { progress: InputPro
   }));
   const columns: Column<ReplicaLine>[] = [
     numeric("replica", ({ reader }) => reader.replica),
-    numeric("at step", ({ step }) => (step < 0 ? null : step), count),
-    numeric("rows in all", ({ reader }) => reader.rows, count, { rank: 2 }),
-    numeric("waited for input", ({ waited }) => waited, secondsText, { rank: 1 }),
-    numeric("of the time", ({ share }) => 100 * share, percent),
+    numeric("at step", ({ step }) => (step < 0 ? null : step), count, { help: "its newest" }),
+    numeric("rows in all", ({ reader }) => reader.rows, count, { rank: 2, help: "of the epoch" }),
+    numeric("waited for input", ({ waited }) => waited, secondsText, { rank: 1, help: "so far" }),
+    numeric("of the time", ({ share }) => 100 * share, percent, { help: "waited" }),
   ];
   return (
     <Table
@@ -443,8 +443,8 @@ function Twin({ model, context }: Props) {
     numeric("step", ({ reading }) => reading.step),
     numeric("replica", ({ reader }) => reader.replica),
     numeric("host", ({ reader }) => reader.host, String, { rank: 2 }),
-    numeric("rows", ({ reading }) => reading.rows, count, { rank: 1 }),
-    named("elements", ({ reading }) => reading.text || NOTHING, { least: 120 }),
+    numeric("rows", ({ reading }) => reading.rows, count, { rank: 1, help: "how many" }),
+    named("elements", ({ reading }) => reading.text || NOTHING, { least: 120, help: "which" }),
   ];
   return (
     <>

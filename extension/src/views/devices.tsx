@@ -49,7 +49,7 @@ export const devices: View<Devices> = {
 const COLUMNS: Column<DeviceUse>[] = [
   named("host", (device) => device.host, { rank: 2, least: 60 }),
   named("device", (device) => device.name, { least: 80 }),
-  named("kind", (device) => device.kind, { rank: 5 }),
+  named("kind", (device) => device.kind, { rank: 5, help: "such as CPU" }),
   named("status", (device) => device.status, {
     rank: 1,
     show: (device) => <StatusWord word={device.status} />,

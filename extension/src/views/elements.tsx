@@ -332,11 +332,13 @@ function Twin({ elements }: { elements: Elements }) {
   const columns: Column<Line>[] = [
     {
       title: axes[0] >= 0 ? `axis ${axes[0]}` : "",
+      help: "index",
       text: ({ row }) => title(0, row),
       order: ({ row }) => row,
     },
     ...(cells[0] ?? []).map((_, column) => ({
       title: title(1, column),
+      help: `index of axis ${axes[1]}`,
       text: (line: Line) => cellText(line.cells[column]!),
       order: (line: Line) => orderOf(line.cells[column]!),
     })),

@@ -15,6 +15,7 @@ import { Note } from "../parts/small";
 const ROW = 24;
 const TOP = 16;
 const BOTTOM = 18;
+const LATE = "behind the first one";
 
 export const heatMap: View<Collectives> = {
   title: "Lateness by replica and step",
@@ -227,9 +228,10 @@ function Twin({
   });
   const columns: Column<Line>[] = [
     named("replica", (line) => line.label, { order: (line) => line.replica }),
-    numeric("mean µs", (line) => line.mean, significant),
+    numeric("mean µs", (line) => line.mean, significant, { help: LATE }),
     ...steps.map((step, column) => ({
       title: `step ${step}`,
+      help: LATE,
       text: (line: Line) => (line.late[column] == null ? NOTHING : significant(line.late[column])),
       order: (line: Line) => line.late[column] ?? -1,
     })),

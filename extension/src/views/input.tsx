@@ -238,6 +238,7 @@ const STAGES: Column<Line>[] = [
     ({ stage, bottleneck }) => `${"  ".repeat(stage.depth)}${stage.name}${bottleneck ? " ▲ bottleneck" : ""}`,
     {
       least: 120,
+      help: "a method of the dataset",
     },
   ),
   numeric("elements/s", ({ stage }) => stage.elements_per_second, amount),
@@ -245,7 +246,7 @@ const STAGES: Column<Line>[] = [
     help: "elements per second in the last seconds",
     rank: 1,
   }),
-  numeric("data rate", ({ stage }) => stage.bytes_per_second, bytesRate, { rank: 4 }),
+  numeric("data rate", ({ stage }) => stage.bytes_per_second, bytesRate, { rank: 4, help: "in bytes" }),
   numeric("busy", ({ stage }) => stage.busy_share, share, {
     help: "part of the time in which its workers worked, on average",
   }),
@@ -253,17 +254,23 @@ const STAGES: Column<Line>[] = [
     help: "time of its own work per element, without the stages before it",
     rank: 1,
   }),
-  { title: "queue", rank: 2, text: ({ stage }) => queueOf(stage) },
-  { title: "workers", rank: 3, text: ({ stage }) => workersOf(stage) },
-  numeric("failures", ({ stage }) => stage.failures, count, { rank: 5 }),
+  {
+    title: "queue",
+    rank: 2,
+    help: "elements that wait in it, of how many can",
+    text: ({ stage }) => queueOf(stage),
+  },
+  { title: "workers", rank: 3, help: "what computes it", text: ({ stage }) => workersOf(stage) },
+  numeric("failures", ({ stage }) => stage.failures, count, { rank: 5, help: "how many" }),
 ];
 
 const WAITS: Column<ReplicaWait>[] = [
   numeric("replica", (wait) => wait.replica),
   numeric("host", (wait) => wait.host, String, { rank: 2 }),
-  numeric("waited", (wait) => wait.waited_seconds, secondsText, { rank: 1 }),
+  numeric("waited", (wait) => wait.waited_seconds, secondsText, { rank: 1, help: "for its batches" }),
   {
     title: "of the time",
+    help: "waited",
     text: (wait) => `${wait.starving ? "▲ starving " : ""}${share(wait.waited_share)}`,
     order: (wait) => wait.waited_share,
   },

@@ -16,6 +16,7 @@ import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, Table, type Column } from "../parts/table";
+import { wording } from "../parts/terms";
 import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
@@ -155,7 +156,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const describe = ({ row, column }: Cell) => {
     const item = items[column]!;
     const bar = laneTimes(item, row);
-    const what = `${shown.lanes[row]!.label} · step ${item.step} seq ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
+    const what = `${shown.lanes[row]!.label} · step ${item.step} ${wording("number", "seq")} ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
     if (!bar) return `${what} · took no part`;
     const { wait, transfer } = figures(item, row);
     const state = item.state === "ok" ? "" : ` · ${item.state}`;
@@ -347,22 +348,28 @@ function Twin({ group }: { group: GroupView }) {
   );
   const columns: Column<Line>[] = [
     numeric("step", ({ item }) => item.step, String, { rank: 2 }),
-    numeric("seq", ({ item }) => item.seq, String, { rank: 4 }),
-    named("op", ({ item }) => item.op),
+    numeric("number", ({ item }) => item.seq, String, {
+      rank: 4,
+      term: "seq",
+      help: "among those of the run",
+    }),
+    named("operation", ({ item }) => item.op, { term: "op" }),
     numeric("size", ({ item }) => item.size_bytes, sizeText, { rank: 3 }),
     named("replica", ({ label }) => label, { least: 90 }),
     {
       title: "wait",
+      help: "for the last replica",
       text: ({ item, lane }) => figures(item, lane).wait,
       order: ({ item, lane }) => item.ready_ns - (item.enter_ns[lane] ?? item.ready_ns),
     },
     {
       title: "transfer",
+      help: "from the last one's arrival to its own end",
       text: ({ item, lane }) => figures(item, lane).transfer,
       order: ({ item, lane }) => (item.end_ns[lane] ?? 0) - item.ready_ns,
     },
     named("state", ({ item }) => item.state, { rank: 1 }),
-    named("call site", ({ item }) => item.site || NOTHING, { rank: 5, least: 104 }),
+    named("line", ({ item }) => item.site || NOTHING, { term: "call site", rank: 5, least: 104 }),
   ];
   return <Table label="Collectives by replica" columns={columns} rows={rows} keyOf={(row) => row.key} />;
 }

@@ -157,6 +157,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
     },
     {
       title: "what",
+      help: "what has happened",
       left: true,
       least: 128,
       text: (event) => event.name,
@@ -180,6 +181,6 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
     named("host", (event) => event.host || NOTHING, { rank: 2 }),
     numeric("step", (event) => event.step, or),
     named("message", (event) => event.message, { least: 84 }),
-    named("call site", (event) => event.site || NOTHING, { rank: 1, least: 64 }),
+    named("line", (event) => event.site || NOTHING, { term: "call site", rank: 1, least: 64 }),
   ];
 }

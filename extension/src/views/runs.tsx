@@ -73,6 +73,7 @@ function known(of: (run: RunEntry) => number) {
 
 const COLUMNS: Column<RunEntry>[] = [
   named("run", (run) => run.name, {
+    help: "its name",
     least: 100,
     show: (run) => (
       <>
@@ -82,6 +83,7 @@ const COLUMNS: Column<RunEntry>[] = [
     ),
   }),
   named("written", (run) => momentText(run.written) || NOTHING, {
+    help: "when",
     rank: 2,
     order: (run) => run.written,
   }),
@@ -89,28 +91,29 @@ const COLUMNS: Column<RunEntry>[] = [
     "duration",
     known((run) => 1e6 * run.duration_seconds),
     timeText,
-    { rank: 1 },
+    { rank: 1, help: "from its first record to its last" },
   ),
   numeric(
     "replicas",
     known((run) => run.replicas),
     count,
-    { rank: 5 },
+    { rank: 5, help: "how many" },
   ),
   numeric(
     "records",
     known((run) => run.records),
     count,
-    { rank: 4 },
+    { rank: 4, help: "how many" },
   ),
   numeric(
     "alerts",
     known((run) => run.alerts),
     (alerts) => (alerts ? `▲ ${count(alerts)}` : count(alerts)),
-    { rank: 1 },
+    { rank: 1, help: "how many" },
   ),
-  numeric("file", (run) => run.size_bytes, sizeText, { rank: 6 }),
+  numeric("file", (run) => run.size_bytes, sizeText, { rank: 6, help: "its size" }),
   named("problem", (run) => run.problem || NOTHING, {
+    help: "why it cannot be opened",
     rank: 3,
     least: 100,
     show: (run) => run.problem,

@@ -223,7 +223,7 @@ const WORKERS: Column<WorkerFunctions>[] = [
     help: "in the last five seconds",
   }),
   numeric("functions", (worker) => worker.done, count),
-  named("runs", (worker) => worker.detail || runsText(worker), { rank: 2 }),
+  named("runs", (worker) => worker.detail || runsText(worker), { rank: 2, help: "now" }),
   numeric("restarted", (worker) => worker.restarts, count, {
     help: "how often another process took its place",
     rank: 5,
@@ -231,13 +231,13 @@ const WORKERS: Column<WorkerFunctions>[] = [
 ];
 
 const SERVERS: Column<ServerStatus>[] = [
-  named("server", (server) => server.name, { least: 60 }),
-  named("where", (server) => `${server.host}, ${server.address}`, { rank: 5 }),
+  named("server", (server) => server.name, { least: 60, help: "its process" }),
+  named("where", (server) => `${server.host}, ${server.address}`, { rank: 5, help: "host, address" }),
   named("state", (server) => server.state, {
     rank: 1,
     show: (server) => <StatusWord word={server.state} />,
   }),
-  numeric("holds", (server) => server.size_bytes, sizeText),
+  numeric("holds", (server) => server.size_bytes, sizeText, { help: "its variables" }),
   numeric("updates/s", (server) => server.updates_per_second, amount, { help: "in the last five seconds" }),
   numeric("updates", (server) => server.updates, count, { rank: 2 }),
   {
@@ -259,8 +259,8 @@ const SERVERS: Column<ServerStatus>[] = [
 ];
 
 const VARIABLES: Column<HeldVariable & { server: string }>[] = [
-  named("variable", (variable) => variable.name, { least: 90 }),
-  named("on", (variable) => variable.server),
+  named("variable", (variable) => variable.name, { least: 90, help: "its name" }),
+  named("on", (variable) => variable.server, { help: "which server" }),
   named("shape", extentOf, { rank: 1 }),
   numeric("size", (variable) => variable.size_bytes, sizeText),
   numeric("slots", (variable) => variable.slot_bytes, sizeText, {

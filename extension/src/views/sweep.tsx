@@ -4,6 +4,7 @@ import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
+import { replicasText, wording } from "../parts/terms";
 import { logTicks } from "../parts/ticks";
 import { useWidth } from "../parts/width";
 import {
@@ -49,7 +50,11 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
   return (
     <ChartOrTable
       title="Bandwidth over size"
-      facts={[`${chosen.group} · n=${chosen.n} · ${chosen.transport}`, fitText(chosen), baselineText(chosen)]}
+      facts={[
+        `${chosen.group} · ${replicasText(chosen.n)} · ${chosen.transport}`,
+        fitText(chosen),
+        baselineText(chosen),
+      ]}
       chart={<Chart sweep={chosen} colour={category(index)} />}
       table={<Twin sweep={chosen} />}
     >
@@ -77,7 +82,7 @@ function nameOf(one: Sweep, sweeps: readonly Sweep[]): string {
 
 function baselineText({ baseline, n }: Sweep): string {
   if (!baseline) return "";
-  return `baseline: ${baseline.name}${baseline.n === n ? "" : `, n=${baseline.n}`} · ${baseline.transport}`;
+  return `baseline: ${baseline.name}${baseline.n === n ? "" : `, ${replicasText(baseline.n)}`} · ${baseline.transport}`;
 }
 
 function fitText({ latency_us, bandwidth }: Sweep): string {
@@ -134,7 +139,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   return (
     <ReadOut
       box={box}
-      label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
+      label={`Bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
       hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       text={at ? pointText(at, sweep) : ""}
       onKeyDown={onKeyDown}
@@ -229,7 +234,7 @@ function pointText(point: SweepPoint, sweep: Sweep): string {
   const fit = fittedBusbw(sweep, point.size_bytes);
   const ratio = timesAsFast(sweep, point);
   return joined([
-    `${sizeText(point.size_bytes)}: busbw ${rateText(point.p50_busbw)} (${rateText(point.p10_busbw)} to ${rateText(point.p90_busbw)})`,
+    `${sizeText(point.size_bytes)}: ${wording("bandwidth", "busbw")} ${rateText(point.p50_busbw)} (${rateText(point.p10_busbw)} to ${rateText(point.p90_busbw)})`,
     `transfer ${timeText(point.p50_us)}`,
     counted(point.samples, "sample"),
     fit === null ? "" : `fit ${rateText(fit)}`,
@@ -245,20 +250,24 @@ function spaced(values: readonly number[], most: number): number[] {
 
 function Twin({ sweep }: { sweep: Sweep }) {
   const unit = timeUnit(sweep.points.map((point) => point.p50_us));
-  const time = (title: string, rank: number, of: (point: SweepPoint) => number) =>
-    numeric(`${title} ${unit.name}`, of, (us) => significant(us / unit.us), { rank });
-  const rate = (title: string, rank: number, of: (point: SweepPoint) => number | null) =>
-    numeric(title, of, significant, { rank, help: "GB/s" });
+  const time = (title: string, percentile: number, rank: number, of: (point: SweepPoint) => number) =>
+    numeric(`${title} ${unit.name}`, of, (us) => significant(us / unit.us), {
+      rank,
+      term: `p${percentile} ${unit.name}`,
+      help: "of the transfer times",
+    });
+  const rate = (title: string, term: string, rank: number, of: (point: SweepPoint) => number | null) =>
+    numeric(title, of, significant, { rank, term, help: "GB/s" });
   const columns: Column<SweepPoint>[] = [
     numeric("size", (point) => point.size_bytes, sizeText),
-    numeric("samples", (point) => point.samples, String, { rank: 6 }),
-    time("p10", 4, (point) => point.p10_us),
-    time("p50", 0, (point) => point.p50_us),
-    time("p90", 3, (point) => point.p90_us),
-    rate("busbw p10", 5, (point) => point.p10_busbw),
-    rate("busbw p50", 0, (point) => point.p50_busbw),
-    rate("busbw p90", 5, (point) => point.p90_busbw),
-    rate("fit", 2, (point) => fittedBusbw(sweep, point.size_bytes)),
+    numeric("samples", (point) => point.samples, String, { rank: 6, help: "how many" }),
+    time("fast", 10, 4, (point) => point.p10_us),
+    time("median", 50, 0, (point) => point.p50_us),
+    time("slow", 90, 3, (point) => point.p90_us),
+    rate("low bandwidth", "busbw p10", 5, (point) => point.p10_busbw),
+    rate("bandwidth", "busbw p50", 0, (point) => point.p50_busbw),
+    rate("high bandwidth", "busbw p90", 5, (point) => point.p90_busbw),
+    rate("fit", "", 2, (point) => fittedBusbw(sweep, point.size_bytes)),
     ...(sweep.baseline
       ? [
           numeric("× baseline", (point: SweepPoint) => timesAsFast(sweep, point), significant, {

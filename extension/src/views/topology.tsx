@@ -244,16 +244,21 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     named("host", (line) => line.host, { rank: 3, least: 60 }),
     named("worker", (line) => line.worker.name, { least: 70 }),
     named("status", (line) => line.worker.status, { rank: 1 }),
-    numeric("pid", (line) => line.worker.pid, String, { rank: 7 }),
+    numeric("process", (line) => line.worker.pid, String, { rank: 7, term: "pid", help: "number of it" }),
     numeric("memory", (line) => line.worker.memory_bytes, memoryText, { rank: 4 }),
     {
       title: "heartbeat",
+      help: "when it was last heard of",
       rank: 5,
       text: (line) => `${line.worker.heartbeat_age_seconds.toFixed(1)} s ago`,
       order: (line) => line.worker.heartbeat_age_seconds,
     },
     named("device", (line) => line.device, { rank: 2 }),
-    named("strategy", (line) => line.replica?.group ?? NOTHING, { rank: 6, least: 80 }),
+    named("strategy", (line) => line.replica?.group ?? NOTHING, {
+      rank: 6,
+      least: 80,
+      help: "of the replica",
+    }),
     {
       title: "replica",
       text: (line) => (line.replica ? String(line.replica.replica) : NOTHING),
@@ -261,6 +266,7 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     },
     named("now", (line) => line.replica?.doing || line.worker.detail || NOTHING, {
       least: 120,
+      help: "what it does",
     }),
   ];
   return (

@@ -8,6 +8,7 @@ import { Head } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
 import { Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { wording } from "../parts/terms";
 import { ageText, count, counted, dtypeText, figure, NOTHING, sumOf } from "../format";
 import type {
   Agreement,
@@ -188,12 +189,13 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
 
 /** How each figure is distributed over the replicas. */
 function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
-  const at = (title: string, of: (part: Quantiles) => number) => numeric(title, of, figure);
+  const at = (title: string, of: (part: Quantiles) => number) =>
+    numeric(title, of, figure, { help: "of the replicas" });
   return (
     <Table
       label={`${name} over the replicas`}
       columns={[
-        named("over replicas", (part: Quantiles) => part.figure),
+        named("over replicas", (part: Quantiles) => part.figure, { help: "which figure" }),
         at("min", ({ low }) => low),
         at("10%", ({ p10 }) => p10),
         at("median", ({ median }) => median),
@@ -218,9 +220,10 @@ function restText({ outlying, not_finite }: ReplicaSpread, shown: number, replic
 
 function AgreementText({ agreement }: { agreement: Agreement }) {
   if (agreement.in_sync) {
+    const hash = `sha ${agreement.sha256.slice(0, 8)}…, max|Δ| = 0`;
     return (
-      <span>
-        <StatusWord word="in sync" /> <Quiet>sha {agreement.sha256.slice(0, 8)}…, max|Δ| = 0</Quiet>
+      <span title={hash}>
+        <StatusWord word="in sync" /> <Quiet>{wording("all copies agree", hash)}</Quiet>
       </span>
     );
   }
@@ -269,8 +272,10 @@ function columnsOf(
     part: Partial<Column<ReplicaSummary>>,
   ) => numeric(title, arrays(of), figure, part);
   /** How many elements are not numbers, loud where there are some. */
-  const alarm = (title: string, of: (summary: Summary) => number) =>
+  const alarm = (title: string, of: (summary: Summary) => number, term = "") =>
     numeric(title, arrays(of), count, {
+      term,
+      help: "how many",
       show: (replica) => {
         const bad = arrays(of)(replica);
         return bad ? (
@@ -304,24 +309,25 @@ function columnsOf(
     ...(mixed
       ? [
           named("array", ({ summary }: ReplicaSummary) => arrayText(summary), {
+            help: "type and shape",
             rank: 2,
             least: 90,
           }),
         ]
       : []),
     number("mean", (summary) => summary.mean, { help }),
-    number("std", (summary) => summary.std, { help, rank: 1 }),
+    number("deviation", (summary) => summary.std, { help, rank: 1, term: "std" }),
     number("min", (summary) => summary.min, { help, rank: 4 }),
     number("max", (summary) => summary.max, { help, rank: 4 }),
-    number("L2", (summary) => summary.l2, { help: `Euclidean norm ${help}`, rank: 7 }),
+    number("norm", (summary) => summary.l2, { help: `Euclidean ${help}`, rank: 7, term: "L2" }),
     numeric(
       "zeros",
       arrays((summary) => summary.zeros),
       count,
-      { rank: 8 },
+      { rank: 8, help: "how many" },
     ),
     alarm("NaN", (summary) => summary.nan),
-    alarm("±Inf", (summary) => summary.inf),
+    alarm("infinite", (summary) => summary.inf, "±Inf"),
     ...(replicas.some(({ summary }) => typeof summary !== "string" && summary.histogram.length)
       ? [
           named(
@@ -356,6 +362,7 @@ function columnsOf(
     ...(replicas.some((replica) => replica.note)
       ? [
           named("note", ({ note }: ReplicaSummary) => note, {
+            help: "what is wrong",
             least: 120,
             show: ({ note }: ReplicaSummary) =>
               note && (

@@ -1,0 +1,56 @@
+// Plain words, and what the field calls the same: headings show the one, and their tooltips have the other.
+import { counted, joined } from "../format";
+
+/** The class of the page's body with which views say the field's terms. Views draw again when it comes or goes. */
+export const TERMS = "wb-terms";
+
+export interface Worded {
+  /** In plain words. */
+  title: string;
+  /** What the field calls it, if that is something else. */
+  term?: string;
+  /** What it means. */
+  help?: string;
+}
+
+/** What headings mean that have no words of their own for it. */
+const MEANINGS: Record<string, string> = {
+  device: "what computes",
+  elements: "how many",
+  "elements/s": "per second",
+  functions: "how many it has run",
+  group: "which strategy",
+  host: "the machine",
+  "host:device": "where it is",
+  line: "of your code",
+  memory: "in use",
+  message: "in full",
+  operation: "what replicas do together",
+  replica: "its number in the strategy",
+  shape: "length of each axis",
+  size: "of the data",
+  state: "in a word",
+  status: "in a word",
+  step: "its number, from 0",
+  type: "of the elements",
+  updates: "how many",
+  worker: "its process",
+};
+
+/** The plain words, or the field's where a person prefers those. */
+export function wording(plain: string, term: string): string {
+  return document.body.classList.contains(TERMS) ? term : plain;
+}
+
+/** How many replicas took part. */
+export function replicasText(n: number): string {
+  return wording(counted(n, "replica"), `n=${n}`);
+}
+
+/** A column with the heading that a person prefers, and the other one in its tooltip. */
+export function worded<Column extends Worded>(column: Column): Column {
+  const { title, term = "", help = MEANINGS[title] } = column;
+  const shown = term && wording(title, term);
+  const other = shown === term ? title : term;
+  return { ...column, title: shown || title, help: joined([shown && other, help], ": ") };
+}
