@@ -51,6 +51,13 @@ def started(panel: Any) -> Any:
     return entry
 
 
+def saved_preset(page: Any, panel: Any, name: str) -> None:
+    """Gives the options of the form a name."""
+    panel.get_by_role("button", name="Save as preset …").click()
+    page.locator(".jp-Dialog input").fill(name)
+    page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
+
+
 def use(page: Any, entry: Any) -> None:
     """Has the notebook make a step on workers."""
     code = USE.format(id=entry.get_attribute("data-id"))
@@ -66,12 +73,13 @@ def test_workers_are_scaled_and_that_is_cancelled(panel: Any, page: Any) -> None
     entry = started(panel)
     expect(entry).to_contain_text("2 of 2 replicas, CPU")
     entry.get_by_role("spinbutton", name="Replicas").fill("24")  # takes seconds
-    entry.get_by_role("button", name="Scale").click()
+    page.keyboard.press("Enter")
     expect(entry).to_contain_text("Scaling to 24 …")
-    entry.get_by_role("button", name="Cancel").click()
+    expect(entry.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Enter")
 
     expect(entry).to_contain_text("2 of 2 replicas")
-    expect(entry.get_by_role("button", name="Scale")).to_be_visible()
+    expect(entry.get_by_role("button", name="Scale")).to_be_focused()
     expect(panel.get_by_role("alert")).to_have_count(0)
 
 
@@ -113,6 +121,13 @@ def test_options_of_the_form_are_kept_and_say_what_they_ask_for(panel: Any, page
     expect(panel.get_by_role("alert")).to_contain_text("200 NVIDIA GPUs were asked for, this process sees")
 
     panel.get_by_label("Preset").select_option(label="4 threads")
+    panel.get_by_label("Replicas").first.fill("3")
+    saved_preset(page, panel, "2 processes")
+    expect(panel.get_by_role("alert")).to_contain_text("“2 processes” comes with workbench")
+    saved_preset(page, panel, "mine")
+    expect(panel.get_by_label("Preset").locator("option:checked")).to_have_text("mine")
+    expect(panel.get_by_role("alert")).to_have_count(0)
+    panel.get_by_label("Preset").select_option(label="4 threads")
     entry = started(panel)
     expect(entry).to_contain_text("4 of 4 replicas, CPU, threads of one process")
     expect(entry.get_by_role("button", name="Scale")).to_have_count(0)
@@ -126,6 +141,13 @@ def test_options_of_the_form_are_kept_and_say_what_they_ask_for(panel: Any, page
     wait_for_notebook(page)
     command(page, "workbench:show-panel")
     expect(panel.locator("summary")).to_contain_text("Options: CPU, threads of one process")
+    panel.locator("summary").click()
+    panel.get_by_label("Preset").select_option(label="mine")
+    expect(panel.get_by_label("Replicas").first).to_have_value("3")
+    panel.get_by_role("button", name="Delete preset “mine”").focus()
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("button", name="Save as preset …")).to_be_focused()
+    expect(panel.get_by_label("Preset").locator("option", has_text="mine")).to_have_count(0)
     expect(panel.get_by_role("button", name="Panes", exact=True)).to_have_attribute("aria-expanded", "false")
     expect(panel.get_by_role("button", name="Clusters", exact=True)).to_have_attribute(
         "aria-expanded", "true"

@@ -335,6 +335,10 @@ def test_buttons_that_have_no_room_wait_behind_one_with_dots(browser: Browser) -
     more.focus()
     page.keyboard.press("Enter")
     assert all(button.is_visible() for button in buttons)
+    unfolded = there.index(False)
+    for name in (*names[unfolded:], "…"):  # keys go through them, and then back to what folds them
+        assert page.evaluate("() => document.activeElement.textContent") == name
+        page.keyboard.press("Tab")
     lifecycle.click()
     page.get_by_text("stdout").first.wait_for(state="detached")
     assert more.get_attribute("aria-expanded") == "true"

@@ -51,6 +51,12 @@ export class Settings {
     return this.#get("motion") === "reduced" ? "reduced" : "system";
   }
 
+  /** Options of workers by the names that a person gave them, as they were kept. */
+  get workerPresets(): Readonly<Record<string, unknown>> {
+    const given = this.#get("workerPresets");
+    return typeof given === "object" && given !== null ? { ...given } : {};
+  }
+
   /** Whether views say the field's terms, not plain words. */
   get fieldTerms(): boolean {
     return this.#get("fieldTerms") === true;

@@ -64,6 +64,13 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
     }
     show(open ? Infinity : fitting.actions);
   });
+  const unfold = () => {
+    setOpen(!open);
+    const first = actions.current!.querySelector<HTMLElement>("[hidden]");
+    show(Infinity);
+    // Keys go on with the buttons that appear now: they stand before this one.
+    if (!open) (first?.querySelector<HTMLElement>("button, select, input") ?? first)?.focus();
+  };
   return (
     <div class="wb-head" ref={root} data-tight={tight}>
       <h3>{title}</h3>
@@ -74,7 +81,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
         <ExportMenu />
       </div>
       {isFolded && (
-        <Button aria-label="More" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Button aria-label="More" aria-expanded={open} onClick={unfold}>
           …
         </Button>
       )}

@@ -9,9 +9,12 @@ import { OPENED, type ViewName } from "../../views";
 import type { Connection } from "../server/connection";
 import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
+import type { Settings } from "../settings";
 import { isWrong, statusWord, titleOf } from "../words";
 import { Kept } from "./kept";
+import { KeptFocus } from "./kept_focus";
 import { Section } from "./section";
+import { Presets } from "./presets";
 import { described, ScaleForm, StartForm } from "./worker_forms";
 import { isResizable, type WorkerOptions } from "./worker_options";
 
@@ -42,6 +45,7 @@ interface Props {
   runs: readonly RunEntry[] | undefined;
   problem: string;
   kept: Kept;
+  presets: Presets;
   redraw(): void;
   attempt(what: () => Promise<unknown>): void;
 }
@@ -50,15 +54,18 @@ export class Panel extends Widget {
   #shown = new AbortController();
   #problem = "";
   readonly #kept: Kept;
+  readonly #presets: Presets;
 
   constructor(
     private readonly connection: Connection,
     private readonly layouts: LayoutNames,
     private readonly actions: PanelActions,
     private readonly trans: TranslationBundle,
+    private readonly settings: Settings,
     state: IStateDB | null,
   ) {
     super();
+    this.#presets = new Presets(settings, trans);
     this.#kept = new Kept(state, () => this.isVisible && this.#draw());
     this.id = "workbench-panel";
     this.addClass("wb-panel");
@@ -95,6 +102,7 @@ export class Panel extends Widget {
     this.connection.listen(() => this.#draw(), this.#shown.signal);
     this.connection.watch("", RUNS, () => this.#draw(), this.#shown.signal);
     this.layouts.listen(() => this.#draw(), this.#shown.signal);
+    this.settings.listen(() => this.#draw(), this.#shown.signal);
     this.#draw();
   }
 
@@ -114,7 +122,13 @@ export class Panel extends Widget {
     const attempt = (what: () => Promise<unknown>) => this.#attempt(what);
     const layouts = this.layouts.names;
     const told = connection.model("", RUNS) as RunList | undefined;
-    const state = { layouts, runs: told?.runs, problem: this.#problem, kept: this.#kept };
+    const state = {
+      layouts,
+      runs: told?.runs,
+      problem: this.#problem,
+      kept: this.#kept,
+      presets: this.#presets,
+    };
     const props = { connection, actions, trans, attempt, redraw: () => this.#draw(), ...state };
     render(<Contents {...props} />, this.node);
   }
@@ -138,7 +152,7 @@ function Contents(props: Props) {
         </p>
       )}
       <Section name="clusters" title={trans.__("Clusters")} {...props}>
-        <StartForm kept={props.kept} start={props.actions.start} trans={trans} attempt={props.attempt} />
+        <StartForm start={props.actions.start} {...props} />
         {!connection.connected && <p>{trans.__("connecting to the Jupyter server …")}</p>}
         {connection.connected && !connection.clusters.length && (
           <p>
@@ -232,15 +246,17 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
           </button>
         )}
         {pool && !over && isResizable(pool) && (
-          // Begun anew where the numbers have changed, which another page can do.
-          <ScaleForm
-            key={`${pool.minimum} ${pool.maximum}`}
-            cluster={cluster}
-            pool={pool}
-            scale={actions.scale}
-            trans={trans}
-            attempt={attempt}
-          />
+          <KeptFocus>
+            {/* Begun anew where the numbers have changed, which another page can do. */}
+            <ScaleForm
+              key={`${pool.minimum} ${pool.maximum}`}
+              cluster={cluster}
+              pool={pool}
+              scale={actions.scale}
+              trans={trans}
+              attempt={attempt}
+            />
+          </KeptFocus>
         )}
         <button
           type="button"

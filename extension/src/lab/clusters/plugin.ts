@@ -11,7 +11,8 @@ import { ILayouts } from "../layouts/plugin";
 import { IN_FRONT } from "../panes/followed";
 import { IWorkbench, type Workbench } from "../panes/plugin";
 import type { ClusterInfo } from "../server/messages";
-import { optional } from "../tokens";
+import type { Settings } from "../settings";
+import { ISettings, optional } from "../tokens";
 import { connectCode } from "./cell_code";
 import { insertCode } from "./connect_code";
 import { Panel } from "./panel";
@@ -22,6 +23,7 @@ function activate(
   app: JupyterFrontEnd,
   workbench: Workbench,
   layouts: Layouts,
+  settings: Settings,
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
   notebooks: INotebookTracker | null,
@@ -43,6 +45,7 @@ function activate(
       saveLayout: () => run(LAYOUT_COMMANDS.save),
     },
     trans,
+    settings,
     state,
   );
   const icon = iconOf("icon", ICON);
@@ -178,7 +181,7 @@ export const clusters: JupyterFrontEndPlugin<void> = {
   id: "workbench-lab:clusters",
   description: "The panel of clusters, and what can be done with them.",
   autoStart: true,
-  requires: [IWorkbench, ILayouts],
+  requires: [IWorkbench, ILayouts, ISettings],
   optional: optional(ICommandPalette, ILayoutRestorer, INotebookTracker, IStateDB),
   activate,
 };

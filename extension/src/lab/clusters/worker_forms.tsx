@@ -3,6 +3,8 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import { useState } from "preact/hooks";
 import type { ClusterInfo, PoolSummary } from "../server/messages";
 import type { Kept } from "./kept";
+import { KeptFocus } from "./kept_focus";
+import type { Presets } from "./presets";
 import {
   consistent,
   isResizable,
@@ -21,22 +23,27 @@ interface FormProps {
 
 interface StartProps extends FormProps {
   kept: Kept;
+  presets: Presets;
   start(options: WorkerOptions): Promise<unknown>;
 }
 
-export function StartForm({ kept, start, trans, attempt }: StartProps) {
+export function StartForm({ kept, presets, start, trans, attempt }: StartProps) {
   const [changed, setChanged] = useState<WorkerOptions | undefined>();
   const [starting, setStarting] = useState(false);
   const options = changed ?? kept.options;
-  const presets = presetsOf(trans);
+  const { own } = presets;
+  const all = [...presetsOf(trans), ...own];
   const set = (part: Partial<WorkerOptions>) => setChanged(consistent({ ...options, ...part }));
   const submit = (event: Event) => {
     event.preventDefault();
+    if (starting) return;
     setStarting(true);
     kept.keepOptions(options);
     attempt(() => start(options).finally(() => setStarting(false)));
   };
-  const chosen = presets.findIndex(([, preset]) => JSON.stringify(preset) === JSON.stringify(options));
+  const same = all.map(([, preset]) => JSON.stringify(preset) === JSON.stringify(options));
+  const chosen = same.lastIndexOf(true); // one's own, where both kinds have the same
+  const mine = own[chosen - (all.length - own.length)]?.[0];
   return (
     <form class="wb-panel-start" onSubmit={submit}>
       <label>
@@ -47,19 +54,16 @@ export function StartForm({ kept, start, trans, attempt }: StartProps) {
           onChange={(replicas) => set({ replicas, maximum: atLeast(replicas, options.maximum) })}
         />
       </label>
-      <button type="submit" disabled={starting}>
+      <button type="submit" aria-disabled={starting}>
         {starting ? trans.__("Starting …") : trans.__("Start workers")}
       </button>
       <details>
         <summary>{trans.__("Options: %1", described(options, trans))}</summary>
         <label>
           {trans.__("Preset")}
-          <select
-            value={chosen}
-            onChange={(event) => set(presets[Number(event.currentTarget.value)]?.[1] ?? {})}
-          >
+          <select value={chosen} onChange={(event) => set(all[Number(event.currentTarget.value)]?.[1] ?? {})}>
             {chosen < 0 && <option value={-1}>{trans.__("as below")}</option>}
-            {presets.map(([name], index) => (
+            {all.map(([name], index) => (
               <option key={name} value={index}>
                 {name}
               </option>
@@ -112,6 +116,16 @@ export function StartForm({ kept, start, trans, attempt }: StartProps) {
             onInput={(event) => set({ memory_limit: event.currentTarget.value.trim() })}
           />
         </label>
+        <KeptFocus>
+          <button type="button" onClick={() => attempt(() => presets.save(options))}>
+            {trans.__("Save as preset …")}
+          </button>
+          {mine && (
+            <button type="button" onClick={() => attempt(() => presets.delete(mine))}>
+              {trans.__("Delete preset “%1”", mine)}
+            </button>
+          )}
+        </KeptFocus>
       </details>
     </form>
   );

@@ -58,8 +58,13 @@ export function consistent(options: WorkerOptions): WorkerOptions {
   return { ...options, threads, maximum };
 }
 
-/** What was kept, as far as it can be understood; the server refuses names that it does not know. */
+/** What was kept, or what is usual where that cannot be understood. */
 export function readOptions(kept: unknown): WorkerOptions {
+  return understood(kept) ?? AS_USUAL;
+}
+
+/** What was kept, or null where it cannot be understood; the server refuses names that it does not know. */
+export function understood(kept: unknown): WorkerOptions | null {
   const given: Record<string, unknown> = typeof kept === "object" && kept !== null ? { ...kept } : {};
   const found = Object.fromEntries(
     Object.entries(AS_USUAL).map(([name, usual]) => [name, given[name] ?? usual]),
@@ -71,7 +76,7 @@ export function readOptions(kept: unknown): WorkerOptions {
     KINDS.includes(found.kind) &&
     isCount(found.replicas) &&
     (found.maximum === 0 || (isCount(found.maximum) && found.maximum >= found.replicas));
-  return fits ? found : AS_USUAL;
+  return fits ? found : null;
 }
 
 function isCount(value: number): boolean {

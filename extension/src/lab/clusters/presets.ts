@@ -1,0 +1,49 @@
+// Options for workers that a person has given a name: the settings keep them, beside those that come with workbench.
+import { InputDialog } from "@jupyterlab/apputils";
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { Settings } from "../settings";
+import { presetsOf, understood, type WorkerOptions } from "./worker_options";
+
+export type Preset = readonly [name: string, options: WorkerOptions];
+
+const KEY = "workerPresets";
+const LONGEST_NAME = 40;
+
+export class Presets {
+  constructor(
+    private readonly settings: Settings,
+    private readonly trans: TranslationBundle,
+  ) {}
+
+  /** Those of the person, by name; what cannot be understood is left out. */
+  get own(): Preset[] {
+    return Object.entries(this.settings.workerPresets).flatMap(([name, kept]) => {
+      const options = understood(kept);
+      return options ? [[name, options] as const] : [];
+    });
+  }
+
+  /** Asks for a name, and keeps the options under it, in the place of what had it. */
+  async save(options: WorkerOptions): Promise<void> {
+    const { trans } = this;
+    const title = trans.__("Save these options as a preset");
+    const { value } = await InputDialog.getText({ title, label: trans.__("Name") });
+    const name = value?.trim().slice(0, LONGEST_NAME);
+    if (!name) return;
+    if (presetsOf(trans).some(([shipped]) => shipped === name))
+      throw new Error(trans.__("“%1” comes with workbench: take another name.", name));
+    await this.#keep({ ...this.settings.workerPresets, [name]: options });
+  }
+
+  async delete(name: string): Promise<void> {
+    const { [name]: _, ...others } = this.settings.workerPresets;
+    await this.#keep(others);
+  }
+
+  async #keep(presets: Record<string, unknown>): Promise<void> {
+    const { stored } = this.settings;
+    if (!stored)
+      throw new Error(this.trans.__("There are no settings here in which a preset could be kept."));
+    await stored.set(KEY, presets);
+  }
+}
