@@ -12,9 +12,11 @@ export const CATEGORIES = [
   "#B8A800",
 ] as const;
 
-export const GOOD = "#009E73";
-export const WARNING = "#E69F00";
-export const BAD = "#D55E00";
+/** For elements, also where no view is around them; canvases have them in their palette. */
+export const GOOD = "var(--wb-good, var(--jp-success-color0))";
+export const WARNING = "var(--wb-warning, var(--jp-warn-color0))";
+export const BAD = "var(--wb-error, var(--jp-error-color0))";
+const CALM = "var(--wb-link, var(--jp-brand-color0))";
 
 const OPS = ["all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "reduce", "send", "recv"];
 
@@ -51,14 +53,14 @@ export interface Status {
 }
 
 const STATUS: Record<string, Status> = {
-  starting: { sign: "○", colour: "#0072B2" },
+  starting: { sign: "○", colour: CALM },
   live: { sign: "●", colour: GOOD },
   stale: { sign: "◐", colour: WARNING },
-  stalled: { sign: "◐", colour: BAD },
+  stalled: { sign: "◐", colour: WARNING },
   lost: { sign: "✖", colour: BAD },
   stopped: { sign: "■", colour: "currentColor" },
-  replay: { sign: "▷", colour: "#0072B2" },
-  recorded: { sign: "▷", colour: "#0072B2" },
+  replay: { sign: "▷", colour: CALM },
+  recorded: { sign: "▷", colour: CALM },
   "in sync": { sign: "●", colour: GOOD },
   diverged: { sign: "✖", colour: BAD },
 };
@@ -75,6 +77,7 @@ const COLOURS = [
   "line",
   "accent",
   "warning",
+  "error",
   "compute",
   "communicate",
   "late",

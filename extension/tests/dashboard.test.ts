@@ -60,7 +60,7 @@ test("a pane asks for its model, says each time that it has taken one, and draws
   assert.equal(textOf(root), HOSTILE);
   component.say({ kind: "model", model: recorded.topology });
   assert.ok(component.kinds().filter((kind) => kind === "taken").length === 2);
-  assert.match(textOf(root), /Cluster/);
+  assert.match(textOf(root), /Topology/);
   assert.doesNotMatch(textOf(root), /onerror/);
 
   component.say({ kind: "model", model: { ...recorded.topology, run: "another" } });

@@ -110,9 +110,11 @@ export function textOf(element: Element | null): string {
   return (element?.textContent ?? "").replace(/\s+/g, " ").trim();
 }
 
-/** The button with a text. */
+/** The button with a text, or a picture of that name. */
 export function button(root: Element, text: string): HTMLElement {
-  const found = [...root.querySelectorAll<HTMLElement>("button")].find((one) => textOf(one).includes(text));
+  const found = [...root.querySelectorAll<HTMLElement>("button")].find(
+    (one) => textOf(one).includes(text) || one.getAttribute("aria-label") === text,
+  );
   if (!found) throw new Error(`there is no button ${text} in ${textOf(root)}`);
   return found;
 }

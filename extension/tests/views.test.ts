@@ -382,7 +382,7 @@ test("an alert of the log leads to what explains it, by pointer and by key, and 
   button(shown.root, "Alerts").click();
   await settled();
   const cells = [...shown.root.querySelectorAll<HTMLElement>("td")];
-  const lost = cells.find((cell) => textOf(cell) === "replica_lost")!;
+  const lost = cells.find((cell) => textOf(cell) === "replica lost")!;
   assert.equal(
     lost.querySelector<HTMLElement>("[data-severity=error] svg")?.getAttribute("class"),
     "wb-severity",
@@ -398,7 +398,7 @@ test("an alert of the log leads to what explains it, by pointer and by key, and 
 
   const asked = opening(shown.root);
   const again = [...shown.root.querySelectorAll<HTMLElement>("td")].find(
-    (cell) => textOf(cell) === "replica_lost",
+    (cell) => textOf(cell) === "replica lost",
   )!;
   again.focus();
   await settled();
@@ -858,10 +858,14 @@ test("an array of more blocks than can be told apart is drawn whole, and a block
   const array = { ...recorded.arrayUneven, shape: [4096, 4096], parts };
   const selection = new Selection();
   const shown = show("array_sharding", array, { selection });
-  const paths = () => [...shown.root.querySelectorAll("path")].map((path) => path.getAttribute("d") ?? "");
+  const paths = () =>
+    [...shown.root.querySelectorAll(".wb-chart path")].map((path) => path.getAttribute("d") ?? "");
   assert.equal(paths().join("").split("M").length - 1, 512);
   assert.match(textOf(shown.root), /512 blocks/);
-  assert.match(shown.root.querySelector("svg")!.getAttribute("aria-label")!, /and 496 more blocks$/);
+  assert.match(
+    shown.root.querySelector(".wb-chart svg")!.getAttribute("aria-label")!,
+    /and 496 more blocks$/,
+  );
 
   selection.toggle(511);
   await settled();
@@ -1022,7 +1026,7 @@ test("servers show which of them is lost and what comes of it; figures that nobo
 
   assert.match(textOf(shown.root), /ps:1 is lost: worker 4 on node-1 was killed by SIGKILL/);
   assert.match(textOf(shown.root), /The next function that needs it has it started again/);
-  assert.equal(shown.root.querySelectorAll("[data-state='lost']").length, 1);
+  assert.equal(shown.root.querySelectorAll(".wb-job[data-status='lost']").length, 1);
   shown.unmount();
 
   const [server] = recorded.serversLive.servers;
@@ -1030,4 +1034,17 @@ test("servers show which of them is lost and what comes of it; figures that nobo
   const before = show("servers", { ...recorded.serversLive, servers: [fresh], queue: null, workers: [] });
   assert.match(textOf(before.root), /staleness –.*holds no variable/);
   before.unmount();
+});
+
+test("a topology says its status once, and what has another one beside it", () => {
+  const said = (model: typeof recorded.topology) => {
+    const shown = show("topology", model);
+    const words = [...shown.root.querySelectorAll(".wb-status")].map((one) => textOf(one));
+    shown.unmount();
+    return words;
+  };
+  assert.deepEqual(said(recorded.topology), ["● live"]);
+  assert.deepEqual(said(recorded.topologyLost), ["✖ lost", "✖ lost"]); // of the cluster, and of the worker
+  const strategies = recorded.topology.strategies.map((one) => ({ ...one, status: "stale" }));
+  assert.deepEqual(said({ ...recorded.topology, strategies }), ["● live", "◐ stale"]);
 });

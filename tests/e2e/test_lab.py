@@ -161,7 +161,7 @@ class TestOneCell:
         )
         command(shared, "workbench:open-pane", view="sweep")
         sweep = shared.locator(".wb-pane .wb-sweep")
-        expect(sweep.locator("svg")).to_be_visible()
+        expect(sweep.locator(".wb-chart svg")).to_be_visible()
         shared.keyboard.press("Alt+m")
         expect(sweep.locator(".wb-ghost")).to_be_visible()
         expect(sweep).to_contain_text("baseline: one_cell.ipynb, ")

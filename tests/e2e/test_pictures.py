@@ -143,7 +143,7 @@ def test_the_dashboard_of_a_job(browser: Any, training: Job) -> None:
             page.get_by_role("tab", name="Timing").click()
             expect(page.locator(".wb-collective-table")).to_contain_text("360 collectives")
             for view in ("lanes", "heat-map", "sweep"):
-                expect(page.locator(f".wb-{view} :is(canvas, svg)").first).to_be_visible()
+                expect(page.locator(f".wb-{view} .wb-chart :is(canvas, svg)").first).to_be_visible()
             page.screenshot(path=ARTIFACTS / "picture_dashboard.png")
         finally:
             server.terminate()

@@ -85,7 +85,7 @@ def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel
     expect(run.locator(".wb-form input").first).to_have_value(str(first))
 
     command(page, "workbench:next-alert")
-    expect(page.locator(".wb-pane .wb-log td:focus .wb-what")).to_have_text("nan")
+    expect(page.locator(".wb-pane .wb-log td:focus .wb-what")).to_have_text("NaN")
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="first: Values")).to_be_visible()
 

@@ -41,7 +41,7 @@ def test_the_menu_is_used_with_keys_alone(page: Page) -> None:
     page.wait_for_selector("[role=menuitem]:focus >> text=Report (HTML)")
     page.keyboard.press("Escape")
     page.wait_for_selector("[role=menu]", state="detached")
-    page.wait_for_selector("button:focus >> text=Export")
+    page.wait_for_selector("button:focus[aria-label=Export]")
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")

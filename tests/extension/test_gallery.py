@@ -36,7 +36,7 @@ ROOM_LEFT = """() => [...document.querySelectorAll(".wb-head[data-tight]")].filt
 """Rows above views in which the first button that waits behind the "…" has room."""
 
 HEIGHTS = """() => [...document.querySelectorAll(".wb-head[data-tight]")].map((head) => {
-  const shown = [...head.querySelectorAll(":scope > h3, :scope > .wb-status, button:not([hidden], [hidden] *)")];
+  const shown = [...head.querySelectorAll(":scope > h3, :scope > .wb-state, button:not([hidden], [hidden] *)")];
   const middles = shown.map((part) => part.getBoundingClientRect()).map((box) => (box.top + box.bottom) / 2);
   return Math.max(...middles) - Math.min(...middles);
 })"""
@@ -93,7 +93,7 @@ def test_colours_are_those_of_jupyterlab_where_it_has_some(browser: Browser) -> 
 
 
 def test_names_of_groups_that_have_no_room_keep_the_ends_that_tell_them_apart(browser: Browser) -> None:
-    page = open_gallery(browser, width=440)
+    page = open_gallery(browser, width=380)
     shown = model("collectives")
     (row, *_) = shown["snapshot"]["table"]
     groups = ("MirroredStrategy/1", "MirroredStrategy/2", "MultiWorkerMirroredStrategy/12", "all")

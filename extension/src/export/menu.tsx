@@ -8,6 +8,7 @@ import { reportOf } from "./report";
 import { ExportScope, type Scope } from "./scope";
 import { sheetOf } from "./sheet";
 import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
+import { IconButton } from "../parts/icons";
 import { Button } from "../parts/small";
 import { take } from "../parts/keys";
 
@@ -102,9 +103,13 @@ export function ExportMenu() {
   };
   return (
     <span class="wb-export" ref={box} onKeyDown={onKeyDown} onFocusOut={onFocusOut}>
-      <Button aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}>
-        Export
-      </Button>
+      <IconButton
+        name="export"
+        label="Export"
+        aria-haspopup="menu"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      />
       {open && (
         <ul role="menu" aria-label="Export">
           {formatsOf(scope).map((format) => (

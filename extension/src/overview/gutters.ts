@@ -1,6 +1,5 @@
 // The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
 // own number right.
-import type { Palette } from "../colours";
 import { paintDot, paintEnd, type Painting } from "../parts/painting";
 import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
 import { clamped } from "../scale";
@@ -82,8 +81,8 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
 
 /** The name of a row, with the dot in its colour. */
 export function paintLabel(
-  { canvas, palette }: { canvas: CanvasRenderingContext2D; palette: Palette },
-  row: Row,
+  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
+  row: Pick<Row, "label" | "colour">,
   y: number,
   strong: boolean,
 ): void {

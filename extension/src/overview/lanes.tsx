@@ -1,17 +1,24 @@
 // What each replica did in the newest steps: computed, was late, waited, communicated.
 import { joined, sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
-import { type Cell, hatch, paintCursor, paintDotted, paintEnd, type Painting } from "../parts/painting";
+import {
+  type Cell,
+  hatch,
+  paintCursor,
+  paintDotted,
+  paintEnd,
+  type Painting,
+  type Rectangle,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { isIn, paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { beginOf } from "../views/lanes";
 import { wholePercent } from "./figures";
 import { gutters, paintLabel } from "./gutters";
 import { Swatch } from "./module";
-import { lateSteps, type Row, timesOf, waitedOf } from "./rows";
+import { beginOf, lateSteps, type Row, timesOf, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
@@ -98,13 +105,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
         const least = part.kind === "communicate" ? 2 : 0;
         const box = { x: begin, y: y + 4, width: Math.max(least, end - begin), height: bar };
         if (box.width < 0.3) continue;
-        canvas.fillStyle = palette[part.kind];
-        canvas.fillRect(box.x, box.y, box.width, box.height);
-        if (part.kind === "wait") hatch(canvas, box, palette.waitLine);
-        if (part.kind === "late") {
-          canvas.fillStyle = palette.warning;
-          canvas.fillRect(box.x, box.y + bar - 3, box.width, 3);
-        }
+        paintPart(painting, part.kind, box);
       }
       // The history goes on to the left.
       if (steps.first > 0) {
@@ -188,6 +189,21 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   );
 }
 
+/** Draws what a replica did, each in its own way; in `colour` what it communicated by, where that matters. */
+export function paintPart(
+  { canvas, palette }: Painting,
+  kind: Part["kind"],
+  box: Rectangle,
+  colour = palette[kind],
+): void {
+  canvas.fillStyle = colour;
+  canvas.fillRect(box.x, box.y, box.width, box.height);
+  if (kind === "wait") hatch(canvas, box, palette.waitLine);
+  if (kind !== "late") return;
+  canvas.fillStyle = palette.warning;
+  canvas.fillRect(box.x, box.y + box.height - 3, box.width, 3);
+}
+
 /** By step: when its last collective was over. */
 function endsOf(items: readonly LaneItem[]): Map<number, number> {
   const ends = new Map<number, number>();
@@ -198,7 +214,7 @@ function endsOf(items: readonly LaneItem[]): Map<number, number> {
 /** What a replica did from the end of its last collective, `before`, to the end of this one. */
 export function partsOf(
   group: GroupView,
-  row: Row,
+  row: Pick<Row, "replica">,
   item: LaneItem,
   times: { enter: number; end: number },
   before: number,

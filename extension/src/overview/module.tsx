@@ -1,7 +1,7 @@
 // A card of the overview: its name, what it shows, a legend, and a way to the pane that shows more of it.
 import type { ComponentChildren } from "preact";
 import type { ViewName } from "../view";
-import { IconButton } from "./icons";
+import { IconButton } from "../parts/icons";
 
 interface Props {
   name: string;

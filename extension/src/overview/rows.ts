@@ -1,5 +1,5 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
-import { medianOf, sumOf } from "../format";
+import { known, medianOf, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 
 /** As many usual steps long, a step was none: the notebook paused between two. */
@@ -61,6 +61,11 @@ export function lateSteps(group: GroupView, row: Row): number {
 /** When a row entered a collective, and when it had its result; null where it took no part. */
 export function timesOf(item: LaneItem, row: Row): { enter: number; end: number } | null {
   return row.replica < 0 ? { enter: item.mean_enter_ns, end: item.last_end_ns } : laneTimes(item, row.lane);
+}
+
+/** When its first replica entered. */
+export function beginOf(item: LaneItem): number {
+  return Math.min(item.ready_ns, ...known(item.enter_ns));
 }
 
 /** The same of a lane. */

@@ -21,6 +21,8 @@ interface Course {
 }
 
 interface Props {
+  /** What it shows, to be read above it. */
+  title?: string;
   /** What it shows. */
   label: string;
   courses: readonly Course[];
@@ -29,7 +31,7 @@ interface Props {
   context: Context;
 }
 
-export function Courses({ label, courses, sampled, context }: Props) {
+export function Courses({ title, label, courses, sampled, context }: Props) {
   const rows = courses.slice(0, MOST_ROWS);
   const samples = Math.max(0, ...rows.map(({ values }) => values.length));
   if (samples < 2) return null;
@@ -90,27 +92,30 @@ export function Courses({ label, courses, sampled, context }: Props) {
     if (pointed !== null && isIn(span, pointed)) paintBand(painting, edges(pointed, pointed));
   };
   return (
-    <Plane
-      label={`${label}: ${rows.length} in ${samples} samples`}
-      hint="one sample"
-      rows={rows.length}
-      columns={samples}
-      height={foot + BOTTOM}
-      paint={paint}
-      at={(px, py, width) => ({
-        row: Math.floor((py - TOP) / ROW),
-        column: Math.round(scale(width).invert(px)),
-      })}
-      steps={axis}
-      stepOf={({ column }) => steps[column]}
-      {...(span && {
-        stepAt: (px: number, width: number) =>
-          clamped(Math.round(end.invert(scale(width).invert(px))), span.first, span.last),
-      })}
-      describe={(cell) => {
-        const step = steps[cell.column] ?? -1;
-        return `${rows[cell.row]!.name}${step < 0 ? "" : `, step ${step}`}: ${percent(valueOf(cell))}`;
-      }}
-    />
+    <>
+      {title && <h4>{title}</h4>}
+      <Plane
+        label={`${label}: ${rows.length} in ${samples} samples`}
+        hint="one sample"
+        rows={rows.length}
+        columns={samples}
+        height={foot + BOTTOM}
+        paint={paint}
+        at={(px, py, width) => ({
+          row: Math.floor((py - TOP) / ROW),
+          column: Math.round(scale(width).invert(px)),
+        })}
+        steps={axis}
+        stepOf={({ column }) => steps[column]}
+        {...(span && {
+          stepAt: (px: number, width: number) =>
+            clamped(Math.round(end.invert(scale(width).invert(px))), span.first, span.last),
+        })}
+        describe={(cell) => {
+          const step = steps[cell.column] ?? -1;
+          return `${rows[cell.row]!.name}${step < 0 ? "" : `, step ${step}`}: ${percent(valueOf(cell))}`;
+        }}
+      />
+    </>
   );
 }

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
-import { StatusWord } from "./status";
+import { Status } from "./status";
+import { IconButton } from "./icons";
 import { Button, Quiet } from "./small";
 import { Verdict } from "./verdict";
 import { sumOf } from "../format";
@@ -75,7 +76,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
     <div class="wb-head" ref={root} data-tight={tight}>
       <h3>{title}</h3>
       <div class="wb-facts-line">{facts.map((fact) => fact && <FactText fact={fact} />)}</div>
-      {status && <StatusWord word={status} />}
+      {status && <Status word={status} />}
       <div class="wb-actions" ref={actions}>
         {children}
         <ExportMenu />
@@ -94,7 +95,7 @@ function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
   const width = (element: Element | null) => (element ? (element as HTMLElement).offsetWidth + GAP : 0);
   if (!room) return { facts: true, actions: Infinity }; // it is not laid out
   const about = sumOf([...row.children[1]!.children], width);
-  const rest = room - width(row.querySelector("h3")) - width(row.querySelector(":scope > .wb-status"));
+  const rest = room - width(row.querySelector("h3")) - width(row.querySelector(":scope > .wb-state"));
   const buttons = [...actions.children].map(width);
   const needed = sumOf(buttons, (one) => one) - GAP;
   if (needed <= rest) return { facts: needed + Math.min(about, LEAST_FACTS) <= rest, actions: Infinity };
@@ -116,9 +117,7 @@ export function ChartOrTable({ chart, table, verdict, children, ...head }: Chart
     <div class="wb-part">
       <Head {...head}>
         {children}
-        <Button aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
-          Table
-        </Button>
+        <IconButton name="table" label="Table" pressed={asTable} onClick={() => setAsTable(!asTable)} />
       </Head>
       {verdict && <Verdict {...verdict} />}
       {asTable ? table : chart}

@@ -61,20 +61,10 @@ export function Ramp() {
 }
 
 /** A coloured square with its name. */
-export function Key({ colour, name, hatched = false }: { colour?: string; name: string; hatched?: boolean }) {
+export function Key({ colour, name }: { colour: string; name: string }) {
   return (
     <span>
-      {hatched ? (
-        <svg class="wb-swatch" aria-hidden viewBox="0 0 12 10">
-          <path
-            d="M0 4L4 0M0 8L8 0M2 10L12 0M6 10L12 4M10 10L12 8M.5 .5H11.5V9.5H.5Z"
-            fill="none"
-            stroke="var(--wb-quiet)"
-          />
-        </svg>
-      ) : (
-        <span class="wb-swatch" aria-hidden style={colour ? { background: colour } : undefined} />
-      )}
+      <span class="wb-swatch" aria-hidden style={{ background: colour }} />
       {name}
     </span>
   );

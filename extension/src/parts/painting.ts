@@ -6,7 +6,7 @@ export interface Cell {
   column: number;
 }
 
-interface Rectangle {
+export interface Rectangle {
   x: number;
   y: number;
   width: number;

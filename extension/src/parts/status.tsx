@@ -1,16 +1,33 @@
 // A status in a word, with its sign and colour.
 import { useContext } from "preact/hooks";
-import { BAD, statusOf } from "../colours";
+import { BAD, statusOf, WARNING } from "../colours";
 import { SavedPage } from "./saved_page";
 
+/** No news: the title line says it of all. */
+export const QUIET = new Set(["live", "stopped"]);
 /** What is true of a moment only; in a file that was saved it is "recorded". */
 const MOMENTARY = new Set(["live", "stale", "replay"]);
 
-export function Sign({ sign = "▲", colour = BAD }: { sign?: string; colour?: string }) {
+export function Sign({
+  sign = "▲",
+  colour = sign === "✖" ? BAD : WARNING,
+}: {
+  sign?: string;
+  colour?: string;
+}) {
   return (
     <i class="wb-sign" aria-hidden style={{ color: colour }}>
       {sign}
     </i>
+  );
+}
+
+/** The status of all that a view shows, which its title line has. */
+export function Status({ word }: { word: string }) {
+  return (
+    <span class="wb-state" data-status={word}>
+      <StatusWord word={word} />
+    </span>
   );
 }
 

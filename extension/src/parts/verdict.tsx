@@ -1,16 +1,71 @@
-// The one sentence that says how things stand, loud where something is wrong, with what helps.
+// What is to be said of a run or a view: a sentence, its evidence or what helps, and a way to the view that explains it.
+import type { ComponentChildren } from "preact";
 import { capitalized } from "../format";
-import { Sign } from "./status";
+import type { Verdict as Told } from "../models";
+import type { ViewName } from "../view";
+import { SeveritySign } from "./icons";
+import { Button } from "./small";
 
-export function Verdict({ sentence, advice }: { sentence: string; advice: string }) {
-  const loud = advice !== "";
+const LINKS: Partial<Record<string, string>> = {
+  lanes: "Show the lanes",
+  heat_map: "Show the steps",
+  log: "Show the log",
+  stuck: "Show who waits",
+  values: "Show the values",
+  sweep: "Show the data rate",
+  input: "Show the input",
+  dataset_sharding: "Show who reads what",
+  devices: "Show the devices",
+};
+
+interface CardProps {
+  severity: string;
+  sentence: string;
+  role?: "status" | "alert";
+  children?: ComponentChildren;
+}
+
+/** A sentence on a ground that tells how bad it is. */
+export function Card({ severity, sentence, role = "status", children }: CardProps) {
   return (
-    <div class="wb-alert" data-loud={loud ? "yes" : "no"} role="status">
-      {loud && <Sign />}
-      <div>
-        <strong>{sentence}</strong>
-        {loud && <div>{capitalized(advice)}.</div>}
+    <div class="wb-verdict" data-severity={severity}>
+      <SeveritySign severity={severity} />
+      <div role={role}>
+        <h4>{sentence}</h4>
+        {children}
       </div>
     </div>
+  );
+}
+
+/** How things stand, and what helps where something is wrong. */
+export function Verdict({ sentence, advice }: { sentence: string; advice: string }) {
+  return (
+    <Card severity={advice ? "warning" : "good"} sentence={sentence}>
+      {advice && <p>{capitalized(advice)}.</p>}
+    </Card>
+  );
+}
+
+interface Props {
+  verdict: Told;
+  open(view: ViewName): void;
+  /** The view around it, to which it needs no way. */
+  here?: ViewName;
+}
+
+export function VerdictCard({ verdict, open, here }: Props) {
+  const link = verdict.link !== here && Object.hasOwn(LINKS, verdict.link) && LINKS[verdict.link];
+  return (
+    <Card severity={verdict.severity} sentence={verdict.sentence}>
+      <p>
+        {verdict.evidence && `${capitalized(verdict.evidence)}. `}
+        {link && (
+          <Button class="wb-link" onClick={() => open(verdict.link as ViewName)}>
+            {link} →
+          </Button>
+        )}
+      </p>
+    </Card>
   );
 }

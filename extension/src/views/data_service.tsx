@@ -1,5 +1,4 @@
 // A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
-import { WARNING } from "../colours";
 import { count, counted, NOTHING, percent, runsOf } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
 import { ChartOrTable } from "../parts/head";
@@ -98,7 +97,7 @@ function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
         )}
         {job.moves > 0 && (
           <span>
-            <Sign colour={WARNING} />
+            <Sign />
             {counted(job.moves, "lane")} taken over from lost workers
           </span>
         )}

@@ -29,6 +29,7 @@ export const devices: View<Devices> = {
           <Brushed steps={axis} />
         </Head>
         <Courses
+          title="Use over the newest steps"
           label="Use of devices"
           courses={model.devices.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
           sampled={model.sampled}

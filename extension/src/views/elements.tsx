@@ -1,5 +1,5 @@
 // Elements of one replica's component as a heat map; what is shown is chosen here and fetched when it is asked for.
-import { BAD, sequential, WARNING } from "../colours";
+import { sequential, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
@@ -218,7 +218,7 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
           canvas.fillRect(box.x, box.y, box.width + (gap ? 0 : 0.5), box.height);
           return;
         }
-        const colour = cell === "nan" ? BAD : WARNING;
+        const colour = palette[cell === "nan" ? "error" : "warning"];
         canvas.fillStyle = palette.ground;
         canvas.fillRect(box.x, box.y, box.width, box.height);
         hatch(canvas, box, colour);

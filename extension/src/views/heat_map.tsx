@@ -1,4 +1,5 @@
 // Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
+import { paintLabel } from "../overview/gutters";
 import { ChartOrTable } from "../parts/head";
 import { paintCursor, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
@@ -46,7 +47,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   const { peak, most } = scaleOf(late_us);
   const level = levels(group.lateness);
   const chosen = axis.range ? steps.filter((step) => isIn(axis.range, step)) : [];
-  const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
+  const margin = 40 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
   const cellWidth = (width: number) => Math.min(ROW, (width - margin - 4) / steps.length);
 
   const paint = (painting: Painting) => {
@@ -55,9 +56,10 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
     const gap = w > 5 ? 1 : 0;
     replicas.forEach((replica, row) => {
       const y = TOP + row * ROW;
-      canvas.fillStyle = palette.text;
       canvas.globalAlpha = isLit(context.selected, replica) ? 1 : 0.6;
-      canvas.fillText(`${stragglers.includes(replica) ? "▶" : " "} ${label(row)}`, 2, y + ROW / 2);
+      const colour = group.n > palette.replicas.length ? -1 : replica;
+      const isLate = stragglers.includes(replica);
+      paintLabel(painting, { label: (isLate ? "▶ " : "") + label(row), colour }, y + ROW / 2, isLate);
       canvas.globalAlpha = 1;
       steps.forEach((_, column) => {
         const late = value({ row, column });

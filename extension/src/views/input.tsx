@@ -1,5 +1,5 @@
 // What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
-import { BAD, WARNING } from "../colours";
+import { WARNING } from "../colours";
 import { Courses } from "../parts/courses";
 import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
@@ -124,7 +124,7 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
         {nowOf(stage)}
       </b>
       <span>
-        <Bar share={stage.busy_share} {...(bottleneck ? { colour: BAD } : {})} />
+        <Bar share={stage.busy_share} {...(bottleneck ? { colour: WARNING } : {})} />
         {share(stage.busy_share)} busy
       </span>
       <Quiet>
@@ -140,7 +140,7 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
       )}
       {stage.failures > 0 && (
         <span>
-          <Sign colour={WARNING} />
+          <Sign />
           {counted(stage.failures, "failure")}
         </span>
       )}
@@ -168,7 +168,7 @@ function Waits({ model, context }: { model: InputFlow; context: Context }) {
             >
               r{wait.replica}
             </Button>
-            <Bar share={wait.waited_share} {...(wait.starving ? { colour: BAD } : {})} />
+            <Bar share={wait.waited_share} {...(wait.starving ? { colour: WARNING } : {})} />
             {share(wait.waited_share)}
             {wait.starving && (
               <span>

@@ -1,17 +1,9 @@
-// Replica × time: each collective as it was waited in (hatched) and transferred (solid).
+// Replica × time: what each computed, was late by and waited, and each collective that it took part in.
 import { useState } from "preact/hooks";
-import { BAD, opColour } from "../colours";
+import { opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
-import {
-  hatch,
-  paintCursor,
-  paintDotted,
-  paintEnd,
-  paintLine,
-  type Cell,
-  type Painting,
-} from "../parts/painting";
+import { paintCursor, paintDotted, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
@@ -21,8 +13,12 @@ import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
-import { laneTimes } from "../overview/rows";
+import { paintLabel } from "../overview/gutters";
+import { paintPart, partsOf } from "../overview/lanes";
+import { Swatch } from "../overview/module";
+import { beginOf, laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
+import { PauseButton } from "../parts/icons";
 import { Button, Note } from "../parts/small";
 
 const [ROW, LOW_ROW] = [28, 22];
@@ -61,8 +57,10 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
 
   const items = shown.items;
   const height = shown.lanes.length > FEW ? LOW_ROW : ROW;
-  const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
+  const margin = 28 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
   const time = timeline(items, squeezed);
+  const span = items.at(-1)!.last_end_ns - beginOf(items[0]!);
+  const usual = span / new Set(items.map(({ step }) => step)).size;
   const chosen = axis.range ? items.filter(({ step }) => isIn(axis.range, step)) : [];
   const zoom = chosen.length
     ? (axis.range!.time ??
@@ -81,38 +79,29 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     shown.lanes.forEach((lane, row) => {
       const y = TOP + row * height;
       canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
-      canvas.fillStyle = palette.text;
-      canvas.fillText(lane.label, 2, y + height / 2);
-      canvas.strokeStyle = palette.line;
-      canvas.lineWidth = 1;
-      paintLine(painting, [
-        [margin, y + height - 0.5],
-        [width - 6, y + height - 0.5],
-      ]);
+      const isLate = shown.lateness.stragglers.includes(lane.replica);
+      const colour = shown.n > palette.replicas.length ? -1 : lane.replica;
+      paintLabel(painting, { label: lane.label, colour }, y + height / 2, isLate);
       canvas.save();
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, painting.height);
       canvas.clip();
+      let before = Infinity;
       for (const item of items) {
         const bar = laneTimes(item, row);
         if (!bar) continue;
-        const colour = opColour(item.op);
-        const enter = at(bar.enter);
-        const ready = Math.max(enter, at(Math.min(Math.max(item.ready_ns, bar.enter), bar.end)));
-        const end = Math.max(at(bar.end), ready + 2);
-        if (end < margin || enter > width) continue;
-        const box = { x: enter, y: y + 3, width: ready - enter, height: height - 7 };
-        if (box.width > 1) {
-          hatch(canvas, box, colour);
-          canvas.strokeStyle = colour;
-          canvas.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
-        }
-        canvas.fillStyle = item.state === "ok" ? colour : BAD;
-        canvas.fillRect(ready, box.y, end - ready, box.height);
-        if (item.state !== "ok") {
+        const isOk = item.state === "ok";
+        for (const { kind, from, to } of partsOf(shown, lane, item, bar, before, usual)) {
+          const x = at(from);
+          const isTalk = kind === "communicate";
+          const box = { x, y: y + 3, width: Math.max(at(to) - x, isTalk ? 2 : 0), height: height - 6 };
+          if (x + box.width < margin || x > width) continue;
+          paintPart(painting, kind, box, isTalk ? (isOk ? opColour(item.op) : palette.error) : undefined);
+          if (isOk || !isTalk) continue;
           canvas.fillStyle = palette.text;
-          canvas.fillText("✖", ready + 1, y + height / 2);
+          canvas.fillText("✖", x + 1, y + height / 2);
         }
+        before = bar.end;
       }
       canvas.restore();
       canvas.globalAlpha = 1;
@@ -205,7 +194,9 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             {ops.map((op) => (
               <Key key={op} colour={opColour(op)} name={op} />
             ))}
-            <Key hatched name="waiting" />
+            <Swatch kind="compute" name="compute" />
+            <Swatch kind="late" name="late" />
+            <Swatch kind="wait" name="wait for it" />
           </div>
         </>
       }
@@ -215,9 +206,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       <Button aria-pressed={squeezed} onClick={() => setSqueezed(!squeezed)}>
         Shorten pauses
       </Button>
-      <Button aria-pressed={paused} onClick={pause}>
-        {paused ? "Go on" : "Pause"}
-      </Button>
+      <PauseButton paused={paused} onClick={pause} />
     </ChartOrTable>
   );
 }
@@ -271,11 +260,6 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
     fromAxis: (position) => scale.invert(position),
     breaks,
   };
-}
-
-/** When its first replica entered. */
-export function beginOf(item: LaneItem): number {
-  return Math.min(item.ready_ns, ...known(item.enter_ns));
 }
 
 interface Axis {

@@ -1,8 +1,8 @@
 // What is to be said of the run, and what happened beside the collectives: alerts, and what replicas printed; filtered by
 // kind and by the selected replica.
 import { useRef, useState } from "preact/hooks";
-import { SeveritySign } from "../overview/icons";
-import { VerdictCard } from "../overview/verdict";
+import { SeveritySign } from "../parts/icons";
+import { VerdictCard } from "../parts/verdict";
 import { Head } from "../parts/head";
 import { type Open, useOpening } from "../parts/opening";
 import { Brushed, isIn, stepsOf } from "../parts/steps";
@@ -145,6 +145,11 @@ export function LogRows({ model, events: rows, context, open }: RowsProps) {
   );
 }
 
+/** The name of an event in words. */
+function wordsOf(name: string): string {
+  return name === "nan" ? "NaN" : name.replaceAll("_", " ");
+}
+
 function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
   const or = (number: number) => (number < 0 ? NOTHING : String(number));
   return [
@@ -160,7 +165,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
       help: "what has happened",
       left: true,
       least: 128,
-      text: (event) => event.name,
+      text: ({ name }) => wordsOf(name),
       show: ({ kind, name, severity }) => {
         const view = kind === "alert" && Object.hasOwn(EVIDENCE, name) && EVIDENCE[name];
         return (
@@ -168,10 +173,10 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
             {severity !== "info" && <SeveritySign severity={severity} />}
             {view ? (
               <Button class="wb-link" tabIndex={-1} onClick={() => open(view)}>
-                {name}
+                {wordsOf(name)}
               </Button>
             ) : (
-              name
+              wordsOf(name)
             )}
           </span>
         );

@@ -4,7 +4,7 @@ import { ExportMenu } from "../export/menu";
 import { counted, joined } from "../format";
 import type { Collectives, GroupView, Verdict } from "../models";
 import { Figures } from "../overview/figures";
-import { Icon, IconButton } from "../overview/icons";
+import { Icon, IconButton, PauseButton } from "../parts/icons";
 import { LaneStrip, lanesLegend } from "../overview/lanes";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import { Loss } from "../overview/loss";
@@ -12,9 +12,9 @@ import { Module } from "../overview/module";
 import { Nothing } from "../overview/nothing";
 import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
-import { VerdictCard } from "../overview/verdict";
+import { VerdictCard } from "../parts/verdict";
 import { type Open, useOpening } from "../parts/opening";
-import { StatusWord } from "../parts/status";
+import { Status } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";
 import { useRoom } from "../parts/width";
 import { clamped } from "../scale";
@@ -89,16 +89,9 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
           <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
           <span class="wb-about">{factsOf(shown)}</span>
           {group && <Brushed steps={stepsOf(group, context)} />}
-          <span class="wb-state" data-status={shown.status}>
-            <StatusWord word={shown.status} />
-          </span>
+          <Status word={shown.status} />
           {group && shown.status !== "replay" && shown.status !== "stopped" && (
-            <IconButton
-              name={paused ? "play" : "pause"}
-              label={paused ? "Go on" : "Pause"}
-              pressed={paused}
-              onClick={() => setPaused(!paused)}
-            />
+            <PauseButton paused={paused} onClick={() => setPaused(!paused)} />
           )}
           <IconButton
             name="table"

@@ -37,15 +37,14 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
       <Head
         title="Recorded runs"
         facts={[
-          model.folder,
+          model.folder !== "." && model.folder,
           counted(model.runs.length, "run"),
           ask && !first && "pick one to open, two to compare",
         ]}
-        status="replay"
       />
       <Table
         label="Recorded runs"
-        empty={`no recorded runs in ${model.folder}: with wb.record("runs/first.parquet"): … makes one`}
+        empty={'None yet: with wb.record("runs/first.parquet"): … makes one.'}
         columns={COLUMNS}
         rows={model.runs}
         keyOf={(run) => run.path}

@@ -1,11 +1,10 @@
 // Parameter servers: what they hold and how stale updates are, what each worker runs and how fast, and what still waits.
-import { WARNING } from "../colours";
 import { count, counted, dtypeText, NOTHING, significant, sizeText, sumOf } from "../format";
 import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
-import { Sign, StatusWord } from "../parts/status";
+import { QUIET, Sign, StatusWord } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
 import type { View } from "../view";
 import { Note, Quiet, More } from "../parts/small";
@@ -86,7 +85,7 @@ function Queue({ queue }: { queue: FunctionQueue }) {
       {figures.map(([text, n, help]) => (
         <div key={text} title={help} data-none={n ? undefined : "yes"}>
           <dd>
-            {n > 0 && warns.has(text) && <Sign colour={WARNING} />}
+            {n > 0 && warns.has(text) && <Sign />}
             {count(n)}
           </dd>
           <dt>{text}</dt>
@@ -136,9 +135,14 @@ interface ServerProps {
 function Server({ server, largest, rates }: ServerProps) {
   const hidden = Math.max(0, server.variables.length - MOST_VARIABLES) + server.hidden_variables;
   return (
-    <div class="wb-job" role="group" aria-label={server.name} data-state={server.state}>
+    <div
+      class="wb-job"
+      role="group"
+      aria-label={server.name}
+      data-status={QUIET.has(server.state) ? undefined : server.state}
+    >
       <h4>
-        {server.name} <StatusWord word={server.state} />{" "}
+        {server.name} {!QUIET.has(server.state) && <StatusWord word={server.state} />}{" "}
         <Quiet>
           {server.host}, {server.address}
         </Quiet>

@@ -1,11 +1,9 @@
 // The banner that says which collective does not get on, and who is waited for.
 import { Head } from "../parts/head";
-import { Sign } from "../parts/status";
-import { GOOD } from "../colours";
+import { Card } from "../parts/verdict";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
-import { Quiet } from "../parts/small";
 
 const MAX_LAST = 4;
 
@@ -19,9 +17,7 @@ export const stuck: View<Collectives> = {
         {groups.length ? (
           <Banners snapshot={model.snapshot} />
         ) : (
-          <p class="wb-alert" data-loud="no" role="status">
-            <Sign sign="●" colour={GOOD} /> no collective is stuck
-          </p>
+          <Card severity="good" sentence="No collective is stuck" />
         )}
       </div>
     );
@@ -55,28 +51,26 @@ function Banner({ group, stuck, events }: BannerProps) {
       stuck.missing.includes(event.replica),
   );
   return (
-    <div class="wb-alert" role="alert">
-      <Sign sign="✖" />
-      <div>
-        <strong>
-          step {stuck.step} {stuck.op} #{stuck.seq + 1}: {howText(stuck)}
-        </strong>{" "}
-        <Quiet>
-          {group.group}
-          {stuck.site && ` · entered at ${stuck.site}`} by replica{stuck.waiting.length > 1 ? "s " : " "}
-          {runsOf(stuck.waiting)}
-        </Quiet>
-        <ul>
-          {lost.slice(0, MAX_LAST).map((event) => (
-            <li key={event.key}>{`replica ${event.replica} is lost: ${event.message}`}</li>
-          ))}
-          {stuck.last.slice(0, MAX_LAST).map((last) => (
-            <li key={last.replica}>{lastText(last, stuck.step)}</li>
-          ))}
-          {more > 0 && <li>… and {more} more</li>}
-        </ul>
-      </div>
-    </div>
+    <Card
+      severity="error"
+      role="alert"
+      sentence={`step ${stuck.step} ${stuck.op} #${stuck.seq + 1}: ${howText(stuck)}`}
+    >
+      <p>
+        {group.group}
+        {stuck.site && ` · entered at ${stuck.site}`} by replica{stuck.waiting.length > 1 ? "s " : " "}
+        {runsOf(stuck.waiting)}
+      </p>
+      <ul>
+        {lost.slice(0, MAX_LAST).map((event) => (
+          <li key={event.key}>{`replica ${event.replica} is lost: ${event.message}`}</li>
+        ))}
+        {stuck.last.slice(0, MAX_LAST).map((last) => (
+          <li key={last.replica}>{lastText(last, stuck.step)}</li>
+        ))}
+        {more > 0 && <li>… and {more} more</li>}
+      </ul>
+    </Card>
   );
 }
 

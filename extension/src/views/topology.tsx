@@ -1,10 +1,10 @@
 // Hosts, their workers, devices and replicas, and what each does now. Of more than 32 devices only the telling ones are
 // drawn, small, and all of them are counted by what they do.
 import { ChartOrTable } from "../parts/head";
-import { StatusWord } from "../parts/status";
+import { QUIET, StatusWord } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING, joined, sumOf } from "../format";
-import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
+import type { DeviceNode, HostNode, ReplicaNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
 import { Button, Fact, Note, Quiet } from "../parts/small";
 
@@ -27,7 +27,7 @@ export const topology: View<Topology> = {
     const hosts = model.hosts.filter((host) => host.workers.some((worker) => shown.has(worker)));
     return (
       <ChartOrTable
-        title="Cluster"
+        title="Topology"
         facts={[
           `${counted(devices.length, `${kinds} device`.trim())} on ${counted(model.hosts.length, "host")}`,
           `run ${model.run}`,
@@ -37,7 +37,7 @@ export const topology: View<Topology> = {
         status={model.status}
         chart={
           <>
-            <Strategies strategies={model.strategies} />
+            <Strategies {...model} />
             {many && <Doings devices={devices} />}
             <div class="wb-hosts" data-many={many || undefined}>
               {hosts.map((host) => (
@@ -131,7 +131,7 @@ function Doings({ devices }: { devices: readonly DeviceNode[] }) {
   );
 }
 
-function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
+function Strategies({ strategies, status }: Topology) {
   return (
     <>
       {strategies.slice(0, MAX_REPLICAS).map((strategy) => (
@@ -141,7 +141,7 @@ function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
           {strategy.transport && <Fact name="all_reduce">{strategy.transport}</Fact>}
           <Fact name="step">{strategy.step < 0 ? NOTHING : strategy.step}</Fact>
           {strategy.generation > 1 && <Fact name="generation">{strategy.generation}</Fact>}
-          {strategy.status !== "stopped" && (
+          {strategy.status !== status && (
             <Fact name="status">
               <StatusWord word={strategy.status} />
             </Fact>
@@ -177,7 +177,7 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
   return (
     <div class="wb-worker" data-status={worker.status} data-wide={devices.length > NARROW || undefined}>
       <div>
-        worker {worker.name} {worker.status !== "stopped" && <StatusWord word={worker.status} />}
+        worker {worker.name} {!QUIET.has(worker.status) && <StatusWord word={worker.status} />}
       </div>
       <div class="wb-quiet">{worker.detail || joined(facts)}</div>
       <div class="wb-places">

@@ -1,5 +1,6 @@
 // Small pictures on a grid of 16 × 16, drawn with lines in the colour of the text.
-import { Button } from "../parts/small";
+import type { ButtonHTMLAttributes } from "preact";
+import { Button } from "./small";
 
 const SHAPES = {
   overview: "M1.7 2.2h12.6v5H1.7zM1.7 9.8h5.4v4H1.7zM9 9.8h5.3v4H9z",
@@ -7,6 +8,7 @@ const SHAPES = {
   play: "M5 3l8 5-8 5z",
   table: "M2 2.7h12v10.6H2zM2 6.2h12M2 9.7h12M6 6.2v7",
   open: "M6.5 3.5H3v9.5h9.5V9.5M9 2.7h4.3V7M13 3L7.5 8.5",
+  export: "M8 10V2.5M5 5.2L8 2.4l3 2.8M3 8.5v5h10v-5",
   back: "M13 8H3.5M7.5 4l-4 4 4 4",
 } as const;
 
@@ -18,19 +20,24 @@ export function Icon({ name }: { name: keyof typeof SHAPES }) {
   );
 }
 
-interface ButtonProps {
+interface ButtonProps extends ButtonHTMLAttributes {
   name: keyof typeof SHAPES;
   label: string;
   pressed?: boolean;
   onClick(): void;
 }
 
-export function IconButton({ name, label, pressed, onClick }: ButtonProps) {
+export function IconButton({ name, label, pressed, ...more }: ButtonProps) {
   return (
-    <Button class="wb-icon-button" title={label} aria-label={label} aria-pressed={pressed} onClick={onClick}>
+    <Button class="wb-icon-button" title={label} aria-label={label} aria-pressed={pressed} {...more}>
       <Icon name={name} />
     </Button>
   );
+}
+
+export function PauseButton({ paused, onClick }: { paused: boolean; onClick(): void }) {
+  const [name, label] = paused ? (["play", "Go on"] as const) : (["pause", "Pause"] as const);
+  return <IconButton {...{ name, label, onClick }} pressed={paused} />;
 }
 
 /** A sign of how good or bad something is, in its colour; the sentence beside it says the same. */
