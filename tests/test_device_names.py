@@ -37,6 +37,15 @@ def test_scopes_merge_field_by_field() -> None:
     assert current_device() == DeviceSpec()
 
 
+def test_an_index_without_a_type_does_not_count_in_a_scope() -> None:
+    with device(DeviceSpec(job="foo", device_index=2)):
+        assert current_device().to_string() == "/job:foo"
+        with device("CPU"):
+            assert current_device().to_string() == "/job:foo/device:CPU:*"
+    with device("/device:GPU:1"), device(DeviceSpec(task=0, device_index=0)):
+        assert current_device().to_string() == "/task:0/device:GPU:1"
+
+
 def test_a_scope_of_none_forgets_the_outer_ones() -> None:
     with device("/job:foo"), device(None):
         assert current_device() == DeviceSpec()

@@ -62,6 +62,7 @@ def device(device_name: str | DeviceSpec | Device | None) -> Iterator[DeviceSpec
     """Sets the device for what is created inside the block (as tf.device).
 
     Scopes nest: fields that the inner one gives win, the others are kept. None forgets the outer scopes.
+    An index without a type names no device, and does not count.
 
     Args:
       device_name: A name, whole or in part, such as "/job:worker/task:1" or "GPU:0".
@@ -72,7 +73,11 @@ def device(device_name: str | DeviceSpec | Device | None) -> Iterator[DeviceSpec
     Raises:
       ValueError: if the name cannot be read, or is not a name at all, such as a function.
     """
-    merged = DeviceSpec() if device_name is None else _scope.get().make_merged_spec(_as_spec(device_name))
+    merged = DeviceSpec()
+    if device_name is not None:
+        inner = _as_spec(device_name)
+        inner = inner.replace(device_index=None) if inner.device_type is None else inner
+        merged = _scope.get().make_merged_spec(inner)
     token = _scope.set(merged)
     try:
         yield merged

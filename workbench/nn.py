@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     """Rows of a table (as tf.nn.embedding_lookup). Of a variable on parameter servers these rows alone travel.
 
     Args:
-      params: The table, shape `(rows, ...)`: a variable, whole or of several shards, or an array.
+      params: The table, shape `(rows, ...)`: a variable, whole or of several shards, an array, or a list of these,
+        which have its rows one after the other.
       ids: Integers of any shape: which rows.
       max_norm: Scale rows down whose L2 norm is larger.
 
@@ -26,6 +28,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
       An array of shape `ids.shape + params.shape[1:]`.
 
     Raises:
+      TypeError: if ids are no integers.
       InvalidArgumentError: if an id is outside of the table.
 
     >>> table = np.arange(6.0).reshape(3, 2)
@@ -33,7 +36,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     array([[4., 5.],
            [0., 1.]])
     """
-    rows = params.sparse_read(ids) if isinstance(params, Variable | ShardedVariable) else _rows(params, ids)
+    rows = _rows_of_parts(params, ids) if isinstance(params, list | tuple) else _rows(params, ids)
     if max_norm is None:
         return rows
     axes = tuple(range(np.ndim(ids), rows.ndim))
@@ -42,9 +45,35 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
 
 
 def _rows(table: Any, ids: Any) -> Any:
-    """Rows of an array; negative ids are refused, as they are for variables."""
-    array, wanted = as_array(table), np.asarray(ids)
-    outside = wanted[(wanted < 0) | (wanted >= len(array))]
+    if isinstance(table, Variable | ShardedVariable):
+        return table.sparse_read(ids)
+    array = as_array(table)
+    return array[_checked(ids, len(array))]
+
+
+def _rows_of_parts(parts: Sequence[Any], ids: Any) -> Any:
+    """Rows of a table in parts; each part is asked for its own."""
+    tables = [part if isinstance(part, Variable | ShardedVariable) else as_array(part) for part in parts]
+    if not tables:
+        raise InvalidArgumentError("embedding_lookup needs a table, got an empty list")
+    ends = np.cumsum([len(table) for table in tables])
+    wanted = _checked(ids, int(ends[-1]))
+    flat = wanted.reshape(-1)
+    owners, first = np.searchsorted(ends, flat, side="right"), [0, *ends[:-1]]
+    rows = np.empty((flat.size, *tables[0].shape[1:]), tables[0].dtype)
+    for number in np.unique(owners):
+        chosen = owners == number
+        rows[chosen] = _rows(tables[number], flat[chosen] - first[number])
+    return rows.reshape((*wanted.shape, *rows.shape[1:]))
+
+
+def _checked(ids: Any, count: int) -> Any:
+    """The ids as an array; what variables refuse is refused here, too."""
+    wanted = np.asarray(ids)
+    if wanted.dtype.kind not in "iu" and wanted.size:
+        raise TypeError(f"embedding_lookup: ids must be integers, got {wanted.dtype} in {ids!r:.80}")
+    wanted = wanted.astype(np.int64, copy=False)
+    outside = wanted[(wanted < 0) | (wanted >= count)]
     if outside.size:
-        raise InvalidArgumentError(f"embedding_lookup: id {outside[0]} is not in [0, {len(array)})")
-    return array[wanted]
+        raise InvalidArgumentError(f"embedding_lookup: id {outside[0]} is not in [0, {count})")
+    return wanted

@@ -13,6 +13,7 @@ from tests.reference.kinds import observe
 
 _SEEN = {"WorkbenchError", "ValueError", "TypeError", "NotImplementedError"}
 _CASES = 40
+_FEWER = {"scheduling": 12}  # a coordinator starts for each
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
@@ -20,7 +21,7 @@ _CASES = 40
 def test_random_cases_end_with_errors_for_users(area: str, tmp_path: Path) -> None:
     clusters = Clusters(replicas=4)
     try:
-        for number, given in enumerate(random_cases(area, 1, _CASES)):
+        for number, given in enumerate(random_cases(area, 1, _FEWER.get(area, _CASES))):
             scratch = tmp_path / str(number)
             scratch.mkdir()
             error = observe(given, World(scratch, clusters)).error

@@ -90,6 +90,7 @@ EXTENDED: Calls = {
     "non_slot_devices": lambda e: e.non_slot_devices([]),
     "read_var": lambda e: e.read_var(wb.Variable(1.0)),
     "value_container": lambda e: e.value_container(_component()),
+    "variable_created_in_scope": lambda e: e.variable_created_in_scope(_component()),
 }
 CROSS_DEVICE_OPS: Calls = {
     "reduce": lambda o: o.reduce("SUM", distribute.PerReplica([1, 2]), "CPU:0"),

@@ -193,3 +193,51 @@ def test_arrays_become_a_dataset_of_their_rows(threads: Any) -> None:
     with pytest.raises(ValueError, match="first dimension"):
         strategy.make_numpy_dataset((np.zeros(3), np.zeros(4)))
     strategy.group.close()
+
+
+def test_the_default_strategy_hands_components_to_update_functions() -> None:
+    default = wb.distribute.get_strategy()
+    variable, value = wb.Variable(1.0), default.distribute_values_from_function(lambda context: np.float32(2))
+    extended = default.extended
+
+    assert extended.update_non_slot(None, lambda x, *, y: x * y, args=(value,), kwargs={"y": value}) == 4
+    assert extended.update(variable, lambda v, x: v.assign_add(x), args=(value,)) == 3
+
+
+def test_what_an_update_returns_is_a_tuple_of_components_without_grouping(threads: Any) -> None:
+    central = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+    for strategy in (wb.distribute.get_strategy(), central):
+        with strategy.scope():
+            variable = wb.Variable(1.0)
+        found = strategy.extended.update(variable, lambda v: {"v": v.assign(2.0), "n": 3}, group=False)
+        assert found["n"] == (3,)
+        assert [float(np.asarray(each)) for each in found["v"]] == [2.0]
+
+
+def test_a_strategy_knows_its_own_variables(threads: Any) -> None:
+    outside, one = wb.Variable(1.0), OneDeviceStrategy("CPU:1")
+    with one.scope():
+        inside = wb.Variable(2.0)
+    values = (inside, outside, 3.0)
+
+    assert [one.extended.variable_created_in_scope(value) for value in values] == [True, False, False]
+    default = wb.distribute.get_strategy().extended
+    assert [default.variable_created_in_scope(value) for value in values] == [False, True, False]
+    assert not one.extended.experimental_require_static_shapes
+
+
+def test_a_component_stands_for_its_variable_where_it_is_the_only_one(threads: Any, strategy: Any) -> None:
+    one = OneDeviceStrategy("CPU:1")
+    for each in (one, strategy):
+        with each.scope():
+            variable = wb.Variable(1.0)
+        component = each.local_results(variable)[0]
+        if each is one:
+            with each.scope(), each.extended.colocate_vars_with(component):
+                assert wb.Variable(2.0).strategy is one
+        else:
+            with (
+                pytest.raises(ValueError, match="needs a variable of"),
+                each.extended.colocate_vars_with(component),
+            ):
+                pass

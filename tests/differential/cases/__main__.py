@@ -37,7 +37,7 @@ def main() -> int:
             if text := difference(given, outcome, World(scratch, clusters)):
                 differing += 1
                 print(
-                    f"{json.dumps(given)}\n  TensorFlow: {json.dumps(outcome)[:400]}\n  workbench:  {text[:400]}"
+                    f"{json.dumps(given)}\n  TensorFlow: {json.dumps(outcome)[:600]}\n  workbench:  {text[:400]}"
                 )
     clusters.close()
     print(f"{differing} of {len(cases)} cases differ")

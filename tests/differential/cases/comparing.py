@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.differential.cases import assertions, collectives, resolvers, sharding, variables
+from tests.differential.cases import (
+    assertions,
+    collectives,
+    extended,
+    places,
+    resolvers,
+    servers,
+    sharding,
+    variables,
+)
 from tests.differential.cases.values import Values
 from tests.reference.decisions import decided
 from tests.reference.interpreter.codec import Json
@@ -15,12 +24,18 @@ from tests.reference.outcomes import Mismatch, Missing, NotExpressible
 
 AREAS: dict[str, Callable[[Values], Json]] = {
     "assertions": assertions.case,
+    "checks": places.checks,
     "collectives": collectives.case,
+    "extended": extended.extended,
+    "legacy": extended.legacy,
     "resolvers": resolvers.case,
+    "scheduling": servers.functions,
+    "scopes": places.scopes,
+    "servers": servers.variables,
     "sharding": sharding.case,
     "variables": variables.case,
 }
-_ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError"]
+_ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError", "AssertionError"]
 
 
 def random_cases(area: str, seed: int, count: int) -> list[Json]:

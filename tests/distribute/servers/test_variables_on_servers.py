@@ -116,6 +116,29 @@ def test_rows_are_looked_up_and_scattered_in_their_shards_alone(in_three: Any) -
     assert versions == [None, None, 1]  # the others were not asked
 
 
+def test_a_table_in_parts_has_their_rows_one_after_the_other(in_three: Any) -> None:
+    whole = np.arange(14.0).reshape(7, 2)
+    with in_three.scope():
+        table = wb.Variable(whole)
+
+    for parts in ([whole], [whole[:3], np.zeros((0, 2)), whole[3:]], table.variables, (table, whole)):
+        np.testing.assert_array_equal(
+            wb.nn.embedding_lookup(parts, [[6, 0], [3, 3]]), whole[[[6, 0], [3, 3]]]
+        )
+    np.testing.assert_array_equal(wb.nn.embedding_lookup([table, whole + 1], 13), [13, 14])
+    norms = np.linalg.norm(wb.nn.embedding_lookup(table.variables, [6, 5], max_norm=2.0), axis=1)
+    np.testing.assert_allclose(norms, 2.0)
+    for outside in ([7], [-1]):
+        with pytest.raises(InvalidArgumentError, match="is not in"):
+            wb.nn.embedding_lookup(table.variables, outside)
+    with pytest.raises(InvalidArgumentError, match="empty"):
+        wb.nn.embedding_lookup([], [0])
+    for params in (table, [table], whole):
+        with pytest.raises(TypeError, match="must be integers"):
+            wb.nn.embedding_lookup(params, [0.5])
+        assert wb.nn.embedding_lookup(params, []).shape == (0, 2)
+
+
 def test_a_sharded_variable_is_assigned_as_a_whole(in_three: Any) -> None:
     with in_three.scope():
         table = wb.Variable(np.zeros(5), name="table")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
-from workbench.distribute.values.distributed_values import DistributedValues
+from workbench.distribute.values.distributed_values import DistributedValues, select
 from workbench.distribute.variables import traced_merge
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.placement import Placement, alone
 from workbench.distribute.variables.variable import Variable
+from workbench.distribute.variables.variable_like import VariableLike
 
 if TYPE_CHECKING:
     from workbench.communicators.core.options import Options
@@ -138,7 +139,7 @@ class StrategyExtended:
             )
         if var.strategy is None or strategy.is_default:
             with contexts.cross_replica(strategy, "update"):
-                result = fn(var, *args, **(kwargs or {}))
+                result = fn(var, *select(tuple(args), 0), **select(kwargs or {}, 0))
             return alone(result, group)
         if var.strategy is not strategy:
             raise ValueError(
@@ -166,7 +167,7 @@ class StrategyExtended:
         strategy = self._strategy
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         if strategy.is_default:
-            result = fn(*args, **(kwargs or {}))
+            result = fn(*select(tuple(args), 0), **select(kwargs or {}, 0))
             return alone(result, group)
         return self._update_on_replicas(_Update(strategy, fn, None), args, kwargs, group)
 
@@ -183,16 +184,31 @@ class StrategyExtended:
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
         """Variables created inside live on the devices of `colocate_with_variable`.
 
+        Args:
+          colocate_with_variable: A variable of this strategy; where variables have one component, that will do, too.
+
         Raises:
-          ValueError: if that is no variable of this strategy.
+          ValueError: if it is neither.
         """
-        owner = getattr(colocate_with_variable, "strategy", None)
+        single = len(self.parameter_devices) == 1
+        variable = self.value_container(colocate_with_variable) if single else colocate_with_variable
+        owner = getattr(variable, "strategy", None)
         if owner is not self._strategy and not self._strategy.is_default:
             raise ValueError(
                 f"colocate_vars_with needs a variable of {self._strategy!r}, got {colocate_with_variable!r}; create it "
                 f"in the strategy's scope"
             )
         yield  # every variable of a strategy is on all of its devices
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Whether `v` is a variable of this strategy (as tf.distribute.StrategyExtended.variable_created_in_scope)."""
+        own = None if self._strategy.is_default else self._strategy
+        return isinstance(v, VariableLike) and getattr(v, "strategy", None) is own
+
+    @property
+    def experimental_require_static_shapes(self) -> bool:
+        """Whether datasets need batches of one size: none of the strategies does."""
+        return False
 
     def value_container(self, value: Any) -> Any:
         """The variable that a component belongs to; other values as they are."""

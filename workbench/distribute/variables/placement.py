@@ -23,6 +23,7 @@ from workbench.distribute.variables.checked_values import checked_update, requir
 from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS, aggregated_slices
+from workbench.distribute.variables.variable_like import VariableLike
 from workbench.errors import ReplicaLost
 
 if TYPE_CHECKING:
@@ -303,7 +304,10 @@ def again_if_lost(read: Callable[[], T]) -> T:
 
 def alone(result: Any, group: bool) -> Any:
     """The leaves of an update function that ran once, as `StrategyExtended.update` gives them."""
-    return result if group else tree.map(lambda leaf: (leaf,), result)
+    if group:
+        return result
+    leaves, spec = tree.flatten(result, lambda value: isinstance(value, VariableLike))
+    return tree.unflatten(spec, [(leaf,) for leaf in leaves])
 
 
 def _sum_of_number(variable: DescribedVariable, how: Update, value: Any, replicas: int) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute as sharding
 from tensorflow.python.distribute import input_lib
@@ -16,6 +15,8 @@ from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
 
 from tests.differential.cases.tensorflow.notation import component, decode, described, encode, encode_spec
 from tests.differential.cases.tensorflow.pipelines import build
+from tests.differential.cases.tensorflow.programs import PROGRAMS, per_replica, run_program, strategy_names
+from tests.differential.cases.tensorflow.servers import coordinator_program
 from tests.reference.interpreter.codec import Json
 
 _FIELDS = ("job", "replica", "task", "device_type", "device_index")
@@ -33,13 +34,6 @@ def strategy_of(given: Json) -> Any:
             return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
         case _:
             return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
-
-
-def per_replica(strategy: Any, components: list[Any]) -> Any:
-    """A value whose component on replica r is `components[r]`."""
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: components[context.replica_id_in_sync_group]
-    )
 
 
 def _collective(given: Json) -> Json:
@@ -60,25 +54,7 @@ def _collective(given: Json) -> Json:
 
 def _program(given: Json) -> Json:
     strategy = strategy_of(given)
-    names: dict[str, Any] = {
-        "np": np,
-        "strategy": strategy,
-        "run": strategy.run,
-        "local": strategy.experimental_local_results,
-        "Variable": tf.Variable,
-        "Sync": tf.VariableSynchronization,
-        "Agg": tf.VariableAggregation,
-        "IndexedSlices": tf.IndexedSlices,
-        "get_replica_context": tf.distribute.get_replica_context,
-        "const": tf.constant,
-        "cast": tf.cast,
-        "identity": tf.identity,
-    }
-    exec("\n".join(given["code"]), names)
-    result = names["result"]
-    return {
-        "result": encode(result.read_value() if type(result).__name__ == "AggregatingVariable" else result)
-    }
+    return run_program(given, strategy_names(strategy))
 
 
 def _debugging(given: Json) -> Json:
@@ -233,4 +209,6 @@ KINDS: dict[str, Callable[[Json], Json]] = {
         "result": int(sharding.compute_batch_size(build(given["pipeline"])))
     },
     "distribute_dataset": _steps,
+    **PROGRAMS,
+    "coordinator_program": coordinator_program,
 }

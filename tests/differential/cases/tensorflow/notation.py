@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.distribute import ps_values
 from tensorflow.python.distribute import values as distributed
 
 from tests.reference.interpreter.codec import Json, array, decode_special
@@ -52,6 +53,8 @@ def encode(value: Any) -> Json:
             return {"mirrored": [encode(part) for part in value.values]}
         case distributed.DistributedValues():
             return {"per_replica": [encode(part) for part in value.values]}
+        case ps_values.AggregatingVariable():
+            return encode(value.read_value())
         case tf.Variable():
             return {"variable": "Variable", "components": [_array(value.read_value().numpy())]}
         case tf.Tensor():
@@ -94,7 +97,7 @@ def described(error: Exception) -> Json:
     kind, *classes = [
         each.__name__ for each in type(error).__mro__ if each not in (object, BaseException, Exception)
     ]
-    return {"error": {"kind": kind, "classes": classes}}
+    return {"error": {"kind": kind, "classes": classes, "text": str(error)[:200]}}
 
 
 def _variable(kind: str, components: Any) -> Json:
