@@ -18,6 +18,7 @@ import pytest
 
 from workbench.distribute.servers import disk_space, journal
 from workbench.distribute.servers.journal import Journal, folder_for, sweep
+from workbench.distribute.servers.server import VariableServer
 from workbench.errors import StorageFull
 from workbench.runtime.services.service import Superseded
 
@@ -86,6 +87,27 @@ def test_a_journal_that_begins_anew_holds_what_it_was_given(folder: Path) -> Non
     assert [number for number, _ in _read(made)] == [0, 2]
     assert sorted(os.listdir(folder)) == ["changes"]
     made.remove()
+
+
+def test_a_server_begins_its_journal_anew_before_that_is_much_larger_than_the_variables(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_LEAST_BYTES", 4096)
+    former = VariableServer(folder)
+    former.answer({"method": "create", "key": "w@1"}, [np.zeros(1000)])
+    origin = {"stream": "s", "call": 0, "open": 0}
+    sizes = []
+    for index in range(50):
+        fields = {"method": "update", "key": "w@1", "how": "assign_add", **origin, "index": index}
+        assert former.answer(fields, [np.ones(1000)])[0]["applied"]
+        sizes.append((folder / "changes").stat().st_size)
+
+    assert 30_000 < max(sizes) < 45_000  # of 8,000 bytes that it holds, and each update brings
+    taker = VariableServer(folder)
+    assert taker.answer({"method": "read", "key": "w@1"}, [])[1][0].tolist() == [50] * 1000
+    assert not taker.answer({**fields, "index": 49}, [np.ones(1000)])[0]["applied"]
+    for server in (former, taker):
+        server.close()
 
 
 def _taken_over(folder: Path) -> tuple[Journal, list[int]]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -161,25 +159,34 @@ class ServerClient:
         replies: dict[int, Reply] = {}
         left = list(enumerate(requests))
         while left:
-            counts: Counter[int] = Counter()
+            counts: dict[int, int] = {}
             wave: list[tuple[int, Request]] = []
             later: list[tuple[int, Request]] = []
-            for number, request in left:
-                counts[request[0]] += 1
-                (wave if counts[request[0]] <= most else later).append((number, request))
+            for each in left:
+                server = each[1][0]
+                counts[server] = count = counts.get(server, 0) + 1
+                (wave if count <= most else later).append(each)
             left = later
-            with ExitStack() as held:
+            held: list[threading.Lock] = []
+            try:
                 for server in sorted(counts):  # in one order, so that two threads never wait for each other
-                    held.enter_context(self._lines[server].lock)
-                numbered = [
-                    (server, fields if stream is None else {**fields, **stream.next_origin(server)}, arrays)
-                    for _, (server, fields, arrays) in wave
-                ]
+                    lock = self._lines[server].lock
+                    lock.acquire()
+                    held.append(lock)
+                numbered = []
+                for _, request in wave:
+                    if stream is not None:
+                        server, fields, arrays = request
+                        request = server, {**fields, **stream.next_origin(server)}, arrays
+                    numbered.append(request)
                 found = self._wave(numbered)
-            replies |= zip((number for number, _ in wave), found, strict=True)
-            for reply, _ in found:
-                if "error" in reply:
-                    raise raised_by(reply["error"])
+            finally:
+                for lock in held:
+                    lock.release()
+            for (number, _), reply in zip(wave, found, strict=True):
+                if "error" in reply[0]:
+                    raise raised_by(reply[0]["error"])
+                replies[number] = reply
         return [replies[number] for number in range(len(requests))]
 
     def _wave(self, requests: Sequence[Request]) -> list[Reply]:

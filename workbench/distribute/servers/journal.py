@@ -107,7 +107,7 @@ class Journal:
         """
         before = self.nbytes
         try:
-            with self._locked():
+            with _Locked(self):
                 if self._reserved - before < _LEAST_AHEAD_BYTES:
                     self._reserved = _reserved(self._descriptor, before, _AHEAD_BYTES)
                 self.nbytes += _write(self._descriptor, change)
@@ -125,15 +125,15 @@ class Journal:
                 f"place. The update was not applied"
             ) from error
 
-    def outgrown(self, held_bytes: int) -> bool:
-        """Whether it is much larger than what it describes."""
-        return self.nbytes > max(_LEAST_BYTES, 4 * held_bytes, 2 * self._compacted_bytes)
+    def outgrown(self, held_bytes: Callable[[], int]) -> bool:
+        """Whether it is much larger than what it describes, asked once it is twice what it began with."""
+        return self.nbytes > max(_LEAST_BYTES, 2 * self._compacted_bytes) and self.nbytes > 4 * held_bytes()
 
     def begin_anew(self, changes: Iterable[Change]) -> None:
         """Replaces what was written by `changes`, all at once; raises as `append`."""
         path, changes = self.folder / _NEW, list(changes)
         ahead = _AHEAD_BYTES + sum(array.nbytes for _, arrays in changes for array in arrays)
-        with self._locked():
+        with _Locked(self):
             self.folder.mkdir(mode=0o700, exist_ok=True)  # somebody may have removed it
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
@@ -154,25 +154,35 @@ class Journal:
 
     def remove(self) -> None:
         """Closes the journal and removes it, unless another process has taken over."""
-        with contextlib.suppress(Superseded), self._locked():
+        with contextlib.suppress(Superseded), _Locked(self):
             shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._descriptor)
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Nobody else writes, or takes over.
 
-        Raises:
-          Superseded: if another process has taken over.
-        """
-        descriptor = self._descriptor
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+class _Locked:
+    """While this is entered, nobody else writes a journal, or takes it over.
+
+    Raises:
+      Superseded: if another process has taken over.
+    """
+
+    __slots__ = ("_descriptor", "_journal")
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._descriptor = journal._descriptor  # also when the journal begins anew meanwhile
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
-            if self.superseded:
-                raise Superseded(f"another process has taken over {self.folder}")
-            yield
-        finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            if self._journal.superseded:
+                raise Superseded(f"another process has taken over {self._journal.folder}")
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
 def _nameless(descriptor: int) -> bool:

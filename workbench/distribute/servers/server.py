@@ -46,7 +46,7 @@ class VariableServer:
 
     def _recorded(self, fields: Fields, arrays: list[Array]) -> None:
         """Writes a change that is about to be made."""
-        if self._journal.outgrown(self._store.nbytes):
+        if self._journal.outgrown(lambda: self._store.nbytes):
             self._journal.begin_anew(self._store.contents())
         self._journal.append((fields, arrays))
         faults.fault("server.after_journal")

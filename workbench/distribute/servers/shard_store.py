@@ -276,8 +276,9 @@ def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
         first = np.ones(indices.size, bool)
         first[again] = False
         _combine_rows(combine, array, indices[first], values[first])
-        indices, values = indices[again], values[again]
-    scatter_into(array, how, values, indices)
+        combine.at(array, indices[again], values[again])
+    else:
+        scatter_into(array, how, values, indices)
 
 
 def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> None:

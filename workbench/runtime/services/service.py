@@ -207,7 +207,8 @@ class Connection:
 
     def receive(self, timeout_seconds: float | None = _SEND_SECONDS) -> tuple[Fields, list[Array]]:
         """The next reply; None waits until the service ends."""
-        self._sock.settimeout(timeout_seconds)
+        if timeout_seconds != self._sock.gettimeout():
+            self._sock.settimeout(timeout_seconds)
         return receive(self._sock)
 
     def wait(self, timeout_seconds: float) -> bool:
