@@ -373,47 +373,7 @@ class StructuredPrograms(Drawn):
             case "plain":
                 return f".flat_map(lambda {arguments}: {self._either(path, '1', 'None', '[1, 2]')})", shape
             case "group":
-                cycle = max(1, cycle)
-                key = self._either(f"size({path})", f"size({path}) % 2", "np.int64(0)", "0", f"-size({path})")
-                reduce = self._either(
-                    f"window.batch({cycle})",
-                    "window",
-                    "window.take(1)",
-                    "Dataset.from_tensors(key)",
-                    "window.enumerate()",
-                )
-                size = self._either(
-                    "window_size=2",
-                    f"window_size={cycle}",
-                    "window_size_func=lambda key: key + 50",
-                    "window_size_func=lambda key: np.int64(2)",
-                )
-                if self._oddly():
-                    key = self._either(
-                        "1.5", "'k'", f"cast(size({path}), 'int32')", "[1]", "True", "np.float32(1)"
-                    )
-                if self._oddly():
-                    reduce = self._either("key", "None", "1")
-                if self._oddly():
-                    size = self._either(
-                        "",
-                        "window_size=0",
-                        "window_size=-1",
-                        "window_size_func=lambda key: key",
-                        "window_size_func=lambda key: 2",
-                        "window_size_func=lambda key: 1.5",
-                    )
-                made = {
-                    "window": shape,
-                    "window.take(1)": shape,
-                    "Dataset.from_tensors(key)": Leaf("int64"),
-                }.get(reduce, deeper(shape))
-                if reduce == "window.enumerate()":
-                    made = Nest("tuple", (Leaf("int64"), shape))
-                return (
-                    f".group_by_window(lambda {arguments}: {key}, lambda key, window: {reduce}, {size})",
-                    made,
-                )
+                return self._grouped(shape, path, max(1, cycle))
             case "windows":
                 shift = self._either("None", 1, 2, 5)
                 return f".window({cycle}, shift={shift}, stride={block}{drop})", Leaf("dataset")
@@ -428,6 +388,46 @@ class StructuredPrograms(Drawn):
                         deeper(leaf),
                     )
                 return f"{text}.flat_map(lambda x: x.batch({cycle}{drop}))", deeper(leaf)
+
+    def _grouped(self, shape: Shape, path: str, cycle: int) -> tuple[str, Shape]:
+        key = self._either(f"size({path})", f"size({path}) % 2", "np.int64(0)", "0", f"-size({path})")
+        reduce = self._either(
+            f"window.batch({cycle})",
+            "window",
+            "window.take(1)",
+            "Dataset.from_tensors(key)",
+            "window.enumerate()",
+        )
+        size = self._either(
+            "window_size=2",
+            f"window_size={cycle}",
+            "window_size_func=lambda key: key + 50",
+            "window_size_func=lambda key: np.int64(2)",
+        )
+        if self._oddly():
+            key = self._either("1.5", "'k'", f"cast(size({path}), 'int32')", "[1]", "True", "np.float32(1)")
+        if self._oddly():
+            reduce = self._either("key", "None", "1")
+        if self._oddly():
+            size = self._either(
+                "",
+                "window_size=0",
+                "window_size=-1",
+                "window_size_func=lambda key: key",
+                "window_size_func=lambda key: 2",
+                "window_size_func=lambda key: 1.5",
+            )
+        made = {
+            "window": shape,
+            "window.take(1)": shape,
+            "Dataset.from_tensors(key)": Leaf("int64"),
+        }.get(reduce, deeper(shape))
+        if reduce == "window.enumerate()":
+            made = Nest("tuple", (Leaf("int64"), shape))
+        return (
+            f".group_by_window(lambda {_arguments(shape)}: {key}, lambda key, window: {reduce}, {size})",
+            made,
+        )
 
     def _folded(self, shape: Shape) -> tuple[str, Shape]:
         path, leaf = self._random.choice(paths("x", shape))
