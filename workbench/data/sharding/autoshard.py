@@ -83,7 +83,8 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
 
     FILE deals whole files to hosts: file k to host k mod num_workers, also through flat_map or interleave of
     readers, zip and concatenate of readers. DATA reads everything and keeps every `num_workers`-th element,
-    after the last stage but before a final prefetch. With a single host nothing is rewritten.
+    after the last stage but before a final prefetch: of fewer elements than hosts, some hosts get none. With a single
+    host nothing is rewritten.
 
     Args:
       dataset: The whole dataset; its options choose the policy.
