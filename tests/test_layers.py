@@ -73,8 +73,8 @@ ROOMS = {
         "← guide handlers ← extension"
     ),
     "telemetry": (
-        "clocks cost_model dataframe events formatting limits records told ← snapshot ← recording ← feed ← verdicts "
-        "← export runs"
+        "clocks cost_model dataframe events formatting limits records told ← snapshot ← delta recording "
+        "← feed ← verdicts ← export runs"
     ),
     "ui": (
         "render ← cells models progress transfers ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "

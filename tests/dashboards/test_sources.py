@@ -12,7 +12,8 @@ import workbench as wb
 from tests.server.test_announcing import Page, all_reduce, look_at
 from workbench.dashboards.sources import JobSource
 from workbench.server.announcing import announced_id
-from workbench.telemetry.snapshot import Snapshot, merge
+from workbench.telemetry.delta import merge
+from workbench.telemetry.snapshot import Snapshot
 
 
 @pytest.fixture

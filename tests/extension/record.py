@@ -34,7 +34,8 @@ from workbench.distribute.servers.overview import (
     WorkerFunctions,
 )
 from workbench.errors import WorkbenchError
-from workbench.telemetry.snapshot import SampledSteps, delta
+from workbench.telemetry.delta import delta
+from workbench.telemetry.snapshot import SampledSteps
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
 from workbench.ui.models.cluster import Topology
 from workbench.ui.models.collectives import Collectives

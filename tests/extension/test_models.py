@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from workbench.telemetry.snapshot import merge
+from workbench.telemetry.delta import merge
 from workbench.ui.models.messages import MODELS
 from workbench.ui.models.model_check import misfits
 from workbench.ui.render.plain_values import plain

@@ -21,8 +21,9 @@ from workbench.server.mirror import Mirror
 from workbench.server.rates import Bucket
 from workbench.server.session import MAX_WATCHED, Session
 from workbench.server.watched_runs import WatchedRuns
+from workbench.telemetry.delta import merge
 from workbench.telemetry.feed.feed import Feed
-from workbench.telemetry.snapshot import Snapshot, merge
+from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.messages import MODELS
 from workbench.ui.runs.recorded_runs import Folder, RecordedRuns
 

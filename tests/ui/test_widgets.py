@@ -17,8 +17,8 @@ import pytest
 from jupyter_client.manager import start_new_async_kernel
 
 import workbench as wb
+from workbench.telemetry.delta import merge
 from workbench.telemetry.feed.feed import Feed
-from workbench.telemetry.snapshot import merge
 from workbench.ui.cluster.cluster_model import topology_model
 from workbench.ui.cluster.cluster_views import ClusterView, Table
 from workbench.ui.sharding.dataset_model import dataset_model

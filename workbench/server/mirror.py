@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from workbench.telemetry.snapshot import Snapshot, merge
+from workbench.telemetry.delta import merge
+from workbench.telemetry.snapshot import Snapshot
 
 _KEYED: Final = ("table", "internal", "events")
 
@@ -36,7 +37,7 @@ class Mirror:
         self._made = None
 
     def change(self, since: int) -> dict[str, Any]:
-        """What a client needs that has version `since` (0: nothing); see `snapshot.delta`.
+        """What a client needs that has version `since` (0: nothing); see `telemetry.delta`.
 
         Clients that keep up all need the same, so the newest is kept.
         """

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.telemetry.reading import drained
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.errors import DataCorruption
+from workbench.telemetry.delta import merge
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.limits import Limit
-from workbench.telemetry.snapshot import merge
 
 
 def feed_of(batches: list[bytes], **options: Any) -> Feed:

@@ -6,8 +6,9 @@ import random
 from typing import Any
 
 from tests.telemetry.simulation import MS, Call, Replicas
+from workbench.telemetry.delta import delta, merge
 from workbench.telemetry.feed.feed import Feed
-from workbench.telemetry.snapshot import GroupView, delta, merge
+from workbench.telemetry.snapshot import GroupView
 
 SIZE = 48
 

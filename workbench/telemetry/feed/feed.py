@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workbench import forks
-from workbench.telemetry import snapshot
 from workbench.telemetry.dataframe import to_pandas
+from workbench.telemetry.delta import delta
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.batch_sources import Source
 from workbench.telemetry.feed.group_view import group_view
@@ -283,8 +283,8 @@ class Feed:
             return fresh
 
     def delta(self, since: int) -> dict[str, Any]:
-        """What changed after version `since` (0: everything), JSON-able; see `snapshot.merge`."""
-        return snapshot.delta(self.snapshot(), since)
+        """What changed after version `since` (0: everything), JSON-able; see `delta.merge`."""
+        return delta(self.snapshot(), since)
 
     def first_not_finite(self, run_id: str, group: str, *, since: int, until: int) -> Onset | None:
         """Where NaN or infinity first went into a collective of a group, of what was there in some steps.

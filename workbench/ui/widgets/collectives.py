@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.telemetry.snapshot import Snapshot, delta
+from workbench.telemetry.delta import delta
+from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.collectives_model import collectives_frame, collectives_model
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
