@@ -149,7 +149,7 @@ async function headings(): Promise<[heading: string, tooltip: string][]> {
   models.push(["values", recorded.valuesElements], ["dataset_sharding", recorded.datasetRunning]);
   for (const [name, model] of models) {
     const shown = show(name, model);
-    for (const one of shown.root.querySelectorAll("button")) if (/^Table$/.test(textOf(one))) one.click();
+    for (const one of shown.root.querySelectorAll<HTMLElement>("[aria-label=Table]")) one.click();
     await drawn();
     for (const cell of shown.root.querySelectorAll("th"))
       found.push([textOf(cell), cell.getAttribute("title") ?? ""]);
@@ -497,7 +497,7 @@ test("of 512 devices 32 are drawn and the others counted, however they are sprea
     sizes.push(shown.root.querySelectorAll("*").length);
     selection.toggle(400); // in another view
     await settled();
-    assert.match(textOf(shown.root.querySelector("[aria-pressed=true].wb-replica")), /^r400/);
+    assert.match(textOf(shown.root.querySelector("[aria-pressed=true].wb-replica")), /^replica 400/);
     shown.unmount();
   }
   assert.ok(Math.max(...sizes) < 600, String(sizes));
@@ -947,7 +947,7 @@ test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves
   );
   assert.deepEqual(
     starving.map((li) => li.querySelector("button")!.textContent),
-    ["r2", "r3"],
+    ["replica 2", "replica 3"],
   );
   shown.unmount();
 });
@@ -967,10 +967,10 @@ test("input draws what a stage reads before the stage", () => {
 
 test("a replica that is picked out in the view of input is picked out everywhere", async () => {
   const shown = show("input", recorded.inputStarving);
-  button(shown.root, "r2").click();
+  button(shown.root, "replica 2").click();
   await drawn();
 
-  assert.equal(button(shown.root, "r2").getAttribute("aria-pressed"), "true");
+  assert.equal(button(shown.root, "replica 2").getAttribute("aria-pressed"), "true");
   shown.unmount();
 });
 

@@ -1,6 +1,7 @@
 // Small marks in table cells and legends; the number always stands beside them.
-import { sequential } from "../colours";
+import { replicaColour, sequential } from "../colours";
 import { clamped } from "../scale";
+import { wording } from "./terms";
 
 /** A bar for a share from 0 to 1. */
 export function Bar({ share, colour }: { share: number; colour?: string }) {
@@ -57,6 +58,15 @@ export function Ramp() {
         <rect key={index} x={4 * index} width={4} height={10} fill={sequential(index / 34)} />
       ))}
     </svg>
+  );
+}
+
+/** A replica, with its colour. */
+export function ReplicaName({ replica }: { replica: number }) {
+  return (
+    <b>
+      <Key colour={replicaColour(replica)} name={`${wording("replica ", "r")}${replica}`} />
+    </b>
   );
 }
 

@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
+import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
@@ -247,8 +248,7 @@ function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Con
           aria-pressed={context.selected.replica === part.replica}
           onClick={() => context.select(part.replica)}
         >
-          <span class="wb-swatch" aria-hidden style={{ background: replicaColour(part.replica) }} />r
-          {part.replica} {placeOf(part)} · {sizeText(part.size_bytes)}
+          <ReplicaName replica={part.replica} /> {placeOf(part)} · {sizeText(part.size_bytes)}
         </Button>
       ))}
       {parts.length > shown.length && <span>… and {parts.length - shown.length} more, see the table</span>}

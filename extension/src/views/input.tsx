@@ -1,7 +1,7 @@
 // What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
 import { WARNING } from "../colours";
 import { Courses } from "../parts/courses";
-import { Bar } from "../parts/marks";
+import { Bar, ReplicaName } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { ChartOrTable } from "../parts/head";
 import { amount, perSecond } from "../parts/rates";
@@ -166,7 +166,7 @@ function Waits({ model, context }: { model: InputFlow; context: Context }) {
               aria-pressed={wait.replica === context.selected.replica}
               onClick={() => context.select(wait.replica)}
             >
-              r{wait.replica}
+              <ReplicaName replica={wait.replica} />
             </Button>
             <Bar share={wait.waited_share} {...(wait.starving ? { colour: WARNING } : {})} />
             {share(wait.waited_share)}

@@ -2,6 +2,7 @@
 // drawn, small, and all of them are counted by what they do.
 import { ChartOrTable } from "../parts/head";
 import { QUIET, StatusWord } from "../parts/status";
+import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING, joined, sumOf } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, Topology, WorkerNode } from "../models";
@@ -204,7 +205,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
           title={`${replica.group}, replica ${replica.replica}${replica.doing && `: ${replica.doing}`}`}
           onClick={() => context.select(replica.replica)}
         >
-          <b>r{replica.replica}</b> <Quiet>{device.name}</Quiet>
+          <ReplicaName replica={replica.replica} /> <Quiet>{device.name}</Quiet>
           <span class="wb-doing">
             {replica.busy ? "▶ " : replica.doing === "lost" ? "✖ " : ""}
             {replica.doing}

@@ -1,9 +1,29 @@
-// What the overview's pane shows while there is no run: how to begin one, or the frame of what is about to come.
+// What panes show while there is nothing to draw: how to begin a run, the frame of what is about to come, or a line of code.
 import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Nothing } from "../../overview/nothing";
+import type { Channel } from "../server/messages";
 
 const CODE = "cluster = wb.connect(replicas=4)";
+
+/** By what a pane shows, where that is not there by itself: the line that brings it. */
+export const LINES: Partial<Record<Channel, string>> = {
+  values: "wb.inspect(value)",
+  array_sharding: "wb.explain_sharding(value)",
+  dataset_sharding: "wb.explain_sharding(dataset)",
+  input: "dataset.explain()",
+  data_service: "wb.data.service.start(cluster)",
+  servers: "wb.ParameterServerStrategy(servers=1)",
+};
+
+/** With such a line. */
+export function nothingYet(trans: TranslationBundle, line: string) {
+  return (
+    <Nothing title={trans.__("Nothing to show yet")} code={line}>
+      {trans.__("Run this line in the notebook, and this pane fills by itself.")}
+    </Nothing>
+  );
+}
 
 /** With the line that makes a cluster, and what it does to a notebook. */
 export function noRun(trans: TranslationBundle, insert: (code: string) => void, openRuns: () => void) {

@@ -12,7 +12,7 @@ import { act, type Action, can, isOn, turnOff } from "./actions";
 import { hasAlerts, walk } from "./alerts";
 import { isRecorded } from "../layouts/layouts";
 import { type Baselines, sweepsOf } from "./baselines";
-import { noRun, skeleton } from "./no_run";
+import { LINES, noRun, nothingYet, skeleton } from "./no_run";
 import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "../server/messages";
 import { statusWord, titleOf } from "../words";
@@ -289,16 +289,7 @@ export class Pane extends Widget {
 
   #missing(channel: Channel): string {
     const { trans } = this.#services;
-    if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
-    if (channel === "dataset_sharding")
-      return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
-    if (channel === "input") return trans.__("nothing yet: dataset.explain() shows it here");
-    if (channel === "data_service")
-      return trans.__("nothing yet: wb.data.service.start(cluster) shows it here");
-    if (channel === "servers")
-      return trans.__("nothing yet: a strategy with parameter servers shows itself here");
-    if (channel === "array_sharding")
-      return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
+    if (LINES[channel]) return trans.__("nothing to show yet");
     return trans.__("waiting for the cluster …");
   }
 
@@ -345,10 +336,15 @@ export class Pane extends Widget {
     this.#empty = null;
   }
 
-  /** What the first sight is before there is a run: how to get one; or the frame of what is about to come. */
+  /** What the first sight is before there is a run: how to get one; or the frame, or the line, of what is about to come. */
   #showNothing(what: "nothing" | "loading"): void {
-    if (this.#args.view !== "overview") return;
     const { insertCode, openRun, trans } = this.#services;
+    const { view } = this.#args;
+    if (view !== "overview") {
+      const line = what === "loading" && LINES[CHANNEL_OF[view as keyof typeof CHANNEL_OF]];
+      if (line) this.#empty = placeholder(view, this.#body, nothingYet(trans, line));
+      return;
+    }
     const content = what === "loading" ? skeleton() : noRun(trans, insertCode, () => openRun(""));
     this.#empty = placeholder("overview", this.#body, content);
   }
