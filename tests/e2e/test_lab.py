@@ -256,6 +256,8 @@ def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
     dialog.get_by_role("button", name="Stop").click()
     stopped = panel.locator(f".wb-cluster[data-id='{id}']")
     expect(stopped).to_contain_text("0 of 2 replicas")
+    # Of several that have ended, all are folded.
+    panel.evaluate("(node) => { for (const one of node.querySelectorAll('details')) one.open = true; }")
     stopped.get_by_role("button", name="Forget: one_cell.ipynb").click()
     expect(stopped).to_have_count(0)
 
@@ -395,4 +397,5 @@ def test_the_panel_is_used_by_keys_alone(running: Any) -> None:
     running.wait_for_selector(".jp-Dialog :focus")
     keyboard.press("Tab")
     keyboard.press("Enter")
-    expect(running.locator("#workbench-panel .wb-status-stopped").first).to_be_visible()
+    expect(running.locator("#workbench-panel summary", has_text="ended")).to_be_visible()
+    expect(running.locator("#workbench-panel :focus")).to_have_count(1)

@@ -73,6 +73,11 @@ export function iconOf(name: string, shapes: string): LabIcon {
   return new LabIcon({ name: `workbench:${name}`, svgstr });
 }
 
+/** What the icon of a view's pane consists of, as SVG. */
+export function shapesOf(view: ViewName): string {
+  return SHAPES[view];
+}
+
 /** The icon of each view's pane. */
 export function viewIcons(): Record<ViewName, LabIcon> {
   const pairs = Object.entries(SHAPES).map(([view, shapes]) => [view, iconOf(view, shapes)] as const);

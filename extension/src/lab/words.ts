@@ -28,6 +28,31 @@ export function titleOf(view: ViewName, trans: TranslationBundle): string {
   return titles[view];
 }
 
+/** What a view is for, beside its title. */
+export function purposeOf(view: ViewName, trans: TranslationBundle): string {
+  const purposes: Record<ViewName, string> = {
+    overview: trans.__("at a glance"),
+    topology: trans.__("who runs where"),
+    values: trans.__("what replicas hold"),
+    array_sharding: trans.__("who holds what"),
+    dataset_sharding: trans.__("who reads what"),
+    input: trans.__("what it costs"),
+    data_service: trans.__("shared reading"),
+    servers: trans.__("parameters"),
+    collectives: trans.__("all timing"),
+    collective_table: trans.__("times, rates"),
+    lanes: trans.__("over time"),
+    sweep: trans.__("by size"),
+    heat_map: trans.__("who is late"),
+    stuck: trans.__("who waits"),
+    log: trans.__("what happened"),
+    devices: trans.__("use, memory"),
+    runs: trans.__("open, compare"),
+    replay: trans.__("what was recorded"),
+  };
+  return purposes[view];
+}
+
 /** A status as the server says it, translated if it is a known one. */
 export function statusWord(word: string, trans: TranslationBundle): string {
   const words = new Map([

@@ -6,17 +6,21 @@ import { render } from "preact";
 import { statusOf } from "../../colours";
 import type { RunEntry, Runs as RunList } from "../../models";
 import { OPENED, type ViewName } from "../../views";
+import { shapesOf } from "../icons";
 import type { Connection } from "../server/connection";
 import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
 import type { Settings } from "../settings";
-import { isWrong, statusWord, titleOf } from "../words";
+import { isWrong, purposeOf, statusWord, titleOf } from "../words";
 import { Kept } from "./kept";
 import { KeptFocus } from "./kept_focus";
 import { Section } from "./section";
 import { Presets } from "./presets";
 import { described, ScaleForm, StartForm } from "./worker_forms";
 import { isResizable, type WorkerOptions } from "./worker_options";
+
+/** So many clusters that have ended are folded. */
+const MANY = 3;
 
 /** What the panel can have done. */
 export interface PanelActions {
@@ -137,6 +141,7 @@ export class Panel extends Widget {
 function Contents(props: Props) {
   const { connection, trans, problem } = props;
   const running = connection.clusters.filter((cluster) => cluster.summary.status !== "stopped");
+  const ended = connection.clusters.filter((cluster) => !running.includes(cluster));
   const strategies = running.flatMap((cluster) =>
     cluster.summary.strategies.map((strategy, index) => ({
       cluster,
@@ -161,11 +166,23 @@ function Contents(props: Props) {
             )}
           </p>
         )}
-        <ul>
-          {connection.clusters.map((cluster) => (
-            <Cluster key={cluster.id} cluster={cluster} {...props} />
-          ))}
-        </ul>
+        <KeptFocus>
+          <ul>
+            {running.map((cluster) => (
+              <Cluster key={cluster.id} cluster={cluster} {...props} />
+            ))}
+          </ul>
+          {ended.length > 0 && (
+            <details open={ended.length < MANY}>
+              <summary>{trans._n("%1 has ended", "%1 have ended", ended.length, ended.length)}</summary>
+              <ul>
+                {ended.map((cluster) => (
+                  <Cluster key={cluster.id} cluster={cluster} {...props} />
+                ))}
+              </ul>
+            </details>
+          )}
+        </KeptFocus>
       </Section>
       <Section name="strategies" title={trans.__("Strategies")} {...props}>
         {!strategies.length && <p>{trans.__("None yet.")}</p>}
@@ -182,13 +199,17 @@ function Contents(props: Props) {
         </ul>
       </Section>
       <Section name="panes" title={trans.__("Panes")} {...props}>
-        <div class="wb-panel-panes">
+        <ul class="wb-panel-views">
           {OPENED.map((view) => (
-            <button key={view} type="button" onClick={() => props.actions.openPane(view, "")}>
-              {titleOf(view, trans)}
-            </button>
+            <li key={view}>
+              <button type="button" onClick={() => props.actions.openPane(view, "")}>
+                <Icon view={view} />
+                {titleOf(view, trans)}
+              </button>
+              <small title={purposeOf(view, trans)}>{purposeOf(view, trans)}</small>
+            </li>
           ))}
-        </div>
+        </ul>
       </Section>
       <Section name="layouts" title={trans.__("Layouts")} {...props}>
         <div class="wb-panel-panes">
@@ -205,6 +226,11 @@ function Contents(props: Props) {
       <Runs {...props} />
     </>
   );
+}
+
+/** The icon of a view's pane. */
+function Icon({ view }: { view: ViewName }) {
+  return <svg viewBox="0 0 16 16" aria-hidden dangerouslySetInnerHTML={{ __html: shapesOf(view) }} />;
 }
 
 function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: ClusterInfo }) {
