@@ -128,7 +128,66 @@ def test_a_result_goes_to_each_device_of_a_list(distribution: MirroredStrategy) 
     assert [float(x) for x in distribution.unwrap(one)] == [1.0]
 
 
-@pytest.mark.parametrize("name", ["call_for_each_tower", "worker_device_index"])
+def test_one_value_for_all_towers_is_its_mean_and_has_no_sum(distribution: MirroredStrategy) -> None:
+    with distribution.scope():
+        w = get_variable("w", 1.0)
+        for where, count in ((None, 2), (w, 2), ("/cpu:1", 1), (["/cpu:0"], 1)):
+            assert distribution.unwrap(distribution.reduce("mean", np.float32(5), where)) == [5] * count
+        assert distribution.reduce("sum", 0) == 0
+        with pytest.raises(ValueError, match="multiply it by 2"):
+            distribution.reduce("sum", 5.0)
+        ids = distribution.call_for_each_tower(lambda i: np.float32(i), distribution.worker_device_index)
+        found = distribution.batch_reduce(
+            "mean", [(3.0, "/cpu:0"), (ids, None), (np.float32(4), w), (ids, "/cpu:0")]
+        )
+        assert [distribution.unwrap(value) for value in found] == [[3.0], [0.5, 0.5], [4, 4], [0.5]]
+        with pytest.raises(ValueError, match="empty list"):
+            distribution.reduce("sum", ids, [])
+
+
+def test_updates_and_merge_calls_collapse_equal_python_values_too(distribution: MirroredStrategy) -> None:
+    def merged() -> object:
+        context = get_tower_context()
+        assert context is not None
+        return context.merge_call(
+            lambda of, one, two, *, three: [of.unwrap(value) for value in (one, two, three)],
+            5,
+            context.tower_id,
+            three="x",
+        )
+
+    with distribution.scope():
+        w = get_variable("w", 1.0)
+        devices = distribution.non_slot_devices([w])
+        assert distribution.unwrap(distribution.update(w, lambda v: 5)) == [5]
+        assert distribution.unwrap(distribution.update_non_slot(devices, lambda: "text")) == ["text"]
+        assert distribution.call_for_each_tower(merged) == [[5], [0, 1], ["x"]]
+
+
+def test_variables_can_be_colocated_with_the_devices_of_no_slot(distribution: MirroredStrategy) -> None:
+    with distribution.scope():
+        w = get_variable("w", 1.0)
+        with distribution.colocate_vars_with(distribution.non_slot_devices([w])):
+            beta = get_variable("beta", 0.5)
+        assert len(distribution.unwrap(beta)) == 2
+        with pytest.raises(ValueError, match="needs a variable"):
+            distribution.colocate_vars_with(["/cpu:7"]).__enter__()
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_step_without_an_element_for_each_tower_is_left_out(
+    distribution: MirroredStrategy, unknown: bool
+) -> None:
+    batches = wb.data.Dataset.range(6 if unknown else 5).batch(2)
+    elements = batches.filter(lambda x: True) if unknown else batches
+    with distribution.scope():
+        iterator = distribution.distribute_dataset(elements)
+        assert [x.tolist() for x in distribution.unwrap(iterator.get_next())] == [[0, 1], [2, 3]]
+        with pytest.raises(wb.errors.OutOfRangeError):
+            iterator.get_next()
+
+
+@pytest.mark.parametrize("name", ["call_for_each_tower", "colocate_vars_with", "worker_device_index"])
 def test_what_needs_the_scope_names_it(distribution: MirroredStrategy, name: str) -> None:
     with pytest.raises(RuntimeError, match=f"{name} was called outside of the strategy's scope"):
         operator.methodcaller(name, lambda: 1)(distribution)
@@ -140,6 +199,8 @@ def test_update_refuses_what_differs_by_tower_and_says_what_to_do(distribution: 
         value = distribution.call_for_each_tower(lambda i: np.float32(i), distribution.worker_device_index)
         with pytest.raises(TypeError, match=r"reduce\('sum', value, destinations=var\)"):
             distribution.update(w, lambda v, g: v.assign_add(g), value)
+        with pytest.raises(TypeError, match="update_non_slot got a value that differs by tower"):
+            distribution.update_non_slot(distribution.non_slot_devices([w]), lambda g: g, value)
 
 
 def test_two_ways_to_name_the_devices_are_refused() -> None:

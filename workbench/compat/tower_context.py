@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from workbench import tree
 from workbench.compat.modern_spelling import tell
+from workbench.compat.tower_values import collapsed
 from workbench.distribute.replica.replica_context import ReplicaContext
 
 
@@ -56,7 +58,8 @@ class TowerContext:
         """Pauses all towers, and calls `merge_fn(distribution, *args, **kwargs)` once in cross-tower context.
 
         Args:
-          merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components.
+          merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components. A plain
+            Python value that all towers give is that value.
           *args: Arguments of this tower.
           **kwargs: Keyword arguments of this tower.
 
@@ -78,4 +81,5 @@ class _TowerMerge:
     distribution_of: Callable[[Any], Any]
 
     def __call__(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.fn(self.distribution_of(strategy), *args, **kwargs)
+        own, named = tree.map(collapsed, (args, kwargs))
+        return self.fn(self.distribution_of(strategy), *own, **named)

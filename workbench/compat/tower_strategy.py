@@ -10,19 +10,27 @@ from typing import Any
 
 from workbench import tree
 from workbench.compat.modern_spelling import tell
+from workbench.compat.tower_values import (
+    PLAIN,
+    collapsed,
+    copied,
+    mapped_here,
+    reduce_op,
+    require_mirrored,
+)
 from workbench.compat.tower_variables import local_to_towers
 from workbench.data import Dataset
+from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.input.distributed_dataset import DistributedIterator
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
 from workbench.distribute.strategies import mirrored
-from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.values.distributed_values import DistributedValues, PerReplica
 from workbench.distribute.variables.variable import Variable
 
 _distributions: weakref.WeakValueDictionary[str, MirroredStrategy] = weakref.WeakValueDictionary()
-_PLAIN = (bool, int, float, complex, str, bytes)
 
 
 class MirroredStrategy:
@@ -137,7 +145,7 @@ class MirroredStrategy:
         tell("call_for_each_tower(fn, *args)", "strategy.run(fn, args=(...))")
         self._require_scope("call_for_each_tower")
         kwargs.pop("run_concurrently", None)
-        return tree.map(_collapsed, self.strategy.run(fn, args, kwargs))
+        return tree.map(collapsed, self.strategy.run(fn, args, kwargs))
 
     def map(self, map_over: Iterable[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> PerReplica:
         """Calls `fn(item, *args, **kwargs)` for each item, on the towers in turn.
@@ -154,7 +162,7 @@ class MirroredStrategy:
         tell("map(map_over, fn, *args)", "a loop in a function given to strategy.run")
         items = list(map_over)
         shares = PerReplica([tuple(items[tower :: self._size]) for tower in range(self._size)])
-        call = functools.partial(_map_here, fn)
+        call = functools.partial(mapped_here, fn)
         with contexts.cross_replica(self.strategy, "scope"):
             outputs: PerReplica = self.strategy.run(call, (shares, args, kwargs))
         return outputs
@@ -172,21 +180,28 @@ class MirroredStrategy:
           TypeError: if arguments have components that differ by tower; `reduce` them to `var` first.
         """
         tell("update(var, fn, *args)", "strategy.extended.update(var, fn, args=(...))")
-        for leaf in tree.flatten((args, kwargs))[0]:
-            if isinstance(leaf, PerReplica):
-                raise TypeError(
-                    f"update of {var.name!r} got a value that differs by tower, {leaf!r}; combine it first: "
-                    f"distribution.reduce('sum', value, destinations=var)"
-                )
-        return self.strategy.extended.update(var, fn, args, kwargs)
+        require_mirrored(f"update of {var.name!r}", "var", (args, kwargs))
+        return tree.map(collapsed, self.strategy.extended.update(var, fn, args, kwargs))
 
     def update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls `fn(*args, **kwargs)` once on each of the devices that `non_slot_devices` gave."""
+        """Calls `fn(*args, **kwargs)` once on each of the devices that `non_slot_devices` gave.
+
+        Args:
+          colocate_with: What `non_slot_devices` returned.
+          fn: The function.
+          *args: Arguments of `fn`; of mirrored values each call gets its component.
+          **kwargs: Likewise.
+
+        Raises:
+          TypeError: if arguments have components that differ by tower; `reduce` them first.
+        """
         tell(
             "update_non_slot(devices, fn, *args)",
             "strategy.extended.update_non_slot(devices, fn, args=(...))",
         )
-        return self.strategy.extended.update_non_slot(colocate_with, fn, args, kwargs)
+        require_mirrored("update_non_slot", "[...]", (args, kwargs))
+        made = self.strategy.extended.update_non_slot(colocate_with, fn, args, kwargs)
+        return tree.map(collapsed, made)
 
     # -- combining and copying ----------------------------------------------------------------------------------
 
@@ -195,12 +210,13 @@ class MirroredStrategy:
 
         Args:
           method_string: "sum" or "mean".
-          value: With a component per tower.
+          value: With a component per tower. The mean of one value for all towers is that value, the sum an error unless
+            it is the number 0.
           destinations: A device, a list of devices, or a variable (which keeps its value): where the result goes. None
             for the devices of `value`.
 
         Raises:
-          ValueError: for another method.
+          ValueError: for another method, no devices, or the sum of one value for several towers.
         """
         tell("reduce('sum', value, destinations)", "strategy.extended.reduce_to('SUM', value, destinations)")
         return self._reduced(method_string, [(value, destinations)])[0]
@@ -213,13 +229,38 @@ class MirroredStrategy:
         return self._reduced(method_string, value_destination_pairs)
 
     def _reduced(self, method: str, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-        op = _reduce_op(method)
-        places = [value if where is None else where for value, where in pairs]
+        op = reduce_op(method)
+        for _, where in pairs:
+            if isinstance(where, (list, tuple)) and not where:
+                raise ValueError(
+                    "destinations is an empty list; name devices, or leave it out for those of the value"
+                )
+        found = {
+            number: self._reduced_plain(op, value, where)
+            for number, (value, where) in enumerate(pairs)
+            if not isinstance(value, DistributedValues)
+        }
+        others = [number for number in range(len(pairs)) if number not in found]
+        places = [pairs[number][0] if pairs[number][1] is None else pairs[number][1] for number in others]
         single = [where[0] if isinstance(where, (list, tuple)) else where for where in places]
-        found = self.strategy.extended.batch_reduce_to(
-            op, [(value, where) for (value, _), where in zip(pairs, single, strict=True)]
+        totals = self.strategy.extended.batch_reduce_to(
+            op, [(pairs[number][0], where) for number, where in zip(others, single, strict=True)]
         )
-        return [_copied(total, where) for total, where in zip(found, places, strict=True)]
+        found |= {
+            number: copied(total, where) for number, total, where in zip(others, totals, places, strict=True)
+        }
+        return [found[number] for number in range(len(pairs))]
+
+    def _reduced_plain(self, op: ReduceOp, value: Any, where: Any) -> Any:
+        if op is ReduceOp.SUM and self._size > 1:
+            if type(value) in PLAIN and value == 0:
+                return value
+            raise ValueError(
+                f"the sum over {self._size} towers needs a value with a component for each, got {value!r:.80}, which "
+                f"is one for all; give what call_for_each_tower returned, or multiply it by {self._size} if each is "
+                f"meant to count"
+            )
+        return self._mirrored(value, where)
 
     def broadcast(self, tensor: Any, destinations: Any = None) -> Any:
         """Copies an array to devices.
@@ -229,9 +270,12 @@ class MirroredStrategy:
           destinations: A device, a list of devices, or a variable; None for those of all towers.
         """
         tell("broadcast(tensor, destinations)", "strategy.extended.broadcast_to(tensor, destinations)")
-        if destinations is None or isinstance(destinations, (list, tuple)):
-            return _copied(tensor, self._devices if destinations is None else destinations)
-        return self.strategy.extended.broadcast_to(tensor, destinations)
+        return self._mirrored(tensor, destinations)
+
+    def _mirrored(self, value: Any, where: Any) -> Any:
+        if where is None or isinstance(where, (list, tuple)):
+            return copied(value, self._devices if where is None else where)
+        return self.strategy.extended.broadcast_to(value, where)
 
     def fetch(
         self,
@@ -274,9 +318,22 @@ class MirroredStrategy:
 
     # -- variables and data -------------------------------------------------------------------------------------
 
-    def colocate_vars_with(self, colocate_with_variable: Variable) -> contextlib.AbstractContextManager[None]:
-        """Variables created inside are on the devices of another one."""
+    def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
+        """Variables created inside are on the devices of another one.
+
+        Args:
+          colocate_with_variable: A variable of this strategy, or what `non_slot_devices` returned.
+
+        Raises:
+          RuntimeError: outside of the strategy's scope.
+          ValueError: if it is neither.
+        """
         tell("colocate_vars_with(v)", "strategy.extended.colocate_vars_with(v)")
+        self._require_scope("colocate_vars_with")
+        if isinstance(colocate_with_variable, (list, tuple)) and set(colocate_with_variable) == set(
+            self._devices
+        ):
+            return contextlib.nullcontext()  # every variable is on all of them
         return self.strategy.extended.colocate_vars_with(colocate_with_variable)  # type: ignore[no-any-return]
 
     def tower_local_var_scope(self, reduce_method: str) -> contextlib.AbstractContextManager[None]:
@@ -292,7 +349,7 @@ class MirroredStrategy:
             "tower_local_var_scope('sum')",
             "wb.Variable(value, synchronization='ON_READ', aggregation='SUM')",
         )
-        return local_to_towers(self.strategy, _reduce_op(reduce_method).name)
+        return local_to_towers(self.strategy, reduce_op(reduce_method).name)
 
     def non_slot_devices(self, var_list: Sequence[Variable]) -> list[str]:
         """Devices for variables that belong to no single one of `var_list`."""
@@ -302,6 +359,8 @@ class MirroredStrategy:
     def distribute_dataset(self, dataset: Dataset | Callable[[], Dataset]) -> DistributedIterator:
         """An iterator whose `get_next()` gives one element to each tower; elements are not split.
 
+        It ends where there is no element for each tower any more.
+
         Args:
           dataset: The elements, or a function that makes the dataset.
         """
@@ -309,7 +368,7 @@ class MirroredStrategy:
             "distribute_dataset(dataset)",
             "iter(strategy.distribute_dataset(dataset)), which splits batches of the global size",
         )
-        made = dataset if isinstance(dataset, Dataset) else dataset()
+        made = _whole_steps(dataset if isinstance(dataset, Dataset) else dataset(), self._size)
         elements: DistributedIterator = iter(
             self.strategy.distribute_datasets_from_function(lambda context: made)
         )
@@ -332,20 +391,6 @@ class MirroredStrategy:
         return distribution_of, (self.strategy,)
 
 
-class MapOutput:
-    """The results of `MirroredStrategy.map` on one tower."""
-
-    def __init__(self, results: Sequence[Any]) -> None:
-        self._results = list(results)
-
-    def get(self) -> list[Any]:
-        """The results, in the order of the items."""
-        return self._results
-
-    def __repr__(self) -> str:
-        return f"MapOutput({self._results!r})"
-
-
 def distribution_of(strategy: Any) -> MirroredStrategy:
     """The distribution that a strategy does the work of, also on a replica in another process."""
     found = _distributions.get(strategy.description.id)
@@ -355,35 +400,11 @@ def distribution_of(strategy: Any) -> MirroredStrategy:
     return found
 
 
-def _map_here(
-    fn: Callable[..., Any], items: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> MapOutput:
-    return MapOutput([fn(item, *args, **kwargs) for item in items])
-
-
-def _reduce_op(method: str) -> ReduceOp:
-    if method not in ("sum", "mean"):
-        raise ValueError(f"the method must be 'sum' or 'mean', got {method!r}")
-    return ReduceOp[method.upper()]
-
-
-def _copied(value: Any, where: Any) -> Any:
-    """A value on each device of a list; on other destinations it is already."""
-    if isinstance(where, (list, tuple)) and len(where) > 1:
-        return Mirrored([value] * len(where))
-    return value
-
-
-def _collapsed(leaf: Any) -> Any:
-    """A plain Python value that every tower returned; other leaves stay."""
-    if not isinstance(leaf, PerReplica):
-        return leaf
-    if leaf.handle is not None and any(spec is not None for spec in leaf.handle.specs()):
-        return leaf  # arrays, and nothing is fetched
-    values = leaf.values
-    first = values[0]
-    return (
-        first
-        if type(first) in _PLAIN and all(type(v) is type(first) and v == first for v in values)
-        else leaf
-    )
+def _whole_steps(dataset: Dataset, towers: int) -> Dataset:
+    """The elements up to the last one with which each tower has got as many as the others."""
+    count = int(dataset.cardinality())
+    if count == INFINITE_CARDINALITY:
+        return dataset
+    if count >= 0:
+        return dataset.take(count - count % towers)
+    return dataset.batch(towers, drop_remainder=True).unbatch()

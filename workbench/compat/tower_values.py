@@ -1,0 +1,89 @@
+"""Values with a component per tower: which ones are one value, how they are copied, and what refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from workbench import tree
+from workbench.distribute.arrays.reduce_op import ReduceOp
+from workbench.distribute.values.distributed_values import Mirrored, PerReplica
+
+PLAIN: Final = (bool, int, float, complex, str, bytes)
+
+
+def collapsed(leaf: Any) -> Any:
+    """A plain Python value that all towers have; other leaves stay."""
+    if type(leaf) is not PerReplica and type(leaf) is not Mirrored:
+        return leaf
+    if leaf.handle is not None and any(spec is not None for spec in leaf.handle.specs()):
+        return leaf  # arrays, and nothing is fetched
+    values = leaf.values
+    first = values[0]
+    same = type(first) in PLAIN and all(type(value) is type(first) and value == first for value in values)
+    return first if same else leaf
+
+
+def copied(value: Any, where: Any) -> Any:
+    """A value on each device of a list; on other destinations it is already."""
+    if isinstance(where, (list, tuple)) and len(where) > 1:
+        return Mirrored([value] * len(where))
+    return value
+
+
+def require_mirrored(what: str, destinations: str, arguments: Any) -> None:
+    """Refuses arguments that differ by tower.
+
+    Args:
+      what: What they were given to.
+      destinations: Where they should be reduced to instead.
+      arguments: A structure of them.
+
+    Raises:
+      TypeError: if one has components that differ.
+    """
+    for leaf in tree.flatten(arguments)[0]:
+        if isinstance(leaf, PerReplica):
+            raise TypeError(
+                f"{what} got a value that differs by tower, {leaf!r}; combine it first: "
+                f"distribution.reduce('sum', value, destinations={destinations})"
+            )
+
+
+def reduce_op(method: str) -> ReduceOp:
+    """The operation of a method, "sum" or "mean".
+
+    Raises:
+      ValueError: for another one.
+    """
+    if method not in ("sum", "mean"):
+        raise ValueError(f"the method must be 'sum' or 'mean', got {method!r}")
+    return ReduceOp[method.upper()]
+
+
+class MapOutput:
+    """The results of `MirroredStrategy.map` on one tower."""
+
+    def __init__(self, results: Sequence[Any]) -> None:
+        self._results = list(results)
+
+    def get(self) -> list[Any]:
+        """The results, in the order of the items."""
+        return self._results
+
+    def __repr__(self) -> str:
+        return f"MapOutput({self._results!r})"
+
+
+def mapped_here(
+    fn: Callable[..., Any], items: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> MapOutput:
+    """Calls a function of `MirroredStrategy.map` for the items of one tower.
+
+    Args:
+      fn: The function.
+      items: Its first arguments.
+      args: The same for all calls.
+      kwargs: Likewise.
+    """
+    return MapOutput([fn(item, *args, **kwargs) for item in items])
