@@ -8,6 +8,7 @@ import pytest
 import workbench as wb
 from workbench.communicators.core.options import CommunicationImplementation, CommunicationOptions
 from workbench.distribute import MirroredStrategy, experimental, get_replica_context
+from workbench.distribute.cluster_resolver import ClusterResolver
 from workbench.errors import ClusterClosed, InvalidArgumentError
 
 
@@ -15,7 +16,14 @@ def test_several_hosts_make_one_strategy() -> None:
     with wb.connect(hosts=2, replicas_per_host=2, processes=False) as cluster:
         strategy = wb.MultiWorkerMirroredStrategy()
         assert strategy.num_replicas_in_sync == 4
-        assert strategy.cluster_resolver.task_type == "worker"
+        resolver = strategy.cluster_resolver
+        assert isinstance(resolver, ClusterResolver)
+        assert (resolver.task_type, resolver.task_id, resolver.rpc_layer) == ("worker", 0, None)
+        assert resolver.cluster_spec().num_tasks("worker") == 2
+        assert resolver.master() == resolver.cluster_spec().task_address("worker", 0)
+        assert (
+            strategy.run(lambda: get_replica_context().strategy.cluster_resolver.task_id).values == (0,) * 4
+        )
         total = strategy.run(lambda: get_replica_context().all_reduce("sum", np.float32(1)))
         assert total.values == (4, 4, 4, 4)
         older = experimental.MultiWorkerMirroredStrategy("ring")

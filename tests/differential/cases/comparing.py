@@ -14,6 +14,7 @@ from tests.differential.cases import (
     servers,
     sharding,
     variables,
+    workers,
 )
 from tests.differential.cases.values import Values
 from tests.reference.decisions import decided
@@ -34,6 +35,7 @@ AREAS: dict[str, Callable[[Values], Json]] = {
     "servers": servers.variables,
     "sharding": sharding.case,
     "variables": variables.case,
+    "workers": workers.case,
 }
 _ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError", "AssertionError"]
 

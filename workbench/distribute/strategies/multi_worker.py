@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from workbench import runtime
 from workbench.backends.library import Library, checked_library
 from workbench.communicators.core.options import CommunicationImplementation, CommunicationOptions
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.strategies.mirrored import default_devices
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import InvalidArgumentError
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerResolver:
+class ControllerResolver(ClusterResolver):
     """The `cluster_resolver` where none was passed: the notebook drives all workers, as the first of them.
 
-    Attributes:
-      task_type: Always "worker".
-      task_id: Always 0.
+    Args:
+      hosts: Their names; each host is a task of the job "worker".
     """
 
-    task_type: str = "worker"
-    task_id: int = 0
+    task_type = "worker"
+    task_id = 0
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self._hosts = list(hosts)
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The hosts, as tasks of the job "worker"."""
+        return ClusterSpec({"worker": self._hosts})
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The name of the first host, or of that of a certain task; see `ClusterResolver.master`."""
+        return address_or_own(self, task_type, task_id, rpc_layer)
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -64,7 +77,7 @@ class MultiWorkerMirroredStrategy(Strategy):
                 f"MultiWorkerMirroredStrategy needs as many devices on each host, got {found}; use "
                 f"MirroredStrategy([...]) with the devices that you want"
             )
-        self._resolver = cluster_resolver or ControllerResolver()
+        self._resolver = cluster_resolver
         super().__init__(
             cluster.group(devices, label=type(self).__name__),
             communication_options=communication_options,
@@ -73,8 +86,9 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver that was passed, or one that says "worker" 0."""
-        return getattr(self, "_resolver", None) or ControllerResolver()
+        """The resolver that was passed, or one of the strategy's hosts, which says "worker" 0."""
+        hosts = dict.fromkeys(device.host for device in self.devices)
+        return getattr(self, "_resolver", None) or ControllerResolver(hosts)
 
 
 class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.differential.cases.tensorflow.kinds import KINDS
 from tests.differential.cases.tensorflow.notation import described
+from tests.differential.cases.tensorflow.workers import of_all_workers
 from tests.reference.interpreter.codec import Json
 
 
@@ -21,8 +22,11 @@ def _outcome(given: Json) -> Json:
 
 
 if __name__ == "__main__":
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    if cases[0]["kind"] == "multi_worker_program":  # of an area, all or none are
+        Path(sys.argv[2]).write_text(json.dumps(of_all_workers(cases)))
+        sys.exit()
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
     tf.get_logger().setLevel("ERROR")
-    cases = json.loads(Path(sys.argv[1]).read_text())
     Path(sys.argv[2]).write_text(json.dumps([_outcome(given) for given in cases]))

@@ -14,10 +14,15 @@ from tests.reference.interpreter.codec import Json
 
 
 def run_program(given: Json, names: dict[str, Any]) -> Json:
+    """What the lines of a case leave in `result`, encoded."""
+    return {"result": encode(left_by(given, names))}
+
+
+def left_by(given: Json, names: dict[str, Any]) -> Any:
     """What the lines of a case leave in `result`."""
     names = {**array_names(), **names}
     exec("\n".join(given["code"]), names)
-    return {"result": encode(names["result"])}
+    return names["result"]
 
 
 def array_names() -> dict[str, Any]:

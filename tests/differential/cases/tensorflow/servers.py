@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import socket
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import sharded_variable
 
+from tests.differential.cases.tensorflow.ports import free_port
 from tests.differential.cases.tensorflow.programs import run_program, strategy_names
 from tests.reference.interpreter.codec import Json
 
@@ -48,7 +48,9 @@ def _strategy(partitioner: Json) -> Any:
 @functools.cache
 def _cluster() -> Any:
     jobs = {"worker": _WORKERS, "ps": _SERVERS}
-    spec = tf.train.ClusterSpec({job: [f"localhost:{_port()}" for _ in range(n)] for job, n in jobs.items()})
+    spec = tf.train.ClusterSpec(
+        {job: [f"localhost:{free_port()}" for _ in range(n)] for job, n in jobs.items()}
+    )
     # Functions on workers wait for each other, so that each needs more threads than a small machine gives it.
     threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=_WORKERS + _SERVERS + 1)
     _running.extend(
@@ -57,13 +59,6 @@ def _cluster() -> Any:
         for task in range(count)
     )
     return spec
-
-
-def _port() -> int:
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _is_sharded(variable: Any) -> bool:
