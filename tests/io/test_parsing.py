@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.data import Dataset, TFRecordDataset
 from workbench.errors import InvalidArgumentError
-from workbench.io import FixedLenFeature, VarLenFeature, encode_example, parse_example
+from workbench.io import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    VarLenFeature,
+    encode_example,
+    parse_example,
+)
 
 # tf.train.Example with a: [1, -2], f: [1.5], n: a feature without a kind
 FROM_TENSORFLOW = bytes.fromhex(
@@ -101,8 +107,6 @@ def test_missing_features_need_a_default() -> None:
         batch, {"a": FixedLenFeature([], np.int64, 7), "b": FixedLenFeature([], "string", "none")}
     )
     assert (read["a"].tolist(), read["b"].tolist()) == ([1, 7], [b"none", b"text"])
-    with pytest.raises(InvalidArgumentError, match="default_value has shape"):
-        parse_example(batch[1:], {"a": FixedLenFeature([2], np.int64, [1, 2, 3])})
 
 
 def test_arguments_are_checked() -> None:
@@ -134,3 +138,41 @@ def test_damage_in_one_example_never_changes_the_others(changes: list[tuple[int,
     for other in set(range(30)) - {row}:
         assert read["a"].values[other].tolist()[:2] == [other, 300]
         assert read["b"].values[other, 0] == b"text %d" % other
+
+
+@pytest.mark.parametrize("default", [7, [7], [[7]], np.int64(7)])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_default_of_as_many_values_takes_the_shape(default: Any, shape: tuple[int, ...]) -> None:
+    found = parse_example([encode_example({})], {"a": FixedLenFeature(shape, np.int64, default)})["a"]
+    assert (found.shape, found.dtype, found.ravel().tolist()) == ((1, *shape), np.int64, [7])
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "default", "told"),
+    [
+        ((), np.int64, 1.5, "holds no values of int64"),
+        ((), np.int64, "1", "holds no values of int64"),
+        ((), np.int64, True, "holds no values of int64"),
+        ((), np.float32, "x", "holds no values of float32"),
+        ((), "string", 1, "holds no values of string"),
+        ((2,), "string", ["a", None], "holds no values of string"),
+        ((2,), np.int64, [1, 2, 3], r"has shape \(3,\), the feature \(2,\)"),
+        ((None,), np.int64, None, "must hold sizes"),
+        ((-1, 2), np.int64, None, "must hold sizes"),
+    ],
+)
+def test_a_default_or_shape_that_does_not_fit_is_refused_where_it_is_described(
+    shape: Any, dtype: Any, default: Any, told: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=told):
+        FixedLenFeature(shape, dtype, default)
+
+
+def test_the_default_of_missing_steps_is_one_value_of_the_dtype() -> None:
+    steps = FixedLenSequenceFeature([], np.int64, True, [9])
+    batch = [encode_example({"a": [1, 2]}), encode_example({"a": [3]})]
+    assert parse_example(batch, {"a": steps})["a"].tolist() == [[1, 2], [3, 9]]
+    with pytest.raises(InvalidArgumentError, match="holds no values of int64"):
+        FixedLenSequenceFeature([], np.int64, True, 1.5)
+    with pytest.raises(InvalidArgumentError, match="must be one value"):
+        FixedLenSequenceFeature([2], np.int64, True, [1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.errors import InvalidArgumentError
-from workbench.io.examples import BYTES, FLOAT, INT64
+from workbench.io.examples import BYTES, FLOAT, INT64, KIND_NAMES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _KINDS = {"float32": FLOAT, "int64": INT64, "object": BYTES}
@@ -37,10 +38,10 @@ class FixedLenFeature:
     Attributes:
       shape: Shape of one example.
       dtype: float32, int64 or "string".
-      default_value: For examples without the feature: one value, or an array of `shape`. None refuses those.
+      default_value: For examples without the feature: one value, or as many as `shape` takes. None refuses those.
 
     Raises:
-      InvalidArgumentError: if examples cannot hold the dtype.
+      InvalidArgumentError: if examples cannot hold the dtype, the shape is unknown, or the default does not fit them.
     """
 
     shape: Sequence[int]
@@ -48,7 +49,7 @@ class FixedLenFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        kind_of(self.dtype)
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class FixedLenSequenceFeature:
       default_value: What missing steps are filled with in `parse_example`: one value; None for 0 or b"".
 
     Raises:
-      InvalidArgumentError: if examples cannot hold the dtype.
+      InvalidArgumentError: if examples cannot hold the dtype, the shape is unknown, or the default does not fit them.
     """
 
     shape: Sequence[int]
@@ -90,7 +91,51 @@ class FixedLenSequenceFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        kind_of(self.dtype)
+        _check(self)
+
+
+def default_of(wanted: FixedLenFeature | FixedLenSequenceFeature) -> Array:
+    """What stands for missing values, of the feature's dtype: of its shape, or one for all steps.
+
+    Raises:
+      InvalidArgumentError: if the default holds other values, or another number of them.
+    """
+    value, kind = wanted.default_value, kind_of(wanted.dtype)
+    given = np.asarray(value, object if kind == BYTES else None)
+    if not given.size:
+        fits = True
+    elif kind == BYTES:
+        fits = all(isinstance(item, str | bytes) for item in given.flat)
+    else:
+        fits = given.dtype.kind in ("iu" if kind == INT64 else "iuf")
+    if not fits:
+        raise InvalidArgumentError(f"default_value {value!r:.60} holds no values of {KIND_NAMES[kind]}")
+    items = [item.encode() if isinstance(item, str) else item for item in given.flat]
+    result = np.empty(given.size, dtype_of(wanted.dtype))
+    result[:] = items
+    if isinstance(wanted, FixedLenSequenceFeature):
+        if given.size != 1:
+            raise InvalidArgumentError(
+                f"default_value must be one value, not {given.size}, which fills all missing steps"
+            )
+        return result.reshape(())
+    size = math.prod(wanted.shape)
+    if given.size not in (1, size):
+        raise InvalidArgumentError(
+            f"default_value has shape {given.shape}, the feature {tuple(wanted.shape)}"
+        )
+    return result if given.size == size else result.repeat(size)
+
+
+def _check(wanted: FixedLenFeature | FixedLenSequenceFeature) -> None:
+    kind_of(wanted.dtype)
+    if any(not isinstance(size, int | np.integer) or size < 0 for size in wanted.shape):
+        raise InvalidArgumentError(
+            f"shape {wanted.shape!r:.60} of a feature must hold sizes; use VarLenFeature or FixedLenSequenceFeature if "
+            "the number of values varies"
+        )
+    if wanted.default_value is not None:
+        default_of(wanted)
 
 
 @lru_cache

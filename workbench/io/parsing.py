@@ -17,6 +17,7 @@ from workbench.io.features import (
     FixedLenSequenceFeature,
     PaddedValues,
     VarLenFeature,
+    default_of,
     dtype_of,
     kind_of,
 )
@@ -139,7 +140,7 @@ def _parsed(name: str, wanted: Wanted, found: list[Column], count: int) -> Value
             raise InvalidArgumentError(
                 f"example {int(missing.argmax())} has no feature {name!r}; give a default_value if it may be missing"
             )
-        result[missing] = _default(name, wanted.default_value, kind, shape)
+        result[missing] = default_of(wanted)
     return result.reshape(count, *shape)
 
 
@@ -152,22 +153,9 @@ def _steps(name: str, wanted: FixedLenSequenceFeature, found: list[Column], coun
                 f"feature {name!r} of example {column.rows[uneven[0]]} has {column.counts[uneven[0]]} values, which "
                 f"are no whole number of steps of shape {shape}"
             )
-    values, _ = _padded(name, wanted, found, count, filler=wanted.default_value)
+    filler = None if wanted.default_value is None else default_of(wanted).item()
+    values, _ = _padded(name, wanted, found, count, filler=filler)
     return values.reshape(count, -1 if count else 0, *shape)
-
-
-def _default(name: str, value: Any, kind: int, shape: tuple[int, ...]) -> Array:
-    given = np.asarray(value, object if kind == BYTES else None)
-    if kind == BYTES:
-        given = np.vectorize(lambda item: item.encode() if isinstance(item, str) else item, otypes=[object])(
-            given
-        )
-    try:
-        return np.broadcast_to(given, shape).ravel()
-    except ValueError as error:
-        raise InvalidArgumentError(
-            f"feature {name!r}: default_value has shape {given.shape}, the feature {shape}"
-        ) from error
 
 
 def _padded(
@@ -183,8 +171,6 @@ def _padded(
         lengths[column.rows] = column.counts
     if filler is None:
         filler = b"" if kind_of(wanted.dtype) == BYTES else 0
-    elif isinstance(filler, str):
-        filler = filler.encode()
     shape, dtype = (count, int(lengths.max(initial=0))), dtype_of(wanted.dtype)
     check_padding(name, shape, dtype, int(lengths.sum()))
     values = np.full(shape, filler, dtype)
