@@ -17,6 +17,7 @@ from workbench.data import (
     UNKNOWN_CARDINALITY,
     AutoShardPolicy,
     Dataset,
+    DatasetSpec,
     Options,
     TensorSpec,
     experimental,
@@ -298,3 +299,19 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
 def test_an_empty_list_of_a_generator_has_the_dtype_of_the_signature() -> None:
     dataset = Dataset.from_generator(lambda: iter([[1], []]), output_signature=TensorSpec((None,), np.int64))
     assert [(x.dtype, x.tolist()) for x in dataset] == [(np.int64, [1]), (np.int64, [])]
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("string", b"a"), (np.float32, 0.5), (np.bool_, True)])
+def test_a_generator_may_yield_empty_lists_of_every_dtype(dtype: Any, value: Any) -> None:
+    dataset = Dataset.from_generator(lambda: iter([[], [value]]), output_signature=TensorSpec((None,), dtype))
+    assert [x.tolist() for x in dataset] == [[], [value]]
+    assert {x.dtype for x in dataset} == {TensorSpec((None,), dtype).dtype}
+
+
+def test_a_generator_may_yield_datasets() -> None:
+    signature = DatasetSpec(TensorSpec((), np.int64))
+    dataset = Dataset.from_generator(lambda: iter([Dataset.range(2), 3]), output_signature=signature)
+    elements = iter(dataset)
+    assert list(next(elements)) == [0, 1]
+    with pytest.raises(InvalidArgumentError, match="element 1 has"):
+        next(elements)

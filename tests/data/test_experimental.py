@@ -102,7 +102,7 @@ class TestGroupByReducer:
     MEAN = experimental.Reducer(
         lambda key: (np.int64(0), np.int64(0)),
         lambda state, x: (state[0] + x, state[1] + 1),
-        lambda state: state[0] / state[1] if state[1] else np.float64(0),
+        lambda total, count: total / count if count else np.float64(0),
     )
 
     def test_one_value_for_each_key_in_their_order(self) -> None:
@@ -113,6 +113,12 @@ class TestGroupByReducer:
     def test_the_state_of_a_key_begins_with_the_key(self) -> None:
         last = experimental.Reducer(lambda key: key * 100, lambda state, x: state + x, lambda state: state)
         assert values(D.apply(experimental.group_by_reducer(lambda x: x // 5, last))) == [10, 135]
+
+    def test_a_state_that_is_no_tuple_is_one_argument(self) -> None:
+        count = experimental.Reducer(
+            lambda key: {"n": 0}, lambda state, x: {"n": state["n"] + 1}, lambda s: s["n"]
+        )
+        assert values(D.apply(experimental.group_by_reducer(lambda x: x % 2, count))) == [5, 5]
 
     def test_a_tuple_is_one_argument_of_the_reducer(self) -> None:
         pairs = Dataset.zip(D, D.map(lambda x: x * 10))

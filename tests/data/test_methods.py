@@ -40,6 +40,11 @@ class TestScan:
         assert [(int(a), int(b)) for a, b in swapped] == [(10, 0), (11, 1), (12, 2)]
         assert swapped.element_spec == (TensorSpec((), np.int64), TensorSpec((), np.int64))
 
+    def test_a_list_in_the_output_is_one_array(self) -> None:
+        pairs = Dataset.range(2).scan(np.int64(0), lambda state, x: (state, [x, x]))
+        assert [pair.tolist() for pair in pairs] == [[0, 0], [1, 1]]
+        assert pairs.element_spec == TensorSpec((2,), np.int64)
+
     def test_an_element_that_fails_leaves_the_state(self) -> None:
         def count(state: Any, x: Any) -> Any:
             return state + 1, (fails_at(1)(x), state)
@@ -89,11 +94,57 @@ class TestCounter:
             (), (*arguments, np.int64)[2] if len(arguments) > 2 else np.int64
         )
 
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            ((1.5,), "start is 1.5, which int64 cannot hold"),
+            ((0, 0.5), "step is 0.5, which int64 cannot hold"),
+            (("a",), "start is 'a'"),
+            ((300, 1, np.uint8), "start is 300, which uint8 cannot hold"),
+            ((0, 1, "string"), "dtype is 'string'"),
+            ((0, 1, bool), "dtype is"),
+        ],
+    )
+    def test_numbers_that_the_dtype_cannot_hold_are_refused(
+        self, arguments: tuple[Any, ...], told: str
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=told):
+            Dataset.counter(*arguments)
+
+    def test_a_narrow_dtype_wraps_around_in_elements_and_in_batches(self) -> None:
+        counted = Dataset.counter(254, dtype=np.uint8).take(4)
+        assert ints(counted) == [254, 255, 0, 1]
+        assert [batch.tolist() for batch in counted.batch(4)] == [[254, 255, 0, 1]]
+        assert ints(Dataset.counter(1, -1, np.uint8).take(3)) == [1, 0, 255]
+
     def test_it_goes_on_past_its_first_block(self) -> None:
         assert ints(Dataset.counter(0, 3).skip(100_000).take(2)) == [300_000, 300_003]
 
 
 class TestChoices:
+    def test_endless_datasets_chosen_without_end_are_endless(self) -> None:
+        endless, ended = Dataset.range(3).repeat(), Dataset.range(3)
+        choice = Dataset.range(2).repeat()
+        assert Dataset.choose_from_datasets([endless, endless], choice).cardinality() == INFINITE_CARDINALITY
+        assert Dataset.choose_from_datasets([endless, ended], choice).cardinality() == UNKNOWN_CARDINALITY
+        assert (
+            Dataset.choose_from_datasets([endless, endless], choice.take(3)).cardinality()
+            == UNKNOWN_CARDINALITY
+        )
+
+    def test_a_choice_that_is_none_raises_once_and_the_next_ones_follow(self) -> None:
+        choice = Dataset.from_tensor_slices(np.array([0, 2, 1]))
+        elements = iter(Dataset.choose_from_datasets([Dataset.range(2), Dataset.range(5, 7)], choice))
+        assert next(elements) == 0
+        with pytest.raises(InvalidArgumentError, match="2 chosen, but there are 2 datasets"):
+            next(elements)
+        assert ints(elements) == [5]
+
+    @pytest.mark.parametrize("choice", [None, [0, 1]])
+    def test_choices_that_are_no_dataset_are_refused(self, choice: Any) -> None:
+        with pytest.raises(TypeError, match="choice_dataset takes datasets, got"):
+            Dataset.choose_from_datasets([Dataset.range(2)], choice)
+
     def test_the_choices_say_which_dataset_is_next(self) -> None:
         choice = Dataset.from_tensor_slices(np.array([0, 2, 1, 0, 2]))
         datasets = [Dataset.range(n, n + 10) for n in (0, 10, 20)]
@@ -162,6 +213,12 @@ class TestRejectionResample:
     ) -> None:
         with pytest.raises(InvalidArgumentError, match=r"rejection_resample: \w+_dist"):
             Dataset.range(3).rejection_resample(lambda x: x, target, initial)
+
+    def test_where_the_shares_agree_all_elements_stay(self) -> None:
+        same = Dataset.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5], [1, 1])
+        assert (len(list(same)), same.cardinality()) == (9, 9)
+        other = Dataset.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.9, 0.1])
+        assert other.cardinality() == UNKNOWN_CARDINALITY
 
     def test_a_class_out_of_range_names_the_stage_and_element(self) -> None:
         resampled = Dataset.range(3).rejection_resample(lambda x: x, [0.5, 0.5], [0.5, 0.5], name="balance")

@@ -89,6 +89,12 @@ def test_none_takes_an_option_back() -> None:
     options = Options()
     options.experimental_slack = True
     options.experimental_slack = None
+    options.autotune.cpu_budget = 2
+    options.autotune = None
+    options.experimental_distribute.auto_shard_policy = "OFF"
+    options.experimental_distribute.auto_shard_policy = None
+    options.framework_type = ["arrays"]
+    options.framework_type = None
     assert options == Options()
 
 
@@ -122,3 +128,40 @@ def test_a_dataset_hands_its_options_on() -> None:
     options.dataset_name = "train"
     assert Dataset.range(3).with_options(options).map(lambda x: x).batch(2).options().dataset_name == "train"
     assert "dataset_name='train'" in repr(options)
+
+
+def _with(name: str, value: Any, dataset: Dataset | None = None) -> Dataset:
+    options = Options()
+    options.dataset_name = name
+    options.experimental_distribute.auto_shard_policy = value
+    return (dataset or Dataset.range(3)).with_options(options)
+
+
+@pytest.mark.parametrize(
+    "combined",
+    [
+        lambda one, other: Dataset.zip((other, one)),
+        lambda one, other: Dataset.zip({"a": other, "b": (other, one)}),
+        lambda one, other: other.concatenate(one),
+        lambda one, other: one.concatenate(other),
+        lambda one, other: Dataset.choose_from_datasets([other, one], Dataset.range(2)),
+        lambda one, other: Dataset.choose_from_datasets([other, other], one),
+        lambda one, other: Dataset.sample_from_datasets([one, other]),
+        lambda one, other: Dataset.zip((one, other)).map(lambda x, y: x).batch(2),
+    ],
+)
+def test_a_combination_has_the_options_of_what_it_combines(combined: Any) -> None:
+    """As tf.data, where `zip` of datasets that must not be sharded is not sharded either."""
+    options = combined(_with("train", AutoShardPolicy.OFF), Dataset.range(3)).options()
+    assert options.dataset_name == "train"
+    assert options.experimental_distribute.auto_shard_policy is AutoShardPolicy.OFF
+
+
+def test_of_options_that_differ_those_of_the_later_dataset_win() -> None:
+    one, other = _with("one", AutoShardPolicy.OFF), _with("other", AutoShardPolicy.DATA)
+    with (
+        pytest.warns(UserWarning, match="dataset_name was 'one' and becomes 'other'"),
+        pytest.warns(UserWarning, match="auto_shard_policy was .*OFF.* and becomes .*DATA"),
+    ):
+        options = Dataset.zip((one, other)).options()
+    assert options.experimental_distribute.auto_shard_policy is AutoShardPolicy.DATA

@@ -184,3 +184,11 @@ def test_contiguous_pieces_of_arrays_in_memory_are_views() -> None:
 def test_regrouping_into_nothing_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="positive"):
         list(Dataset.range(4).batch(2).with_stage(Regroup((0, 0))))
+
+
+def test_elements_without_components_have_no_rows() -> None:
+    nothing = Dataset.range(3).map(lambda x: ())
+    with pytest.raises(InvalidArgumentError, match="has no rows to split"):
+        list(nothing.rebatch(2))
+    with pytest.raises(InvalidArgumentError, match=r"elements are \(\); batch first"):
+        nothing.unbatch()

@@ -120,3 +120,11 @@ def test_batches_can_be_shuffled() -> None:
 def test_an_empty_reservoir_is_refused(size: int) -> None:
     with pytest.raises(InvalidArgumentError, match="buffer_size"):
         Dataset.range(3).shuffle(size)
+
+
+def test_parts_of_one_shuffled_dataset_fit_together_in_each_epoch() -> None:
+    shuffled = Dataset.range(20).shuffle(20, seed=3)
+    first, second = shuffled.take(8), shuffled.skip(8)
+    epochs = [(ints(first), ints(second)) for _ in range(3)]
+    assert all(sorted(one + other) == list(range(20)) for one, other in epochs)
+    assert epochs[0] != epochs[1]

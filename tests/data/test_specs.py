@@ -172,3 +172,20 @@ def test_shapes_learnt_from_one_element_are_not_taken_for_those_of_all() -> None
     assert lists.map(lambda x: x + 1).element_spec == TensorSpec((None,), np.int64)
     assert lists.map(lambda x: len(x)).element_spec.shape == ()
     assert lists.flat_map(Dataset.from_tensors).element_spec == TensorSpec((None,), np.int64)
+
+
+@pytest.mark.parametrize("kind", [DatasetSpec, OptionalSpec, IteratorSpec])
+def test_specs_of_nested_elements_can_be_keys(kind: Any) -> None:
+    def spec() -> Any:
+        return kind({"a": TensorSpec([], np.int64), "b": (DatasetSpec({"c": TensorSpec([2], "string")}),)})
+
+    assert {spec(): 1} == {spec(): 1}
+    assert spec() != kind({"a": TensorSpec([], np.int64)})
+
+
+def test_arrays_of_datasets_fit_where_their_shapes_may_agree() -> None:
+    numbers = TensorSpec([], np.int64)
+    assert DatasetSpec(numbers, [None]).is_compatible_with(DatasetSpec(numbers, [2]))
+    assert not DatasetSpec(numbers, [None]).is_compatible_with(DatasetSpec(numbers))
+    assert not DatasetSpec(numbers, [3]).is_compatible_with(DatasetSpec(numbers, [2]))
+    assert DatasetSpec(numbers, [3]) == DatasetSpec(numbers, (3,))

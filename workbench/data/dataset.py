@@ -219,8 +219,8 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     @classmethod
     def of_source(cls, source: Source, name: str | None = None) -> Dataset:
-        """The dataset of a source's elements."""
-        return Dataset(source.named(name))
+        """The dataset of a source's elements, with the options of what it combines."""
+        return Dataset(source.named(name), options=source.options().frozen() if source.inputs() else None)
 
     def with_stage(self, stage: Stage, name: str | None = None) -> Dataset:
         """This dataset with one more stage at the end."""

@@ -230,7 +230,7 @@ class DatasetIterator:
         self._given, self._failed = position.given, position.failed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IteratorSpec(ElementsSpec):
     """The spec of an iterator over a dataset.
 
@@ -255,7 +255,7 @@ class IteratorSpec(ElementsSpec):
         return DatasetIterator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OptionalSpec(ElementsSpec):
     """The spec of an optional value.
 

@@ -97,7 +97,9 @@ class _Settings:
         name = self._aliases.get(name, name)
         if name not in self._kinds:
             raise AttributeError(self._unknown(name))
-        object.__setattr__(self, name, None if value is None else self._checked(name, value))
+        kind = self._kinds[name]
+        given = self._default(name, kind) if value is None else self._checked(name, value)
+        object.__setattr__(self, name, given)
 
     def _unknown(self, name: str) -> str:
         known = ", ".join(sorted((*self._kinds, *self._aliases)))

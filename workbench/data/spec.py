@@ -162,6 +162,10 @@ class ElementsSpec(Spec):
 
     element_spec: Any
 
+    def __hash__(self) -> int:
+        leaves, structure = tree.flatten(self.element_spec)  # in which dicts may be
+        return hash((type(self), structure, tuple(leaves)))
+
     def _fits(self, other: Spec) -> bool:
         return type(other) is type(self) and fits(self.element_spec, other.element_spec)
 
@@ -180,6 +184,18 @@ class DatasetSpec(ElementsSpec):
     """
 
     dataset_shape: tuple[int | None, ...] = ()
+
+    __hash__ = ElementsSpec.__hash__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dataset_shape", tuple(self.dataset_shape))
+
+    def _fits(self, other: Spec) -> bool:
+        return (
+            isinstance(other, DatasetSpec)
+            and may_agree(self.dataset_shape, other.dataset_shape)
+            and ElementsSpec._fits(self, other)
+        )
 
     def batched(self, size: int | None) -> DatasetSpec:
         """The spec of an array of `size` such arrays of datasets."""

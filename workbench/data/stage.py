@@ -109,6 +109,13 @@ class Source(_Named, ABC):
         """Datasets that this source combines."""
         return ()
 
+    def options(self) -> Options:
+        """The options of the datasets that it combines, merged; those of the later ones win."""
+        merged = Options()
+        for dataset in self.inputs():
+            merged = merged.merge(dataset.options())
+        return merged
+
     def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Source:
         """The same combination of other datasets."""
         return self

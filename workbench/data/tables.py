@@ -199,7 +199,11 @@ class RangeTable:
 
     def row(self, index: int) -> Leaves:
         """The components of one element."""
-        return [self.dtype.type(self.start + self.step * index)]
+        number = self.start + self.step * index
+        try:
+            return [self.dtype.type(number)]
+        except OverflowError:  # it wraps around, as with its neighbours
+            return [self.take(range(index, index + 1))[0][0]]
 
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
@@ -345,6 +349,10 @@ def as_slab(leaves: Leaves, ids: Array) -> Slab:
       InvalidArgumentError: if a component has no first dimension, or the first dimensions differ.
     """
     shapes = [np.shape(leaf) for leaf in leaves]
+    if not shapes:
+        raise InvalidArgumentError(
+            "an element without components has no rows to split; map it to arrays first"
+        )
     if any(shape == () for shape in shapes):
         raise InvalidArgumentError(
             f"an element with components of shape {shapes} has no rows to split: scalars cannot be "

@@ -36,7 +36,7 @@ class Ordering(Staged):
         [0, 1, 5, 6]
         """
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
-        return self.with_source(source.named(name), ()).with_element_spec(source.element_spec())
+        return self.of_source(source, name).with_element_spec(source.element_spec())
 
     def shuffle(
         self,
@@ -50,7 +50,9 @@ class Ordering(Staged):
         Args:
           buffer_size: Size of the reservoir; the number of elements, or `UNKNOWN_CARDINALITY`, for a full shuffle.
           seed: Makes the sequence of orders repeatable for a dataset built again.
-          reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed).
+          reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed). Datasets
+            made of this one count their iterations each on its own: `take` and `skip` of it fit together, and a loop of
+            epochs makes its batches once, before it.
           name: Name of the stage.
 
         Raises:

@@ -36,6 +36,11 @@ class Staged(ABC):
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
 
+    @classmethod
+    @abstractmethod
+    def of_source(cls, source: Source, name: str | None = None) -> Self:
+        """The dataset of a source's elements."""
+
     @abstractmethod
     def with_stage(self, stage: Stage, name: str | None = None) -> Self:
         """This dataset with one more stage at the end."""

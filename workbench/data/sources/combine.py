@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from workbench import tree
+from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
 from workbench.data.sources.memory import Slices
@@ -179,6 +180,7 @@ class Chosen(Source):
           InvalidArgumentError: if there is no dataset.
           TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
         """
+        _some((choice,), "choose_from_datasets: choice_dataset")
         chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, bool(stop_on_empty))
         spec = choice.element_spec
         if spec != TensorSpec((), np.int64):
@@ -202,9 +204,12 @@ class Chosen(Source):
                 continue
             (number,), _, _ = choice
             if not 0 <= number < len(streams):
-                raise InvalidArgumentError(
-                    f"{self.name}: {number} chosen, but there are {len(streams)} datasets"
+                yield Failed(
+                    InvalidArgumentError(
+                        f"{self.name}: {number} chosen, but there are {len(streams)} datasets"
+                    )
                 )
+                continue
             chosen = next(streams[number], None)
             if chosen is not None:
                 element = chosen if isinstance(chosen, Failed) else single(*chosen)
@@ -220,10 +225,16 @@ class Chosen(Source):
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
-        all_asked = not self.stop_on_empty or len(self.datasets) == 1
-        if all_asked and self.choice.cardinality() == INFINITE_CARDINALITY:
+        if self.choice.cardinality() != INFINITE_CARDINALITY:
+            return UNKNOWN_CARDINALITY
+        if not self.stop_on_empty or len(self.datasets) == 1:
             return Concatenated(self.datasets).cardinality()
-        return UNKNOWN_CARDINALITY
+        endless = all(dataset.cardinality() == INFINITE_CARDINALITY for dataset in self.datasets)
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
+
+    def options(self) -> Options:
+        """The options of the choices and of the datasets, merged."""
+        return self.choice.options().merge(super().options())  # type: ignore[no-any-return]
 
     def inputs(self) -> tuple[Pipeline, ...]:
         """The datasets that are combined."""
@@ -296,7 +307,7 @@ def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
         raise InvalidArgumentError(f"{name} needs at least one dataset, got none")
     for dataset in datasets:
         if not hasattr(dataset, "element_spec"):
-            raise TypeError(f"{name} takes a list of datasets, got {type(dataset).__name__} in it")
+            raise TypeError(f"{name} takes datasets, got {type(dataset).__name__}")
     return datasets
 
 

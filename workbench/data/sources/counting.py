@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec, dtype_of
 from workbench.data.stage import Source
@@ -66,8 +68,18 @@ class Counter(Source):
 
     @staticmethod
     def of(start: Any, step: Any, dtype: Any) -> Counter:
-        """Numbers from `start` in steps of `step`."""
-        return Counter(RangeTable(start, step, dtype_of(dtype), LEAF))
+        """Numbers from `start` in steps of `step`.
+
+        Raises:
+          InvalidArgumentError: if the dtype is none of numbers, or cannot hold `start` or `step`.
+        """
+        wanted = dtype_of(dtype)
+        if wanted.kind not in "iuf":
+            raise InvalidArgumentError(
+                f"counter: dtype is {dtype!r:.40}; it counts in whole or floating numbers"
+            )
+        first, width = _number(start, wanted, "start"), _number(step, wanted, "step")
+        return Counter(RangeTable(first, width, wanted, LEAF))
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
@@ -81,3 +93,13 @@ class Counter(Source):
     def cardinality(self) -> int:
         """They never end."""
         return INFINITE_CARDINALITY
+
+
+def _number(value: Any, wanted: np.dtype[Any], argument: str) -> Any:
+    given = np.asarray(value)
+    fits = not given.shape and given.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf")
+    if fits and wanted.kind in "iu":
+        fits = np.iinfo(wanted).min <= int(given) <= np.iinfo(wanted).max or argument == "step"
+    if not fits:
+        raise InvalidArgumentError(f"counter: {argument} is {value!r:.40}, which {wanted.name} cannot hold")
+    return given.item()

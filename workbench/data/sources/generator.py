@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, is_shape
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
 from workbench.data.stage import Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Run, single
@@ -88,7 +88,15 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
     return value
 
 
-def _fitted(value: Any, want: TensorSpec, index: int) -> Any:
+def _fitted(value: Any, want: Any, index: int) -> Any:
+    if not isinstance(want, TensorSpec):
+        if not isinstance(want, Spec) or not want.is_compatible_with(value):
+            raise InvalidArgumentError(
+                f"from_generator: element {index} has {value!r:.60}, the signature {want}"
+            )
+        return value
+    if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
+        value = value.astype(object)  # an empty list, which tells no dtype
     if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
         given = value.real if value.dtype.kind == "c" and want.dtype.kind != "c" else value
         # Integers of a narrower dtype would wrap around.

@@ -26,12 +26,13 @@ class Reducer:
     Attributes:
       init_func: `state = init_func(key)`, for the first element of a key, an int64 scalar.
       reduce_func: `state = reduce_func(state, element)`, of the same structure and dtypes.
-      finalize_func: `value = finalize_func(state)`, after the last element of all.
+      finalize_func: `value = finalize_func(state)`, after the last element of all; a tuple is unpacked over its
+        arguments.
     """
 
     init_func: Callable[[Any], Any]
     reduce_func: Callable[[Any, Any], Any]
-    finalize_func: Callable[[Any], Any]
+    finalize_func: Callable[..., Any]
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class ReduceByKey(Stage):
         for key in sorted(groups):
             group = groups[key]
             try:
-                result = flatten_result(self.reducer.finalize_func(group.structure.pack(group.leaves)))
+                result = self._finalized(group.structure.pack(group.leaves))
                 made = single(*result, np.concatenate(group.ids) if group.ids else None)
             except Exception as error:
                 error.add_note(f"in the finalize_func of {self.text}, key {key}")
@@ -88,12 +89,16 @@ class ReduceByKey(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        leaves, structure = flatten_result(self.reducer.finalize_func(self.reducer.init_func(np.int64(0))))
+        state, packed = flatten(self.reducer.init_func(np.int64(0)))
+        leaves, structure = self._finalized(packed.pack(state))
         return structure.pack([spec_of(leaf) for leaf in leaves])
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY
+
+    def _finalized(self, state: Any) -> tuple[Leaves, Structure]:
+        return flatten_result(probe.call(self.reducer.finalize_func, state))
 
 
 def _key(given: Any) -> int:

@@ -64,7 +64,7 @@ class RejectionResample(Stage):
         generator = current.generator(self.seed, reshuffle=True)
         target = np.array(self.target)
         counts = np.zeros(len(target))
-        kept = None if self.initial is None else _acceptance(target, np.array(self.initial))
+        kept = None if self.initial is None else self._kept()
         for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
             element = structure.pack(leaves)
             failed = None
@@ -88,7 +88,11 @@ class RejectionResample(Stage):
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
-        return UNKNOWN_CARDINALITY
+        keeps_all = self.initial is not None and bool((self._kept() == 1).all())
+        return upstream.cardinality() if keeps_all else UNKNOWN_CARDINALITY
+
+    def _kept(self) -> Array:
+        return _acceptance(np.array(self.target), np.array(self.initial))
 
     def _class_of(self, element: Any) -> Any:
         leaves, _ = flatten_result(probe.call(self.fn, element))

@@ -13,7 +13,7 @@ from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import Map, note_place
-from workbench.data.structure import Structure, flatten, flatten_result
+from workbench.data.structure import Structure, convert, flatten, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
 
@@ -100,4 +100,6 @@ def _pair(result: Any) -> tuple[Any, Any]:
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(f"scan: the function must return (new state, output), got {result!r:.80}")
     state, output = result
-    return state, output
+    return state, convert(output) if isinstance(
+        output, list
+    ) else output  # inside of the pair a list is one array

@@ -37,7 +37,8 @@ class Unbatch(Stage):
             raise InvalidArgumentError(
                 f"unbatch cuts along the first dimension, but the components of {element_spec} differ in it"
             )
-        if any(isinstance(spec, TensorSpec) and spec.shape == () for spec in tree.flatten(element_spec)[0]):
+        leaves = tree.flatten(element_spec)[0]
+        if not leaves or any(isinstance(spec, TensorSpec) and spec.shape == () for spec in leaves):
             raise InvalidArgumentError(
                 f"unbatch cuts along the first dimension, but elements are {element_spec}; batch first"
             )
