@@ -1,9 +1,16 @@
 """Random pipelines, run here and by TensorFlow, and compared.
 
 `python -m tests.differential --tensorflow PYTHON --programs 1000 --seed 1` prints the programs whose elements, errors,
-specs or cardinalities differ. PYTHON is an interpreter that can import TensorFlow 2.21. The programs have many stages
-(`programs.py`); with `--kind structured`, nested structures, all dtypes and arguments that may not fit
-(`structures.py`); with `--kind files`, small, damaged files to read (`files.py`). Without TensorFlow, the suite runs
-the programs here only: they end, with errors that users are meant to see, and stages that change no element change
-none.
+specs or cardinalities differ; with `--accepted`, also those that only TensorFlow refuses. PYTHON is an interpreter that
+can import TensorFlow 2.21. `--kind` says which programs:
+
+plain: many stages (`programs.py`). structured: nested structures, all dtypes and arguments that may not fit
+(`structures.py`). files: small, damaged files to read (`files.py`). tables: CSV files (`tables.py`). sequences:
+examples with steps to parse (`sequences.py`). choices: datasets of datasets, choices among them, buckets, states,
+classes as elements, random access (`choices.py`). stored: what is saved, kept in snapshots, and resumed (`stored.py`).
+described: options, specs and optionals (`described.py`). shared: parts of hosts, new batches, a data service
+(`shared.py`).
+
+Without TensorFlow, the suite runs the programs here only: they end, with errors that users are meant to see, and stages
+that change no element change none.
 """

@@ -10,13 +10,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.differential.differences import difference
-from tests.differential.files import FilePrograms
-from tests.differential.programs import Programs
-from tests.differential.structures import StructuredPrograms
+from tests.differential.differences import accepted, difference
+from tests.differential.kinds import KINDS
 
-_KINDS = {"plain": Programs, "structured": StructuredPrograms, "files": FilePrograms}
-_EVALUATE = Path(__file__).with_name("evaluate.py")
+_ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
@@ -24,17 +21,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--tensorflow", required=True, help="an interpreter that can import TensorFlow")
     parser.add_argument("--programs", type=int, default=1000)
-    parser.add_argument("--kind", choices=list(_KINDS), default="plain")
+    parser.add_argument("--kind", choices=list(KINDS), default="plain")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=10, help="how many differences of a kind to print")
+    parser.add_argument("--accepted", action="store_true", help="also print what only TensorFlow refuses")
     arguments = parser.parse_args()
-    source = _KINDS[arguments.kind](arguments.seed)
+    source = KINDS[arguments.kind](arguments.seed)
     programs = [source.next() for _ in range(arguments.programs)]
     theirs = _outcomes(arguments.tensorflow, "tensorflow", programs)
     ours = _outcomes(sys.executable, "workbench", programs)
     kinds: Counter[str] = Counter()
     for program, one, other in zip(programs, theirs, ours, strict=True):
-        kind = difference(one, other)
+        kind = difference(one, other) or ("accepted" if arguments.accepted and accepted(one, other) else "")
         kinds[kind or "same"] += 1
         if kind and kinds[kind] <= arguments.most:
             print(f"{kind}: {program}\n  TensorFlow: {_short(one)}\n  workbench:  {_short(other)}")
@@ -47,7 +45,8 @@ def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, 
     found: list[dict[str, Any]] = []
     while len(found) < len(programs):
         done = subprocess.run(
-            [python, str(_EVALUATE), library],
+            [python, "-m", "tests.differential.evaluate", library],
+            cwd=_ROOT,
             input=json.dumps(programs[len(found) :]),
             stdout=subprocess.PIPE,
             text=True,
@@ -55,8 +54,10 @@ def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, 
         )
         found += [json.loads(line) for line in done.stdout.splitlines()]
         if done.returncode > 0:
-            raise SystemExit(f"{python} {_EVALUATE} {library} ended with {done.returncode}")
-        if done.returncode:
+            raise SystemExit(
+                f"{python} -m tests.differential.evaluate {library} ended with {done.returncode}"
+            )
+        if done.returncode and len(found) < len(programs):  # not by what it does at its end
             print(f"{library} is ended by {programs[len(found)]}")
             found.append({"made": {"error": ["Ended"], "text": "", "file": ""}})
     return found

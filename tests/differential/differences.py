@@ -27,6 +27,13 @@ def difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
     return "cardinality" if counts[0] >= -1 and counts[0] != counts[1] else ""
 
 
+def accepted(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
+    """Whether TensorFlow refuses while a program is made what here gives a value, or elements without an error."""
+    return "made" in theirs and (
+        "value" in ours or ("elements" in ours and not any(map(_is_error, ours["elements"])))
+    )
+
+
 def _same_elements(theirs: list[Any], ours: list[Any]) -> bool:
     endless = _endless_error(theirs)
     if endless is not None:

@@ -194,7 +194,7 @@ class StructuredPrograms(Drawn):
         return make(shape)
 
     def _mapped(self, shape: Shape) -> tuple[str, Shape]:
-        arguments = _arguments(shape)
+        arguments = arguments_of(shape)
         path, leaf = self._random.choice(paths("x", shape))
         parallel = self._either(
             "",
@@ -245,7 +245,7 @@ class StructuredPrograms(Drawn):
         return f".map(lambda {arguments}: {result}{parallel})", made
 
     def _chosen(self, shape: Shape) -> tuple[str, Shape]:
-        arguments = _arguments(shape)
+        arguments = arguments_of(shape)
         path, leaf = self._random.choice(paths("x", shape))
         small, other = self._number(0, 3), self._number(0, 5)
         simple = [
@@ -292,7 +292,7 @@ class StructuredPrograms(Drawn):
         if kind in ("unbatch", "rebatch") and not all(leaf.rank for leaf in found) and not self._oddly():
             kind = "batch"
         if kind == "bucket":
-            arguments = _arguments(shape)
+            arguments = arguments_of(shape)
             path, leaf = self._random.choice(paths("x", shape))
             length = self._either(f"size({path})", f"length({path})" if leaf.rank else "2", "1", "4")
             pad = self._either("", "", ", no_padding=True")
@@ -342,7 +342,7 @@ class StructuredPrograms(Drawn):
         return f".padded_batch({size}{arguments}{drop})", deeper(shape)
 
     def _inner(self, shape: Shape) -> tuple[str, Shape]:
-        arguments = _arguments(shape)
+        arguments = arguments_of(shape)
         path, leaf = self._random.choice(paths("x", shape))
         cycle, block, count = self._number(1, 3), self._number(1, 3), self._number(0, 3)
         if self._oddly():
@@ -425,7 +425,7 @@ class StructuredPrograms(Drawn):
         if reduce == "window.enumerate()":
             made = Nest("tuple", (Leaf("int64"), shape))
         return (
-            f".group_by_window(lambda {_arguments(shape)}: {key}, lambda key, window: {reduce}, {size})",
+            f".group_by_window(lambda {arguments_of(shape)}: {key}, lambda key, window: {reduce}, {size})",
             made,
         )
 
@@ -507,6 +507,6 @@ def _numpy(dtype: str) -> str:
     return {"bool": "bool_", "string": "bytes_"}.get(dtype, dtype)
 
 
-def _arguments(shape: Shape) -> str:
+def arguments_of(shape: Shape) -> str:
     """The arguments of a function of elements."""
     return "*x" if isinstance(shape, Nest) and shape.kind == "tuple" else "x"

@@ -1,0 +1,25 @@
+"""The kinds of random programs, by name."""
+
+from __future__ import annotations
+
+from tests.differential.choices import ChoicePrograms
+from tests.differential.described import DescribedPrograms
+from tests.differential.files import FilePrograms
+from tests.differential.programs import Drawn, Programs
+from tests.differential.sequences import SequencePrograms
+from tests.differential.shared import SharedPrograms
+from tests.differential.stored import StoredPrograms
+from tests.differential.structures import StructuredPrograms
+from tests.differential.tables import TablePrograms
+
+KINDS: dict[str, type[Drawn]] = {
+    "plain": Programs,
+    "structured": StructuredPrograms,
+    "files": FilePrograms,
+    "tables": TablePrograms,
+    "sequences": SequencePrograms,
+    "choices": ChoicePrograms,
+    "stored": StoredPrograms,
+    "described": DescribedPrograms,
+    "shared": SharedPrograms,
+}
