@@ -86,7 +86,7 @@ def names() -> dict[str, Any]:
         "shards": lambda name: tf.data.experimental.AutoShardPolicy[name],
         "auto_shard": auto_shard,
         "batch_size": lambda dataset: distribute.compute_batch_size(dataset),
-        "sizes": distribute.batch_sizes_for_worker,
+        "sizes": lambda *given: list(map(int, distribute.batch_sizes_for_worker(*given))),
         "as32": lambda x: tf.cast(x, tf.int32),
         "Dataset": tf.data.Dataset,
         "Records": tf.data.TFRecordDataset,

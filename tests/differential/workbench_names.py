@@ -83,7 +83,7 @@ def names() -> dict[str, Any]:
         "shards": lambda name: wb.data.AutoShardPolicy[name],
         "auto_shard": auto_shard,
         "batch_size": wb.data.compute_batch_size,
-        "sizes": wb.data.batch_sizes_for_worker,
+        "sizes": lambda *given: list(map(int, wb.data.batch_sizes_for_worker(*given))),
         "as32": lambda x: np.int32(x),
         "Dataset": wb.data.Dataset,
         "Records": wb.data.TFRecordDataset,

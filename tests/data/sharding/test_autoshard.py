@@ -91,6 +91,22 @@ def test_concatenated_and_zipped_readers_are_dealt_each_on_their_own(files: list
         auto_shard(with_policy(mixed, "FILE"), 2, 0)
 
 
+def test_choices_among_readers_are_made_for_the_elements_of_all_files(files: list[str]) -> None:
+    reader = TextLineDataset(files)
+    chosen = Dataset.choose_from_datasets([reader, reader], Dataset.range(2).repeat(2))
+    assert choose_policy(chosen).used is AutoShardPolicy.DATA
+    assert "choices are for the elements of all files" in choose_policy(chosen).reason
+    assert [element for host in parts(chosen, 2) for element in host] == [b"00", b"01", b"00", b"01"]
+    with pytest.raises(NotFoundError, match="choose_from_datasets"):
+        auto_shard(with_policy(chosen, "FILE"), 2, 0)
+
+
+@pytest.mark.parametrize(("hosts", "host"), [(2, 2), (2, -1), (0, 0), (1, 1)])
+def test_a_host_that_is_not_there_is_refused(hosts: int, host: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"index is {host} of {hosts} hosts"):
+        auto_shard(Dataset.range(4), hosts, host)
+
+
 def test_a_list_without_files_is_no_file_source() -> None:
     def refuses_made_up_names(name: bytes) -> Dataset:
         return {b"known": Dataset.range(3)}[name]

@@ -13,12 +13,13 @@ from workbench.data.provenance import DATASET_MASK, DATASET_SHIFT, ROW_MASK, fil
 from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.urls import shown
+from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.data.stage import Pipeline, Stage
 from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.ordering.select import SHARD_HINT, Shard
 from workbench.data.stages.prefetch import Prefetch
-from workbench.errors import NotFoundError
+from workbench.errors import InvalidArgumentError, NotFoundError
 
 _Kind = TypeVar("_Kind", bound=Pipeline)
 
@@ -92,8 +93,13 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
       index: The host, from 0 to `num_workers - 1`.
 
     Raises:
+      InvalidArgumentError: if there is no such host.
       NotFoundError: if FILE is asked for and no reader of files is found.
     """
+    if not 0 <= index < num_workers:
+        raise InvalidArgumentError(
+            f"auto_shard: index is {index} of {num_workers} hosts; it must be from 0 to num_workers - 1"
+        )
     choice = choose_policy(dataset)
     if num_workers == 1:
         return Sharded(dataset, choice)
@@ -149,12 +155,19 @@ def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
             if inner is not None and is_file_based(inner):
                 rest = _unfilled(dataset.stages[position:])
                 return dataset.with_source(names.source, (*names.stages, deal, *rest))
+    if _has_counted_choices(dataset):  # for all elements, not for those of some files
+        return None
     inputs = dataset.source.inputs()
     parts = [_shard_files(inner, num_shards, index) for inner in inputs]
     if not parts or any(part is None for part in parts):
         return None
     combined: Any = dataset.source.with_inputs(tuple(part for part in parts if part is not None))
     return dataset.with_source(combined, _unfilled(dataset.stages))
+
+
+def _has_counted_choices(dataset: Pipeline) -> bool:
+    source = dataset.source
+    return isinstance(source, Chosen) and source.choice.cardinality() != INFINITE_CARDINALITY
 
 
 def _unfilled(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -176,6 +189,8 @@ def _is_hint(stage: object) -> bool:
 def _why_not_files(dataset: Dataset) -> str:
     if isinstance(dataset.source, Zipped) and any(is_file_based(inner) for inner in dataset.source.datasets):
         return "not all datasets of the zip read files"
+    if _has_counted_choices(dataset):
+        return f"source is {dataset.source.name}, whose choices are for the elements of all files"
     names = {
         "memory": "source is in memory",
         "range": "source is a range",
