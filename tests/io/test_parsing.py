@@ -176,3 +176,10 @@ def test_the_default_of_missing_steps_is_one_value_of_the_dtype() -> None:
         FixedLenSequenceFeature([], np.int64, True, 1.5)
     with pytest.raises(InvalidArgumentError, match="must be one value"):
         FixedLenSequenceFeature([2], np.int64, True, [1, 2])
+
+
+@pytest.mark.parametrize("given", [bytes, lambda data: np.array(data, object)])
+def test_one_example_is_parsed_without_a_batch_dimension(given: Any) -> None:
+    data = given(encode_example({"a": [1, 2], "b": ["x"]}))
+    found = parse_example(data, {"a": FixedLenFeature([2], np.int64), "b": VarLenFeature("string")})
+    assert (found["a"].tolist(), found["b"].tolist()) == ([1, 2], [b"x"])

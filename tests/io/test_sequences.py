@@ -127,3 +127,9 @@ def test_one_example_cannot_ask_for_gigabytes() -> None:
     batch = [encode_example({"a": np.zeros(200_000, np.int64)}), *[encode_example({"a": 1})] * 999]
     with pytest.raises(InvalidArgumentError, match="parse fewer examples at a time"):
         parse_example(batch, {"a": VarLenFeature(np.int64)})
+
+
+def test_one_sequence_example_is_parsed_without_a_batch_dimension() -> None:
+    _, sequences, lengths = parse_sequence_example(FIRST, None, {"x": PAIRS})
+    assert sequences["x"].tolist() == [[1, 2], [3, 4]]
+    assert (lengths["x"].shape, int(lengths["x"])) == ((), 2)

@@ -35,7 +35,8 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     """Parses the given features of a batch of examples; it ignores all other features.
 
     Args:
-      serialized: The bytes of each example, such as a batch of a `TFRecordDataset`, shape `(batch,)`.
+      serialized: The bytes of each example, such as a batch of a `TFRecordDataset`, shape `(batch,)`. The bytes of one
+        example give what `parse_single_example` gives.
       features: A description of each wanted feature, by name.
 
     Returns:
@@ -51,6 +52,8 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     >>> wb.io.parse_example(batch, {"label": wb.io.FixedLenFeature((), np.int64)})
     {'label': array([0, 1, 2])}
     """
+    if is_one(serialized):
+        return dict(parse_single_example(serialized, features))
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")
     for name, wanted in features.items():
@@ -72,6 +75,11 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     except Malformed as error:
         raise InvalidArgumentError(f"parse_example: {error}") from error
     return {name: _parsed(name, wanted, found[name], len(batch)) for name, wanted in features.items()}
+
+
+def is_one(serialized: Any) -> bool:
+    """Whether that is one serialized example, and no batch."""
+    return isinstance(serialized, bytes) or (isinstance(serialized, np.ndarray) and not serialized.shape)
 
 
 def batch_of(serialized: Any, function: str) -> list[bytes]:

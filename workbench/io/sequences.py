@@ -19,7 +19,7 @@ from workbench.io.features import (
     dtype_of,
     kind_of,
 )
-from workbench.io.parsing import Values, batch_of, check_padding, parse_example
+from workbench.io.parsing import Values, batch_of, check_padding, is_one, parse_example
 from workbench.io.wire import Malformed, delimited
 
 Context = Mapping[str, FixedLenFeature | VarLenFeature]
@@ -33,7 +33,7 @@ def parse_sequence_example(
     """The wanted features of a batch of sequence examples.
 
     Args:
-      serialized: The bytes of each, shape `(batch,)`.
+      serialized: The bytes of each, shape `(batch,)`; those of one example give arrays without a batch dimension.
       context_features: Name to what is wanted of the context, as for `parse_example`.
       sequence_features: Name to what is wanted of the steps.
 
@@ -48,6 +48,8 @@ def parse_sequence_example(
         dtype or number of values.
       ValueError: if no features are wanted, or a feature of another kind.
     """
+    if is_one(serialized):
+        return _of_one(serialized, context_features, sequence_features or {})
     context_features, sequence_features = context_features or {}, sequence_features or {}
     _check(context_features, sequence_features)
     batch = batch_of(serialized, _FUNCTION)
@@ -97,6 +99,16 @@ def parse_single_sequence_example(
         name: PaddedValues(value.values[0], value.lengths[0]) if isinstance(value, PaddedValues) else value[0]
         for name, value in sequences.items()
     }
+
+
+def _of_one(
+    serialized: Any, context_features: Context | None, sequence_features: Sequences
+) -> tuple[dict[str, Values], dict[str, Values], dict[str, Array]]:
+    context, sequences = parse_single_sequence_example(serialized, context_features, sequence_features)
+    fixed = [
+        name for name, wanted in sequence_features.items() if isinstance(wanted, FixedLenSequenceFeature)
+    ]
+    return context, sequences, {name: np.array(len(sequences[name]), np.int64) for name in fixed}
 
 
 def _check(context: Context, sequences: Sequences) -> None:
