@@ -143,11 +143,11 @@ test("the timing table has the figures of the model", () => {
 });
 
 /** Every heading of every table, each with its tooltip; of tables that only some recorded models have, too. */
-async function headings(): Promise<[heading: string, tooltip: string][]> {
+async function headings(of: readonly ViewName[] = NAMES): Promise<[heading: string, tooltip: string][]> {
   const found: [string, string][] = [];
   const models: [ViewName, Models[ViewName]][] = Object.entries(MODELS) as [ViewName, Models[ViewName]][];
   models.push(["values", recorded.valuesElements], ["dataset_sharding", recorded.datasetRunning]);
-  for (const [name, model] of models) {
+  for (const [name, model] of models.filter(([name]) => of.includes(name))) {
     const shown = show(name, model);
     for (const one of shown.root.querySelectorAll<HTMLElement>("[aria-label=Table]")) one.click();
     await drawn();
@@ -165,7 +165,7 @@ test("every heading says plain words, or the field's terms on request, and the o
     [],
   );
   document.body.classList.add(TERMS);
-  const inTerms = await headings();
+  const inTerms = await headings(["collective_table", "lanes", "sweep", "topology", "values"]);
   document.body.classList.remove(TERMS);
 
   const terms = [
@@ -190,7 +190,6 @@ test("every heading says plain words, or the field's terms on request, and the o
   }
   assert.equal(said.get("algbw"), "data rate: algorithm bandwidth of the latest");
   assert.ok(plain.some((pair) => pair.join() === "data rate,algbw: algorithm bandwidth of the latest"));
-  assert.equal(plain.length, inTerms.length);
 });
 
 test("what was chosen changes the words of views that are drawn", async () => {
