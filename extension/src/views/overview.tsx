@@ -218,12 +218,17 @@ function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectiv
   return joined([counted(replicas, "replica") + where, step >= 0 && `step ${step}`, more], ", ");
 }
 
-/** The verdict that stays on the screen for as long as people need to read it; an error takes its place at once. */
+/** What nobody has to wait for: an error, and whatever is known once enough was seen. */
+function isUrgent(held: Verdict, newest: Verdict): boolean {
+  return newest.severity === "error" || held.severity === "watching";
+}
+
+/** The verdict that stays on the screen for as long as people need to read it. */
 function useHeld(newest: Verdict): Verdict {
   const held = useRef({ verdict: newest, since: performance.now() });
   const { verdict, since } = held.current;
   if (verdict.code === newest.code && verdict.replica === newest.replica) held.current.verdict = newest;
-  else if (newest.severity === "error" || performance.now() - since >= HELD_MS)
+  else if (isUrgent(verdict, newest) || performance.now() - since >= HELD_MS)
     held.current = { verdict: newest, since: performance.now() };
   const isBehind = held.current.verdict !== newest;
   const [, again] = useState(0);
