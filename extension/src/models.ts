@@ -195,13 +195,16 @@ export interface Reading {
   text: string;
 }
 
-/** A replica that reads. */
+/** A replica that reads, or several together. */
 export interface Reader {
   replica: number;
   host: number;
   rows: number;
   empty_steps: number;
   readings: Reading[];
+  rows_before?: number;
+  label?: string;
+  nothing?: string;
 }
 
 /** Where samples that were taken from time to time lie on the axis of a strategy's steps. */
@@ -242,6 +245,12 @@ export interface DatasetSharding {
   marks: ([number, string])[];
   limit: string;
   progress: InputProgress | null;
+  together?: Reader[];
+  read_by?: string[];
+  figures?: string;
+  sentence?: string;
+  advice?: string;
+  remainder_text?: string;
 }
 
 /** A stage of a pipeline, or its source. */

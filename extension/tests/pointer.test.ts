@@ -179,24 +179,24 @@ test("a drag over the lanes zooms into a part of the time of their steps, and fu
   assert.ok(nearer[0] >= time![0] && nearer[1] <= time![1] && nearer[1] - nearer[0] < time![1] - time![0]);
 });
 
-test("a drag over a dataset picks out the steps that read what it goes over", async () => {
+test("a drag over a dataset picks out the steps for which it is read", async () => {
   const selection = new Selection();
   const progress = recorded.datasetRunning.progress!;
   const sampled = { run_id: group.run_id, group: group.group, steps: [20, 21, 22, 23] };
   const read = { ...recorded.datasetRunning, progress: { ...progress, sampled } };
   const shown = show("dataset_sharding", read, { selection });
   const canvas = shown.root.querySelector("canvas")!;
-  const element = (position: number) => 96 + ((position + 0.5) * (WIDTH - 96 - 132)) / read.positions;
-  point("move", canvas, element(16), 18 + 11);
+  const column = (step: number) => 92 + ((step + 0.5) * (WIDTH - 92 - 132)) / read.steps;
+  point("move", canvas, column(1), 34 + 11);
   await settled();
   assert.deepEqual(selection.now.step, { of, number: 21 });
   point("leave", canvas);
   await settled();
   assert.equal(selection.now.step, null);
 
-  await drag(canvas, element(17), element(45)); // of batches 1 and 2
+  await drag(canvas, column(1), column(2));
   assert.deepEqual(selection.now.range, { of, first: 21, last: 22, time: undefined });
-  await drag(canvas, element(99), element(33)); // for what has not been read yet the closest counts
+  await drag(canvas, column(6), column(2)); // for what has not been read yet the closest counts
   assert.deepEqual(selection.now.range, { of, first: 22, last: 23, time: undefined });
 });
 

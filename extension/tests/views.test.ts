@@ -764,39 +764,6 @@ test("a position in C order is found on every axis", () => {
   assert.deepEqual(placeOf(0, []), []);
 });
 
-test("while a dataset is gone through it is shown where each replica is, and which waited for input", async () => {
-  written.length = 0;
-  const progress = { ...recorded.datasetRunning.progress!, steps: [3, 3, 2, 3] };
-  progress.elapsed_seconds = 2;
-  progress.waited_seconds = [0.1, 0.1, 0.1, 1];
-  const shown = show("dataset_sharding", { ...recorded.datasetRunning, progress });
-
-  assert.match(textOf(shown.root), /epoch0begun4 of 7 steps/);
-  assert.match(textOf(shown.root), /behindreplica 2, at step 2/);
-  assert.match(textOf(shown.root), /waited for input▲5% to 50% of 2.00 s/);
-  assert.match(textOf(shown.root), /what takes that timesee the view Input, or explain\(\)/);
-  assert.equal(written.filter((text) => text === "▼").length, 4);
-  assert.ok(written.some((text) => text.endsWith("rows · ▲ waits 50%")));
-
-  const chart = shown.root.querySelector("[role=application]")!;
-  for (const key of ["Home", "Home", "ArrowRight", "ArrowRight", "ArrowRight"]) {
-    press(key, chart);
-    await drawn();
-  }
-  assert.match(textOf(shown.root.querySelector("output")), /^replica 0 · step 3 · .* · ▼ is here$/);
-  button(shown.root, "Table").click();
-  await drawn();
-  const twin = shown.root.querySelector("[role=grid]")!;
-  assert.deepEqual([...twin.querySelectorAll("tbody tr:last-child td")].map(textOf), [
-    "3",
-    "3",
-    "25",
-    "1.00 s",
-    "50%",
-  ]);
-  shown.unmount();
-});
-
 test("a sweep is drawn with band, fit, limit and the ghost of its baseline, all of them in words too", async () => {
   const [sweep] = recorded.collectives.sweeps;
   const points = sweep!.points.map((point) => ({ ...point, p50_us: 2 * point.p50_us }));

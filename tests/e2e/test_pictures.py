@@ -118,7 +118,7 @@ def test_the_quickstart_with_its_panes(page: Any, lab: Lab) -> None:
     ("name", "view", "text"),
     [
         ("nan", ".wb-values", "first NaN: pixels · replica 2"),
-        ("sharding", ".wb-dataset-sharding", "338 to 354"),
+        ("sharding", ".wb-dataset-sharding", "1,400 elements"),
     ],
 )
 def test_an_output_of_a_cell(page: Any, lab: Lab, name: str, view: str, text: str) -> None:

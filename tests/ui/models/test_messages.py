@@ -213,6 +213,7 @@ def test_a_dataset_model_has_positions_instead_of_ids(tmp_path: Path) -> None:
 
     assert model.positions == 8
     assert [(at, Path(name).name) for at, name in model.marks] == [(0, "one.txt"), (5, "two.txt")]
+    assert model.read_by == ("0", "1")
     assert [reading.ranges for reading in model.readers[1].readings][:3] == [((5, 5),), ((6, 6),), ((7, 7),)]
     assert model.readers[0].rows == 5
     assert model.readers[1].empty_steps == 2
@@ -224,6 +225,12 @@ def test_a_dataset_model_is_bounded() -> None:
     model = dataset_model(explain_sharding(dataset, Shape(2, 256)))
 
     assert (len(model.readers), model.hidden_readers, len(model.counts)) == (32, 480, 512)
+    more, everyone = model.together
+    assert (more.label, everyone.label) == ("480 more", "all replicas")
+    assert [reading.rows for reading in everyone.readings] == [1024] * 19 + [544]
+    shown = sum(reader.readings[-1].rows for reader in model.readers)
+    assert more.readings[-1].rows == 544 - shown
+    assert more.rows + sum(reader.rows for reader in model.readers) == everyone.rows == 20_000
     assert len(json.dumps(plain(model))) < 200_000
 
 
@@ -233,7 +240,25 @@ def test_the_step_that_is_read_is_among_those_shown() -> None:
     progress = InputProgress(0, 702, 1.0, (700, 698), (0.0, 0.0))
     model = dataset_model(sharding, progress=progress)
 
-    assert 700 in {reading.step for reading in model.readers[0].readings}
+    readings = model.readers[0].readings
+    assert 700 in {reading.step for reading in readings}
+    assert model.readers[0].rows_before == 2 * readings[0].step
+    assert model.together[-1].rows_before == 4 * readings[0].step
+
+
+def test_files_that_have_a_mark_together_are_counted(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"{number:02}.txt").write_text("x\n")
+    files = wb.data.TextLineDataset([str(tmp_path / f"{number:02}.txt") for number in range(99)])
+
+    model = dataset_model(explain_sharding(files.batch(3), 3))
+
+    assert [(at, Path(name).name) for at, name in model.marks][:2] == [
+        (0, "00.txt and 1 more"),
+        (2, "02.txt and 1 more"),
+    ]
+    assert (model.marks[-1][0], Path(model.marks[-1][1]).name) == (98, "98.txt")
+    assert model.read_by[:3] == ("0–1", "0, 2", "1–2")
 
 
 def test_runs_are_listed_and_compared(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.data.sharding.progress import InputProgress
+from workbench.telemetry.snapshot import ADDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,17 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A replica that reads.
+    """A replica that reads, or several together.
 
     Attributes:
-      replica: Its number.
-      host: Number of its host.
+      replica: Its number; -1 for several.
+      host: Number of its host; -1 for several.
       rows: In all steps that were looked at.
       empty_steps: Steps in which it gets nothing.
-      readings: The first steps.
+      readings: The first steps, or those around the one that replicas are at.
+      rows_before: Rows in the steps before them.
+      label: What its row is called: "replica 3", "480 more", "all replicas".
+      nothing: Why it reads nothing at all, or "".
     """
 
     replica: int
@@ -85,6 +89,9 @@ class Reader:
     rows: int
     empty_steps: int
     readings: tuple[Reading, ...]
+    rows_before: int = field(default=0, metadata=ADDED)
+    label: str = field(default="", metadata=ADDED)
+    nothing: str = field(default="", metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,12 @@ class DatasetSharding:
       marks: Positions at which a new file begins, with its name.
       limit: What was not looked at, or "".
       progress: How far replicas are, or None where nobody goes through it.
+      together: The hidden replicas in one, if there are any; then all replicas.
+      read_by: Which replicas read each file of `marks`, such as "0–3".
+      figures: Elements, duplicates, what was dropped and the like, in words.
+      sentence: What is wrong, or "".
+      advice: What that costs and what helps, or "".
+      remainder_text: How the last steps differ from the others, or "".
     """
 
     summary: str
@@ -131,3 +144,9 @@ class DatasetSharding:
     marks: tuple[tuple[int, str], ...]
     limit: str
     progress: InputProgress | None
+    together: tuple[Reader, ...] = field(default=(), metadata=ADDED)
+    read_by: tuple[str, ...] = field(default=(), metadata=ADDED)
+    figures: str = field(default="", metadata=ADDED)
+    sentence: str = field(default="", metadata=ADDED)
+    advice: str = field(default="", metadata=ADDED)
+    remainder_text: str = field(default="", metadata=ADDED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sharding.model import ReplicaStep, Sharding
 from workbench.data.sharding.progress import InputProgress
 from workbench.ui.models.sharding import DatasetSharding, Reader, Reading
+from workbench.ui.sharding.dataset_words import advice, figures, nothing, remainder_text, runs_text, sentence
 
 _MAX_READERS: Final = 32
 _MAX_READINGS: Final = 2048
@@ -32,7 +34,8 @@ def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) 
     most = max(1, min(_MAX_STEPS, _MAX_READINGS // max(1, len(shown))))
     at = -1 if progress is None else max(progress.steps, default=-1)
     first = max(0, min(at - most // 2, len(sharding.steps) - most))
-    last = first + most
+    drawn = slice(first, first + most)
+    marks = _marks(sharding, distinct)
     return DatasetSharding(
         summary=sharding.summary(),
         policy=sharding.policy,
@@ -46,13 +49,19 @@ def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) 
         dropped=sharding.dropped,
         steps=len(sharding.steps),
         remainder=sharding.remainder,
-        readers=tuple(_reader(sharding, replica, distinct, slice(first, last)) for replica in shown),
+        readers=tuple(_reader(sharding, replica, distinct, drawn) for replica in shown),
         hidden_readers=sharding.replicas - len(shown),
         counts=sharding.counts,
         positions=len(distinct),
-        marks=_marks(sharding, distinct),
+        marks=marks,
         limit=sharding.limit,
         progress=progress,
+        together=_together(sharding, shown, drawn),
+        read_by=_read_by(sharding, distinct, [at for at, _ in marks]),
+        figures=figures(sharding),
+        sentence=sentence(sharding),
+        advice=advice(sharding),
+        remainder_text=remainder_text(sharding),
     )
 
 
@@ -73,6 +82,33 @@ def _reader(sharding: Sharding, replica: int, distinct: np.ndarray, which: slice
         rows=sharding.counts[replica],
         empty_steps=sum(1 for _, who in sharding.empty if who == replica),
         readings=tuple(_reading(sharding, step, cells[replica], distinct) for step, cells in steps),
+        rows_before=sum(cells[replica].rows for cells in sharding.steps[: which.start]),
+        label=f"replica {replica}",
+        nothing=nothing(sharding, replica),
+    )
+
+
+def _together(sharding: Sharding, shown: list[int], which: slice) -> tuple[Reader, ...]:
+    """All replicas in one; before that those that are not shown, if there are any."""
+    hidden = sorted(set(range(sharding.replicas)) - set(shown))
+    some = [(f"{len(hidden):,} more", hidden)] if hidden else []
+    return tuple(
+        _several(sharding, label, replicas, which)
+        for label, replicas in (*some, ("all replicas", range(sharding.replicas)))
+    )
+
+
+def _several(sharding: Sharding, label: str, replicas: Sequence[int], which: slice) -> Reader:
+    sums = [sum(step[replica].rows for replica in replicas) for step in sharding.steps]
+    steps = list(enumerate(sums))[which]
+    return Reader(
+        replica=-1,
+        host=-1,
+        rows=sum(sums),
+        empty_steps=sums.count(0),
+        readings=tuple(Reading(step, rows, (), "") for step, rows in steps),
+        rows_before=sum(sums[: which.start]),
+        label=label,
     )
 
 
@@ -106,7 +142,26 @@ def _thinned(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _marks(sharding: Sharding, distinct: np.ndarray) -> tuple[tuple[int, str], ...]:
     if not sharding.labels:
         return ()
-    files, first = np.unique(distinct >> FILE_SHIFT, return_index=True)
-    if len(files) > _MAX_MARKS:
-        first = first[:: -(-len(files) // _MAX_MARKS)]
-    return tuple((int(at), sharding.labels[int(distinct[at])].rpartition(":")[0]) for at in first)
+    first = np.unique(distinct >> FILE_SHIFT, return_index=True)[1]
+    of = -(-len(first) // _MAX_MARKS)  # files have a mark together
+    return tuple(
+        (int(at), sharding.labels[int(distinct[at])].rpartition(":")[0] + _and_more(len(first), index, of))
+        for index, at in enumerate(first)
+        if index % of == 0
+    )
+
+
+def _and_more(files: int, index: int, of: int) -> str:
+    more = min(of, files - index) - 1
+    return f" and {more} more" if more else ""
+
+
+def _read_by(sharding: Sharding, distinct: np.ndarray, begins: list[int]) -> tuple[str, ...]:
+    """Which replicas read each of the parts of all elements that begin at some positions."""
+    readers: list[set[int]] = [set() for _ in begins]
+    for replica in range(sharding.replicas if begins else 0):
+        ids = np.array([element for step in sharding.steps for element in step[replica].ids], np.int64)
+        parts = np.searchsorted(begins, np.searchsorted(distinct, ids), side="right") - 1
+        for part in np.unique(parts).tolist():
+            readers[part].add(replica)
+    return tuple(runs_text(sorted(replicas)) for replicas in readers)

@@ -1,0 +1,236 @@
+// What each replica reads in each step: counts in a matrix, in which shuffling changes nothing, or places on the axis of elements.
+import { useRef } from "preact/hooks";
+import { sequential, textOn } from "../colours";
+import { count, counted, joined } from "../format";
+import type { DatasetSharding, Reader } from "../models";
+import { paintLabel } from "../overview/gutters";
+import { Key, Ramp } from "../parts/marks";
+import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { isIn, rangeText, type Span, spanText, stepsOf } from "../parts/steps";
+import { useWidth } from "../parts/width";
+import { clamped } from "../scale";
+import { isLit } from "../selection";
+import type { Context } from "../view";
+import { columnsOf, readingOf, rowsOf, usualOf, windowOf } from "./columns";
+import { FILES, paintFiles } from "./files";
+import { batchesOf, readText, stepOf } from "./progress";
+
+const LEFT = 92;
+const RIGHT = 132;
+const [ROW, LOW_ROW] = [28, 20];
+/** More rows than these are lower. */
+const FEW = 12;
+/** As many replicas can be told apart by colour. */
+const COLOURS = 8;
+/** How strong the colour of rows is that were read, and of those that are to come, in percent. */
+const [READ, TO_COME] = [34, 15];
+
+interface Props {
+  model: DatasetSharding;
+  context: Context;
+  /** Over the axis of elements instead of that of steps. */
+  byElement: boolean;
+}
+
+export function Chart({ model, context, byElement }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const room = useWidth(box) - LEFT - RIGHT;
+  const { readers, together = [], progress, positions, remainder_text = "" } = model;
+  const rows = byElement ? readers : [...readers, ...together];
+  const all = together.at(-1) ?? readers[0];
+  const columns = columnsOf(model, byElement ? Infinity : room, usualOf(all));
+  const size = room / columns.length;
+  const each = columns[1] ? columns[1].last - columns[1].first + 1 : 1;
+  const height = rows.length > FEW ? LOW_ROW : ROW;
+  const tall = height - 3;
+  const head = progress && !byElement ? 34 : 20;
+  const top = head + (model.marks.length ? FILES : 0);
+  const foot = top + rows.length * height;
+  const axis = stepsOf(progress?.sampled, context);
+  const chosen = axis.range && batchesOf(model, axis.range);
+  const pointed = axis.pointed === null ? null : { first: axis.pointed, last: axis.pointed };
+  const meant = batchesOf(model, pointed);
+  const marked = pointed ?? axis.range;
+  const now = progress ? Math.max(...progress.steps) : -1;
+  const most = Math.max(1, ...readers.map((reader) => reader.rows));
+  const { first, last } = windowOf(model);
+  const has = (batches: readonly number[], column: Span) => batches.some((batch) => isIn(column, batch));
+  const atOf = ({ replica }: Reader) => (progress ? progress.steps[replica]! : Infinity);
+  const labelOf = ({ label, replica }: Reader) => label ?? `replica ${replica}`;
+  /** Where what a reader reads in a column is: from x on, and how wide. */
+  const placesOf = (reader: Reader, column: number): (readonly [x: number, width: number])[] => {
+    if (!byElement) return [[LEFT + column * size, size - 2]];
+    const unit = room / positions;
+    const ranges = readingOf(reader, columns[column]!)?.ranges ?? [];
+    return ranges.map(([from, to]) => [LEFT + from * unit, Math.max(1, (to - from + 1) * unit)]);
+  };
+
+  const paint = (painting: Painting) => {
+    const { canvas, palette, cursor } = painting;
+    const fill = (colour: string, alpha: number, x: number, y: number, width: number, height: number) => {
+      canvas.fillStyle = colour;
+      canvas.globalAlpha = alpha;
+      canvas.fillRect(x, y, width, height);
+    };
+    const write = (text: string, colour: string, x: number, y: number, width = room) => {
+      canvas.textAlign = "center";
+      canvas.fillStyle = colour;
+      canvas.fillText(text, x, y, width);
+      canvas.textAlign = "left";
+    };
+    const end = LEFT + room;
+    paintFiles(painting, model, LEFT, end);
+    canvas.fillStyle = palette.quiet;
+    paintEnd(painting, byElement ? "element" : "step", LEFT - 8, top - 9);
+    paintEnd(painting, "rows", end + 56, top - 9);
+    if (!byElement)
+      columns.forEach((column, index) => {
+        const isNow = isIn(column, now);
+        const middle = LEFT + (index + 0.5) * size - 1;
+        const text = spanText(column);
+        if (isNow) {
+          fill(palette.accent, 0.12, middle - size / 2, top - head, size, foot - top + head);
+          canvas.globalAlpha = 1;
+          write("now", palette.accent, middle, top - 24);
+        }
+        const fits = 6 * text.length < size;
+        write(fits ? text : `${column.first}…`, isNow ? palette.accent : palette.quiet, middle, top - 9);
+      });
+    rows.forEach((reader, row) => {
+      const y = top + row * height;
+      const middle = y + tall / 2;
+      const { replica, nothing } = reader;
+      const isReplica = replica >= 0;
+      const lit = isLit(context.selected, replica) ? 1 : 0.35;
+      const colour = model.counts.length > COLOURS ? -1 : replica;
+      canvas.globalAlpha = lit;
+      paintLabel(painting, { label: labelOf(reader), colour }, middle, !!nothing);
+      canvas.fillStyle = nothing ? palette.error : palette.text;
+      paintEnd(painting, count(reader.rows), end + 56, middle, isReplica);
+      if (isReplica)
+        fill(
+          palette.replicas[colour] ?? palette.communicate,
+          lit,
+          end + 64,
+          middle - 4,
+          (60 * reader.rows) / most,
+          8,
+        );
+      columns.forEach((column, index) => {
+        const read = rowsOf(reader, column);
+        const steps = column.last - column.first + 1;
+        const share = read / steps / usualOf(reader);
+        const isPart = share < 1 && rowsOf(all!, column) < steps * usualOf(all);
+        const place = (column.first - first) / (last - first || 1); // in the window
+        const alpha = !chosen || has(chosen, column) ? lit : lit / 4;
+        const text = count(byElement ? column.first : read);
+        for (const [x, width] of placesOf(reader, index)) {
+          if (byElement) fill(sequential(place), alpha, x, y, width, tall);
+          else if (isReplica) {
+            const filled = read && (isPart ? share * tall : tall);
+            const strength = isPart ? 80 : atOf(reader) >= column.last ? READ : TO_COME;
+            fill(palette.line, alpha / 3, x, y, width, tall);
+            fill(
+              isPart ? palette.late : palette.communicate,
+              (alpha * strength) / 100,
+              x,
+              y + tall - filled,
+              width,
+              filled,
+            );
+          }
+          canvas.globalAlpha = alpha;
+          const ink = byElement
+            ? textOn(place)
+            : isReplica
+              ? palette.text
+              : isPart
+                ? palette.warning
+                : palette.quiet;
+          if (!nothing && (!byElement || width > 7 * text.length))
+            write(text, ink, x + width / 2, middle, width);
+          if (has(meant, column) || (cursor?.row === row && cursor.column === index))
+            paintCursor(painting, { x, y, width, height: tall });
+        }
+      });
+      canvas.globalAlpha = lit;
+      if (nothing) {
+        const text = `✖ ${nothing}: it reads nothing`;
+        const width = Math.min(room, 6.2 * text.length);
+        canvas.globalAlpha = lit / 2;
+        hatch(canvas, { x: LEFT, y, width: room - 2, height: tall }, palette.quiet);
+        fill(palette.ground, lit, LEFT + (room - width) / 2, y, width, tall);
+        write(text, palette.error, LEFT + room / 2, middle);
+        canvas.strokeStyle = palette.error;
+        canvas.strokeRect(LEFT, y, room - 2, tall);
+      }
+      canvas.globalAlpha = 1;
+    });
+    canvas.fillStyle = palette.warning;
+    paintEnd(painting, remainder_text, end, foot + 8);
+  };
+  const at = (x: number, y: number): Cell => {
+    const row = Math.floor((y - top) / height);
+    const isThere = (_: Span, column: number) =>
+      placesOf(rows[row]!, column).some(([from, width]) => x >= from && x <= from + width);
+    return { row, column: rows[row] ? columns.findIndex(isThere) : -1 };
+  };
+  /** The step of the strategy for which a batch is read, or the closest that is known. */
+  const stepAt = (x: number) => {
+    const place = clamped((x - LEFT) / size, 0, columns.length - 0.001);
+    const column = columns[Math.floor(place)]!;
+    const batch = column.first + Math.floor((place % 1) * (column.last - column.first + 1));
+    const { given, sampled } = progress!;
+    return stepOf(model, clamped(batch, given - sampled!.steps.length, given - 1))!;
+  };
+  const describe = ({ row, column }: Cell) => {
+    const [reader, steps] = [rows[row]!, columns[column]!];
+    const read = rowsOf(reader, steps);
+    return joined([
+      `${labelOf(reader)} · ${rangeText(steps)}`,
+      read ? joined([counted(read, "row"), readingOf(reader, steps)?.text], ": ") : "nothing",
+      reader.replica >= 0 && atOf(reader) === steps.last && "is here",
+    ]);
+  };
+  return (
+    <div ref={box}>
+      <Plane
+        label={joined([model.summary, model.sentence, remainder_text])}
+        hint="what a replica reads in a step"
+        rows={rows.length}
+        columns={columns.length}
+        height={foot + (remainder_text ? 18 : 2)}
+        paint={paint}
+        at={at}
+        describe={describe}
+        steps={axis}
+        {...(progress?.sampled?.steps.length && {
+          stepOf: ({ column }: Cell) => stepOf(model, columns[column]!.first),
+          ...(!byElement && { stepAt }),
+        })}
+        said={marked ? readText(model, marked, pointed ? meant : chosen!) : ""}
+        onPick={({ row }) => context.select(rows[row]!.replica)}
+      />
+      <div class="wb-legend">
+        {byElement ? (
+          <>
+            step {first} <Ramp /> {last}
+          </>
+        ) : (
+          <>
+            <Key colour={shade(READ)} name={progress ? "read" : "rows of a replica"} />
+            {progress && <Key colour={shade(TO_COME)} name="to come" />}
+            <Key colour="var(--wb-late)" name="part of a batch" />
+            {each > 1 && `a cell: ${each} steps`}
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** A colour as strong as it is painted, for the legend. */
+function shade(part: number): string {
+  return `color-mix(in srgb, var(--wb-communicate) ${part}%, var(--wb-ground))`;
+}

@@ -1,0 +1,87 @@
+// The figures of a dataset's matrix as tables.
+import { count, NOTHING, percent, timeText } from "../format";
+import type { DatasetSharding, Reader } from "../models";
+import { type Span, spanText, stepsOf } from "../parts/steps";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import type { Context } from "../view";
+import { columnsOf, readingOf, rowsOf } from "./columns";
+import { stepOf, waitedShare } from "./progress";
+
+interface Props {
+  model: DatasetSharding;
+  context: Context;
+}
+
+interface Replica {
+  replica: number;
+  rows: number;
+  at: number;
+}
+
+/** Replica by replica how much it reads, where it is, and how long it waited. */
+function Replicas({ model: { progress, counts }, context }: Props) {
+  const columns: Column<Replica>[] = [
+    numeric("replica", ({ replica }) => replica),
+    numeric("at step", ({ at }) => (at < 0 ? null : at), count, { help: "its newest" }),
+    numeric("rows in all", ({ rows }) => rows, count, { rank: 2, help: "of the epoch" }),
+    numeric(
+      "waited for input",
+      ({ replica }) => progress && 1e6 * progress.waited_seconds[replica]!,
+      timeText,
+      { rank: 1, help: "so far" },
+    ),
+    numeric("of the time", ({ replica }) => progress && 100 * waitedShare(progress, replica), percent, {
+      help: "waited",
+    }),
+  ];
+  return (
+    <Table
+      label={progress ? `Where replicas are in epoch ${progress.epoch}` : "Rows by replica"}
+      columns={columns}
+      rows={counts.map((rows, replica) => ({ replica, rows, at: progress?.steps[replica] ?? -1 }))}
+      keyOf={({ replica }) => String(replica)}
+      {...selecting(context, ({ replica }: Replica) => replica)}
+    />
+  );
+}
+
+interface Line {
+  reader: Reader;
+  steps: Span;
+}
+
+export function Twin({ model, context }: Props) {
+  const readers = [...model.readers, ...(model.together ?? [])];
+  const rows = readers.flatMap((reader) =>
+    columnsOf(model, Infinity, 1).map((steps): Line => ({ reader, steps })),
+  );
+  const axis = stepsOf(model.progress?.sampled, context);
+  const columns: Column<Line>[] = [
+    { title: "step", text: ({ steps }) => spanText(steps), order: ({ steps }) => steps.first },
+    {
+      title: "replica",
+      text: ({ reader: { replica, label } }) => (replica < 0 ? label! : String(replica)),
+      order: ({ reader }) => readers.indexOf(reader),
+    },
+    numeric("host", ({ reader: { host } }) => (host < 0 ? null : host), count, { rank: 2 }),
+    numeric("rows", ({ reader, steps }) => rowsOf(reader, steps), count, { rank: 1, help: "how many" }),
+    named("elements", ({ reader, steps }) => readingOf(reader, steps)?.text || NOTHING, {
+      least: 120,
+      help: "which",
+    }),
+  ];
+  return (
+    <>
+      <Replicas model={model} context={context} />
+      <Table
+        label="Who reads what"
+        columns={columns}
+        rows={rows}
+        keyOf={({ reader, steps }) => `${steps.first}|${reader.replica}${reader.label}`}
+        {...selecting(context, ({ reader }: Line) => reader.replica)}
+        isPointed={({ steps }) => axis.pointed !== null && stepOf(model, steps.first) === axis.pointed}
+        onPoint={(line) => axis.point((line && stepOf(model, line.steps.first)) ?? null)}
+      />
+    </>
+  );
+}

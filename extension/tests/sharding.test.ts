@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { DatasetSharding, Reader } from "../src/models";
+import { columnsOf, rowsOf } from "../src/sharding/columns";
+import { button, drawn, press, settled, show, textOf, written } from "./page";
+import * as recorded from "./recorded";
+
+/** What the chart of a dataset writes. */
+function drawnOf(model: DatasetSharding): string[] {
+  written.length = 0;
+  show("dataset_sharding", model).unmount();
+  return [...written];
+}
+
+test("a dataset is drawn as rows by step and replica, with sums of both", () => {
+  const texts = drawnOf(recorded.datasetMemory);
+
+  assert.deepEqual(texts.slice(0, 9), ["step", "rows", "0", "1", "2", "3", "4", "5", "6"]);
+  const all = texts.slice(texts.indexOf("all replicas"));
+  assert.deepEqual(all.slice(1, 9), ["100", "16", "16", "16", "16", "16", "16", "4"]);
+  assert.equal(all.at(-1), "the remainder is 4 × 1");
+  const first = texts.slice(texts.indexOf("replica 0"));
+  assert.deepEqual(first.slice(1, 9), ["25", "4", "4", "4", "4", "4", "4", "1"]);
+});
+
+test("files lie above the matrix, with how many elements each has and which replicas read it", () => {
+  const texts = drawnOf(recorded.datasetFiles);
+
+  assert.deepEqual(texts.slice(0, 6), [
+    ...["part-0.txt · 10", "read by replica 0–1"],
+    ...["part-1.txt · 14", "read by replica 2–3"],
+    ...["part-2.txt · 18", "read by replica 0–1"],
+  ]);
+});
+
+test("a replica without data has a row that says why, and the view begins with it", () => {
+  const [reader, ...others] = recorded.datasetMemory.readers;
+  const none = { ...reader!, rows: 0, nothing: "a batch of 3 has no row for it" };
+  const model = {
+    ...recorded.datasetMemory,
+    readers: [...others, none],
+    sentence: "Replica 0 gets no data: a batch of 3 has no row for it",
+    advice: "larger batches help",
+  };
+  const texts = drawnOf(model);
+  assert.ok(texts.includes("✖ a batch of 3 has no row for it: it reads nothing"));
+
+  const shown = show("dataset_sharding", model);
+  assert.match(
+    textOf(shown.root.querySelector(".wb-verdict")),
+    /Replica 0 gets no data: .*Larger batches help\.$/,
+  );
+  assert.match(
+    shown.root.querySelector("[role=application]")!.getAttribute("aria-label")!,
+    /Replica 0 gets no data/,
+  );
+  shown.unmount();
+});
+
+test("an axis that is too narrow for all numbers sums steps up, and what lies around the steps that are known", () => {
+  const readings = Array.from({ length: 64 }, (_, index) => ({
+    step: 668 + index,
+    rows: 4,
+    ranges: [],
+    text: "",
+  }));
+  const reader: Reader = {
+    ...{ replica: 0, host: 0, rows: 4000, empty_steps: 0, readings, rows_before: 2672 },
+  };
+  const model = { ...recorded.datasetMemory, readers: [reader], together: [], steps: 1000 };
+
+  const columns = columnsOf(model, 500, 4);
+  assert.ok(columns.length * 24 <= 500);
+  assert.deepEqual(columns[0], { first: 0, last: 667 });
+  assert.deepEqual(columns.at(-1), { first: 732, last: 999 });
+  columns.slice(1).forEach((column, index) => assert.equal(column.first, columns[index]!.last + 1));
+  assert.deepEqual(
+    [columns[0], columns[1]!, columns.at(-1)!].map((column) => rowsOf(reader, column)),
+    [2672, 4 * (columns[1]!.last - 667), 4000 - 2672 - 64 * 4],
+  );
+  assert.equal(columnsOf(model, Infinity, 4).length, 66);
+
+  const shown = show("dataset_sharding", model);
+  assert.match(textOf(shown.root.querySelector(".wb-legend")), /a cell: \d steps$/);
+  shown.unmount();
+});
+
+test("the table of a dataset has the numbers of the matrix, and of all replicas together", async () => {
+  const shown = show("dataset_sharding", recorded.datasetMemory);
+  button(shown.root, "Table").click();
+  await drawn();
+
+  const rows = [...shown.root.querySelectorAll("[aria-label='Who reads what'] tbody tr")].map((row) =>
+    [...row.querySelectorAll("td")].map(textOf),
+  );
+  assert.deepEqual(rows[0], ["0", "0", "0", "4", recorded.datasetMemory.readers[0]!.readings[0]!.text]);
+  assert.deepEqual(rows.at(-1), ["6", "all replicas", "–", "4", "–"]);
+  const replicas = shown.root.querySelectorAll("[aria-label='Rows by replica'] tbody tr");
+  assert.deepEqual([...replicas[3]!.querySelectorAll("td")].map(textOf), ["3", "–", "25", "–", "–"]);
+  shown.unmount();
+});
+
+test("on demand the elements that each replica reads are drawn on their axis, where they are known", async () => {
+  const shown = show("dataset_sharding", recorded.datasetMemory);
+  written.length = 0;
+  button(shown.root, "Elements").click();
+  await drawn();
+  assert.equal(written.filter((text) => text === "6").length, 0); // too narrow for a number
+  assert.ok(written.filter((text) => text === "5").length >= 4);
+  assert.ok(!written.includes("all replicas"));
+
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["Home", "Home"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.equal(textOf(shown.root.querySelector("output")), "replica 0 · step 0 · 4 rows: 0–3");
+  shown.unmount();
+
+  const unknown = show("dataset_sharding", { ...recorded.datasetMemory, positions: 0 });
+  assert.throws(() => button(unknown.root, "Elements"));
+  unknown.unmount();
+});
+
+test("a dataset that was recorded before rows were summed up is drawn without sums", () => {
+  const { together: _, sentence: __, remainder_text: ___, ...old } = recorded.datasetMemory;
+  const texts = drawnOf(old);
+
+  assert.ok(texts.includes("replica 3"));
+  assert.ok(!texts.includes("all replicas"));
+});
+
+test("while a dataset is gone through it is shown where each replica is, and which waited for input", async () => {
+  const progress = { ...recorded.datasetRunning.progress!, steps: [3, 3, 2, 3] };
+  progress.elapsed_seconds = 2;
+  progress.waited_seconds = [0.1, 0.1, 0.1, 1];
+  assert.equal(drawnOf({ ...recorded.datasetRunning, progress }).filter((text) => text === "now").length, 1);
+  const shown = show("dataset_sharding", { ...recorded.datasetRunning, progress });
+
+  assert.match(textOf(shown.root), /epoch 0 · 4 of 7 steps begun/);
+  assert.match(textOf(shown.root), /▲ waited for input 5% to 50% of the time/);
+  assert.match(textOf(shown.root.querySelector(".wb-legend")), /readto comepart of a batch/);
+
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["Home", "Home", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.match(textOf(shown.root.querySelector("output")), /^replica 0 · step 3 · .* · is here$/);
+  button(shown.root, "Table").click();
+  await settled();
+  const twin = shown.root.querySelector("[role=grid]")!;
+  assert.deepEqual([...twin.querySelectorAll("tbody tr:last-child td")].map(textOf), [
+    "3",
+    "3",
+    "25",
+    "1.00 s",
+    "50%",
+  ]);
+  shown.unmount();
+});
