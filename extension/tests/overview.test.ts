@@ -113,7 +113,7 @@ test("no replica of a cluster that was stopped is live", () => {
   shown.unmount();
 });
 
-test("a verdict stays for three seconds, except before an error", async () => {
+test("a verdict stays for three seconds, except the first one, and before an error", async () => {
   const verdict = (code: string, severity: string) => ({
     ...late,
     code,
@@ -124,7 +124,8 @@ test("a verdict stays for three seconds, except before an error", async () => {
     ...model,
     overview: { ...model.overview, verdict: verdict(code, severity) },
   });
-  const shown = show("overview", of("late"));
+  const shown = show("overview", of("early", "watching"));
+  await shown.update(of("late"));
   await shown.update(of("sending"));
   assert.match(textOf(shown.root), /It is late/);
 
