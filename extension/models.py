@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from workbench.backends.summary import Summary
 from workbench.telemetry.snapshot import ADDED
-from workbench.ui.models.inspected import Agreement
+from workbench.ui.models.inspected import Agreement, Difference
 from workbench.ui.models.messages import MODELS
 
 TARGET: Final = Path(__file__).with_name("src") / "models.ts"
 SHAPES: Final = TARGET.with_name("shapes.ts")
 NULLABLE: Final = {(Summary, name) for name in ("mean", "std", "min", "max", "l2")} | {
-    (Agreement, "max_abs_difference")
+    (Agreement, "max_abs_difference"),
+    (Difference, "largest"),
 }
 """Floats that can be NaN or infinite, which travel as null."""
 HEAD: Final = """// Generated from workbench/ui/models/messages.py by `python extension/models.py`; do not edit.

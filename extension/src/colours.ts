@@ -82,6 +82,8 @@ const COLOURS = [
   "communicate",
   "late",
   "wait",
+  "less",
+  "more",
 ] as const;
 
 /** Colours of the surroundings, for canvases; from the style sheet, so that themes decide. */

@@ -80,6 +80,24 @@ export interface ReplicaSummary {
   step: number;
 }
 
+/** How one component differs from that of replica 0. */
+export interface Difference {
+  replica: number;
+  largest: number | null;
+  elements: number | null;
+}
+
+/** A number that steps return, such as a loss, over the newest steps. */
+export interface ResultCourse {
+  name: string;
+  function: string;
+  steps: number[];
+  mean: (number | null)[];
+  replicas: ((number | null)[])[];
+  low: (number | null)[];
+  high: (number | null)[];
+}
+
 /** How components that should be equal compare. */
 export interface Agreement {
   in_sync: boolean;
@@ -87,6 +105,11 @@ export interface Agreement {
   max_abs_difference: number | null;
   first_replica: number;
   since: string;
+  sentence?: string;
+  evidence?: string;
+  step?: number;
+  differences?: Difference[];
+  course?: ResultCourse | null;
 }
 
 /** How one figure of the components is distributed over the replicas, of those where it is finite. */
@@ -105,6 +128,7 @@ export interface ReplicaSpread {
   outliers: number[];
   outlying: number;
   not_finite: number;
+  rest?: string;
 }
 
 /** The first collective into which something that is not finite went, and the replicas that gave it. */
@@ -128,6 +152,9 @@ export interface InspectedValue {
   hints: string[];
   spread: ReplicaSpread | null;
   entered: Onset | null;
+  run_id?: string;
+  group?: string;
+  course?: ResultCourse | null;
 }
 
 /** Elements of one replica's component, as rows and columns of cells. */
@@ -585,17 +612,6 @@ export interface MemoryFacts {
   limit_bytes: number;
   grown_bytes: number;
   steps: number;
-}
-
-/** A number that steps return, such as a loss, over the newest steps. */
-export interface ResultCourse {
-  name: string;
-  function: string;
-  steps: number[];
-  mean: (number | null)[];
-  replicas: ((number | null)[])[];
-  low: (number | null)[];
-  high: (number | null)[];
 }
 
 /** What a feed was told of a group. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, DatasetSharding, EventItem, Models, Verdict } from "../src/models";
+import type { Collectives, DatasetSharding, EventItem, Models, Summary, Verdict } from "../src/models";
 import { memoryText } from "../src/format";
 import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
@@ -635,7 +635,7 @@ test("elements are offered only where somebody can fetch them", async () => {
 
   const asked: unknown[] = [];
   const shown = show("values", recorded.values, { ask: (request) => asked.push(request) });
-  const part = shown.root.querySelectorAll(".wb-part")[1]!;
+  const part = shown.root.querySelectorAll(".wb-part .wb-part")[1]!;
   button(part, "Elements").click();
   button(shown.root, "Look again").click();
   await drawn();
@@ -750,11 +750,11 @@ test("the heat map has a table twin in which NaN and infinity are words", async 
   shown.unmount();
 });
 
-test("differences are coloured by their size, whatever their sign", () => {
+test("colours of differences reach as far below none as above it", () => {
   const { elements } = recorded.valuesDifference;
   const cells: (number | string)[][] = [[-3, 1, "nan"]];
 
-  assert.deepEqual(rangeOf({ ...elements!, cells }), { low: 0, high: 3 });
+  assert.deepEqual(rangeOf({ ...elements!, cells }), { low: -3, high: 3 });
   assert.deepEqual(rangeOf({ ...elements!, cells, difference: false }), { low: -3, high: 1 });
   assert.equal(rangeOf({ ...elements!, cells: [["nan"]] }), null);
 });
@@ -860,11 +860,130 @@ test("the age of a value goes on while it is looked at, and its step stands besi
   shown.unmount();
 });
 
+/** A value of one number per replica, at step 3 of a course. */
+function numbers(...means: (number | null)[]) {
+  const value = recorded.values.values[0]!;
+  const replicas = means.map((mean, replica) => {
+    const summary = {
+      ...(value.replicas[0]!.summary as Summary),
+      shape: [],
+      mean,
+      nan: mean === null ? 1 : 0,
+    };
+    return { ...value.replicas[0]!, replica, summary, step: 3 };
+  });
+  const lines = means.map((mean) => [1, 2, mean]);
+  const course = {
+    name: "loss",
+    function: "f",
+    steps: [1, 2, 3],
+    mean: [1, 2, 3],
+    replicas: lines,
+    low: [],
+    high: [],
+  };
+  return { ...value, name: "loss", hints: [], replicas, run_id: "run", group: "S/1", course };
+}
+
+test("a number per replica is a numbered ring with the mean, and says which are not in it", async () => {
+  const model = { ...recorded.values, values: [numbers(0.5, 0.25, null, 0.75)], first: null };
+  const shown = show("values", model);
+  const ring = () => [...shown.root.querySelectorAll("svg[role=img] g")];
+  assert.deepEqual(ring().map(textOf), ["1", "0", "3"]);
+  assert.match(
+    shown.root.querySelector("svg[role=img]")!.getAttribute("aria-label")!,
+    /^mean 0.500 · step 3 · spread 0.500 · ✖ not finite: replica 2 · the mean is of the other 3 · replica 0: 0.500/,
+  );
+  assert.match(textOf(shown.root), /spread 0.500 · ✖ not finite: replica 2 · the mean is of the other 3/);
+
+  ring()[1]!.dispatchEvent(new Event("click", { bubbles: true }));
+  await settled();
+  assert.deepEqual(
+    ring().map((one) => one.getAttribute("opacity")),
+    ["0.35", "1", "0.35"],
+  );
+  button(shown.root, "Table").click();
+  await drawn();
+  assert.equal(shown.root.querySelectorAll("tbody tr").length, 4);
+  shown.unmount();
+});
+
+test("rings show the step of their course that is pointed at or pinned, anywhere on the page", async () => {
+  const selection = new Selection();
+  const model = { ...recorded.values, values: [numbers(5, 7)] };
+  const shown = show("values", model, { selection });
+  const said = () => shown.root.querySelector("svg[role=img]")!.getAttribute("aria-label")!;
+  assert.match(said(), /^mean 6.00 · step 3/);
+  selection.brush({ of: "run|S/1", first: 2, last: 2 });
+  await settled();
+  assert.match(said(), /^mean 2.00 · step 2 · spread 0/);
+  selection.point({ of: "run|S/1", number: 1 });
+  await settled();
+  assert.match(said(), /^mean 1.00 · step 1/);
+  shown.unmount();
+});
+
+test("rings that would cover each other pile up, and all are there", () => {
+  const model = { ...recorded.values, values: [numbers(...Array<number>(16).fill(0.5))] };
+  const shown = show("values", model);
+  const places = [...shown.root.querySelectorAll("svg[role=img] g")].map((one) =>
+    one.getAttribute("transform"),
+  );
+  assert.equal(new Set(places).size, 16);
+  shown.unmount();
+});
+
+test("copies that differ: a sentence, the step to go to, how far each is, and the difference by step", async () => {
+  const selection = new Selection();
+  const value = recorded.values.values[1]!;
+  const agreement = {
+    ...value.agreement!,
+    in_sync: false,
+    max_abs_difference: 0.5,
+    first_replica: 2,
+    since: "at step 42",
+    sentence: "Replica 2 differs from the other 3 since step 42, in rows 8 and 9 only",
+    evidence: "the largest difference is 0.500",
+    step: 42,
+    differences: [0, 0, 0.5, 0].map((largest, replica) => ({
+      replica,
+      largest,
+      elements: largest ? 114 : 0,
+    })),
+    course: {
+      name: "largest difference",
+      function: "",
+      steps: [40, 42],
+      mean: [0, 0.5],
+      replicas: [],
+      low: [],
+      high: [],
+    },
+  };
+  const differing = { ...value, agreement, run_id: "run", group: "S/1" };
+  const shown = show("values", { ...recorded.values, values: [differing] }, { selection });
+  assert.match(
+    textOf(shown.root.querySelector(".wb-verdict")),
+    /^Replica 2 differs .*The largest difference/,
+  );
+  const row = [...shown.root.querySelectorAll("tbody tr")][2]!;
+  assert.match(textOf(row), /0.500114/);
+  button(shown.root, "Show step 42 →").click();
+  await settled();
+  assert.deepEqual(selection.now.range, { of: "run|S/1", first: 42, last: 42 });
+  const chart = shown.root.querySelector("[aria-label='largest difference in 2 steps']")!;
+  press("End", chart);
+  await settled();
+  assert.match(textOf(chart.nextElementSibling), /^step 42 pinned · step 42: largest 0.500$/);
+  shown.unmount();
+});
+
 test("of more than 32 replicas values show quantiles and outliers, and all of them on request", async () => {
   const value = recorded.values.values[0]!;
   const replicas = Array.from({ length: 64 }, (_, replica) => ({ ...value.replicas[0]!, replica }));
   const quantiles = [{ figure: "value", low: 1, p10: 2, median: 3, p90: 4, high: 5.5 }];
-  const spread = { quantiles, outliers: [7, 9], outlying: 2, not_finite: 0 };
+  const rest = "… 62 more replicas, finite and close to each other";
+  const spread = { quantiles, outliers: [7, 9], outlying: 2, not_finite: 0, rest };
   const shown = show("values", { ...recorded.values, values: [{ ...value, replicas, spread }] });
   const [over, some] = [...shown.root.querySelectorAll("table")];
   assert.equal(textOf(over!.querySelector("tbody")), "value1.002.003.004.005.50");

@@ -326,6 +326,8 @@ def assert_nan_of_replica_1(view: Any) -> None:
     expect(view).to_contain_text(
         re.compile(rf"first NaN: losses\['loss'\].*replica 1.*step {3 + SLOW_STEPS}")
     )
+    expect(view).to_contain_text("✖ not finite: replica 1 · the mean is of the other 3")
+    expect(view.get_by_role("img", name=re.compile("replica 3: "))).to_be_visible()
 
 
 def test_4_an_empty_worker_and_an_uneven_remainder_are_seen_before_anything_runs(page: Any, lab: Lab) -> None:

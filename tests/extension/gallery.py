@@ -22,7 +22,7 @@ ORIGIN: Final = "http://gallery.test"
 SHOWN: Final = {
     "overview": ("collectives", "lost"),
     "topology": ("topology", "topology_busy", "topology_lost"),
-    "values": ("values", "values_elements", "values_difference"),
+    "values": ("values", "values_numbers", "values_elements", "values_apart"),
     "array_sharding": ("array_uneven", "array_copies"),
     "dataset_sharding": ("dataset_files", "dataset_memory", "dataset_running"),
     "input": ("input_starving", "input_measured"),

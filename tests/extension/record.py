@@ -77,6 +77,31 @@ def field() -> np.ndarray:
     return values
 
 
+def numbers_and_copies(strategy: wb.MirroredStrategy) -> dict[str, Any]:
+    """Numbers with a course, one of them NaN on a replica, and copies of which one parts from the others."""
+    with strategy.scope():
+        table = wb.Variable(np.zeros((20, 64), np.float32), name="table")
+
+    def loss(step: int) -> tuple[np.float32, np.float32]:
+        rank = ctx().replica_id_in_sync_group
+        value = 2 * np.exp(-step / 8) + 0.05 * np.sin(7 * step * (rank + 1))
+        return np.float32(value), np.float32(np.nan if rank == 1 else value)
+
+    def update(step: int) -> None:
+        new = np.array(table.read_value())
+        if ctx().replica_id_in_sync_group == 2:
+            new[8:10, :50] += 0.01 * np.sin(np.arange(50) * step, dtype=np.float32)
+        table.assign(new)
+
+    for step in range(24):
+        fine, broken = strategy.run(loss, args=(step,))
+    numbers = wb.inspect({"loss": fine, "broken": broken}).model
+    for step in range(3):
+        wb.inspect(table)
+        strategy.run(update, args=(step,))
+    return {"values_numbers": numbers, "values_apart": wb.inspect(table, elements=..., difference=True).model}
+
+
 def spread(size: int) -> None:
     """Other collectives than all_reduce, of one size; replica 2 comes late to them, too."""
     come_late()
@@ -386,6 +411,7 @@ def record(folder: Path) -> dict[str, Any]:
         models["values_difference"] = wb.inspect(
             fields, name="field", elements=np.s_[1], difference=True
         ).model
+        models |= numbers_and_copies(strategy)
         models["array_uneven"] = array_model(losses, name="losses")
         models["array_copies"] = array_model(weights)
         models["collectives"] = collectives(cluster)

@@ -39,8 +39,10 @@ VIEW_OF = {
     "topology_busy": "topology",
     "topology_lost": "topology",
     "values": "values",
+    "values_apart": "values",
     "values_difference": "values",
     "values_elements": "values",
+    "values_numbers": "values",
 }
 
 pytestmark = pytest.mark.skipif(

@@ -93,6 +93,6 @@ export function paintLabel(
   }
   canvas.fillStyle = palette.text;
   canvas.font = strong ? palette.strong : palette.font;
-  canvas.fillText(row.label, colour ? 16 : 1, y);
+  canvas.fillText(row.label, colour ? 16 : 1, y, 72);
   canvas.font = palette.font;
 }

@@ -1,12 +1,12 @@
 // Who comes last, step by step: a cell for each, quiet where nobody waits.
-import { timeText } from "../format";
+import { joined, timeText } from "../format";
 import type { GroupView } from "../models";
 import { type Cell, paintCursor, paintEnd, type Painting } from "../parts/painting";
+import { levels, Levels, scaleOf } from "../parts/late_levels";
 import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { levels, Levels, scaleOf } from "../views/heat_map";
 import { cellsOf, paintLabel, paintSteps, stepAt } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
 
@@ -30,10 +30,13 @@ interface Props {
   /** The steps that the lanes show. */
   shown: { first: number; last: number };
   context: Context;
+  /** Marks the steps that were slow for everybody. */
+  slow?: boolean;
 }
 
-export function LatenessCells({ group, rows, shown, context }: Props) {
+export function LatenessCells({ group, rows, shown, context, slow = false }: Props) {
   const { lateness } = group;
+  const top = slow ? 16 : TOP;
   const height = rows.length > 8 ? 16 : 24;
   const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
@@ -42,9 +45,9 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
     const { canvas, width, palette, cursor } = painting;
     const { left, right, first, size } = cellsOf(lateness.steps.length, width);
     const gap = size > 6 ? 1 : 0.5;
-    const foot = TOP + rows.length * height;
+    const foot = top + rows.length * height;
     rows.forEach((row, index) => {
-      const y = TOP + index * height;
+      const y = top + index * height;
       const named = lateness.stragglers.includes(row.replica);
       canvas.globalAlpha = isLit(context.selected, row.replica) ? 1 : 0.35;
       paintLabel({ canvas, palette }, row, y + height / 2, named);
@@ -60,22 +63,26 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       }
       canvas.globalAlpha = 1;
     });
+    canvas.fillStyle = palette.quiet;
+    if (slow)
+      for (const step of lateness.slow_steps)
+        canvas.fillText("▼", left + (lateness.steps.indexOf(step) - first) * size, top / 2);
     paintSteps(painting, {
       ...{ steps: lateness.steps, first, size, left, shown },
-      ...{ range: axis.range, top: TOP, foot },
+      ...{ range: axis.range, top, foot },
     });
     const column = lateness.steps.indexOf(axis.pointed ?? -1) - first;
     if (column >= 0)
       paintColumn(painting, {
         left: left + column * size - 0.5,
-        top: TOP - 3,
+        top: top - 3,
         width: size,
-        height: foot - TOP + 6,
+        height: foot - top + 6,
       });
     if (cursor && cursor.column >= first)
       paintCursor(painting, {
         x: left + (cursor.column - first) * size - 0.5,
-        y: TOP + cursor.row * height,
+        y: top + cursor.row * height,
         width: size,
         height,
       });
@@ -83,13 +90,15 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
   const at = (px: number, py: number, width: number): Cell | null => {
     const { left, first, size } = cellsOf(lateness.steps.length, width);
     const column = first + Math.floor((px - left) / size);
-    return column < first ? null : { row: Math.floor((py - TOP) / height), column };
+    return column < first ? null : { row: Math.floor((py - top) / height), column };
   };
   const describe = ({ row, column }: Cell) => {
     const us = late[row]![column] ?? null;
     const how =
       us === null ? "no record" : us < lateness.enough_us ? "on time" : `${timeText(us)} after the first`;
-    return `${rows[row]!.label}, step ${lateness.steps[column]}: ${how}`;
+    const step = lateness.steps[column]!;
+    const isSlow = lateness.slow_steps.includes(step) && "a step slow for everybody";
+    return joined([`${rows[row]!.label}, step ${step}: ${how}`, isSlow]);
   };
   return (
     <Plane
@@ -97,7 +106,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       hint="how late a replica was in a step"
       rows={rows.length}
       columns={lateness.steps.length}
-      height={TOP + rows.length * height + BOTTOM}
+      height={top + rows.length * height + BOTTOM}
       paint={paint}
       at={at}
       steps={axis}

@@ -1,9 +1,9 @@
 // A number that steps return, such as a loss: its mean over the replicas, and a dot for each.
-import { capitalized, figure, NOTHING, known } from "../format";
+import { capitalized, figure, joined, NOTHING, known } from "../format";
 import type { GroupView, ResultCourse } from "../models";
 import { type Cell, paintDot, paintEnd, paintLine, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
-import { paintBand, stepsOf } from "../parts/steps";
+import { paintBand, type Span, type Stepping, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
 import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
@@ -40,7 +40,7 @@ export function Loss({ group, rows, shown, context }: Props) {
     replicas.length <= 8 && replicas.map((_, replica) => <Dot key={replica} replica={replica} />);
   return (
     <Module name={capitalized(name) || "Result"} kind="loss" about={about} legend={legend}>
-      <Course {...{ group, course, rows, shown, context }} />
+      <Course {...{ of: group, steps: group.lateness.steps, course, rows, shown, context }} />
     </Module>
   );
 }
@@ -54,12 +54,26 @@ function Dot({ replica }: { replica: number }) {
   );
 }
 
-function Course({ group, course, rows, shown, context }: Props & { course: ResultCourse }) {
+interface CourseProps {
+  /** On whose axis of steps it lies. */
+  of: Stepping | null;
+  /** Those of the axis. */
+  steps: readonly number[];
+  course: ResultCourse;
+  rows: readonly Pick<Row, "replica" | "colour">[];
+  /** The steps that the lanes show; all where there are none beside it. */
+  shown: Span;
+  context: Context;
+  /** What the line is. */
+  word?: string;
+}
+
+/** A number by step: a line, and a dot for each replica. */
+export function Course({ of, steps, course, rows, shown, context, word = "mean" }: CourseProps) {
   const { replicas, mean, low, high } = course;
-  const steps = group.lateness.steps;
   // By column of the axis, which all charts of steps share: number of the value, or -1.
   const at = steps.map((step) => course.steps.indexOf(step));
-  const axis = stepsOf(group, context);
+  const axis = stepsOf(of, context);
   const finite = known([mean, low, high, ...replicas].flat());
   const most = finite.length ? Math.max(...finite) : 0;
   const least = finite.length ? Math.min(...finite) : 0;
@@ -102,10 +116,11 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
     line(mean);
     const last = mean.at(-1) ?? null;
     if (right) {
+      const middle = Math.max(TOP + 6, y(last ?? ground));
       canvas.fillStyle = palette.text;
-      paintEnd(painting, last === null ? "not finite" : figure(last), width - 2, y(last ?? ground) - 7, true);
+      paintEnd(painting, last === null ? "not finite" : figure(last), width - 2, middle - 7, true);
       canvas.fillStyle = palette.quiet;
-      paintEnd(painting, "mean", width - 2, y(last ?? ground) + 7);
+      paintEnd(painting, word, width - 2, middle + 7);
     }
     paintSteps(painting, {
       ...{ steps, first, size, left, shown },
@@ -121,12 +136,12 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
     if (index < 0) return `step ${steps[column]}: ${NOTHING}`;
     const each = replicas.length
       ? rows.map(({ replica }) => `${replica}: ${text(replicas[replica]?.[index])}`)
-      : [`10 to 90 %: ${text(low[index])} to ${text(high[index])}`];
-    return `step ${steps[column]}: mean ${text(mean[index])} · ${each.join(", ")}`;
+      : low.length > 0 && [`10 to 90 %: ${text(low[index])} to ${text(high[index])}`];
+    return joined([`step ${steps[column]}: ${word} ${text(mean[index])}`, each && each.join(", ")]);
   };
   return (
     <Plane
-      label={`${course.name || "Result"} in ${steps.length} steps`}
+      label={`${course.name || capitalized(word)} in ${steps.length} steps`}
       hint="the values of a step"
       rows={1}
       columns={steps.length}

@@ -106,6 +106,7 @@ function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
 interface ChartProps extends HeadProps {
   /** What is to be said first. */
   verdict?: { sentence: string; advice: string };
+  /** What is no good chart is a table alone. */
   chart: ComponentChildren;
   table: ComponentChildren;
 }
@@ -117,10 +118,12 @@ export function ChartOrTable({ chart, table, verdict, children, ...head }: Chart
     <div class="wb-part">
       <Head {...head}>
         {children}
-        <IconButton name="table" label="Table" pressed={asTable} onClick={() => setAsTable(!asTable)} />
+        {chart && (
+          <IconButton name="table" label="Table" pressed={asTable} onClick={() => setAsTable(!asTable)} />
+        )}
       </Head>
       {verdict && <Verdict {...verdict} />}
-      {asTable ? table : chart}
+      {asTable || !chart ? table : chart}
     </div>
   );
 }

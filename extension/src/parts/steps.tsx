@@ -6,7 +6,7 @@ import type { Painting } from "./painting";
 import { Button } from "./small";
 
 /** Of which replicas the steps are. */
-interface Stepping {
+export interface Stepping {
   run_id: string;
   group: string;
 }

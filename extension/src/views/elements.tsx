@@ -8,7 +8,7 @@ import { Plane } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
 import type { Elements, InspectedValue } from "../models";
-import { clamped } from "../scale";
+import { blended, clamped } from "../scale";
 import type { Context, Request } from "../view";
 import { Button } from "../parts/small";
 
@@ -186,12 +186,13 @@ function wantedOf({ value, replica, difference, axes, index, extent }: Elements)
   return { kind: "elements", value, replica, difference, axes, index, extent };
 }
 
-/** Where the colours begin and end: of differences at none, whatever their sign. */
+/** Where the colours begin and end: of differences as far below none as above it. */
 export function rangeOf(elements: Elements): { low: number; high: number } | null {
   const known = elements.cells.flat().filter((cell) => typeof cell === "number");
   if (!known.length) return null;
   if (!elements.difference) return { low: Math.min(...known), high: Math.max(...known) };
-  return { low: 0, high: Math.max(...known.map(Math.abs)) };
+  const high = Math.max(...known.map(Math.abs));
+  return { low: -high, high };
 }
 
 function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] }) {
@@ -201,20 +202,19 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
   const range = rangeOf(elements);
   const h = clamped(Math.floor(260 / Math.max(1, rows)), 3, 18);
   const cellWidth = (width: number) => Math.min(MOST_WIDTH, (width - LEFT - 4) / Math.max(1, columns));
-  const share = (cell: number) => {
-    const size = difference ? Math.abs(cell) : cell;
-    return range && range.high > range.low ? (size - range.low) / (range.high - range.low) : 0.5;
-  };
+  const share = (cell: number) =>
+    range && range.high > range.low ? (cell - range.low) / (range.high - range.low) : 0.5;
   const first = (side: 0 | 1) => (axes[side] >= 0 ? index[axes[side]]! : 0);
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const w = cellWidth(width);
     const gap = w > 6 && h > 6 ? 1 : 0;
+    const signed = [palette.less, palette.lateness[0]!, palette.more].map((colour) => colour.slice(1));
     cells.forEach((row, y) =>
       row.forEach((cell, x) => {
         const box = { x: LEFT + x * w, y: TOP + y * h, width: Math.max(1, w - gap), height: h - gap };
         if (typeof cell === "number") {
-          canvas.fillStyle = sequential(share(cell));
+          canvas.fillStyle = difference ? blended(signed, share(cell)) : sequential(share(cell));
           canvas.fillRect(box.x, box.y, box.width + (gap ? 0 : 0.5), box.height);
           return;
         }
@@ -275,9 +275,9 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
         {range && (
           <>
             <span>{figure(range.low)}</span>
-            <Ramp />
+            {difference ? <i class="wb-signed" aria-hidden /> : <Ramp />}
             <span>
-              {difference ? "±" : ""}
+              {difference && "+"}
               {figure(range.high)}
             </span>
           </>

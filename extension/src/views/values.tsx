@@ -4,12 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { WARNING } from "../colours";
 import { Age, ageNow } from "../parts/age";
-import { Head } from "../parts/head";
+import { ChartOrTable } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
-import { Spark } from "../parts/marks";
+import { Bar, Spark } from "../parts/marks";
+import { stepsOf } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
-import { ageText, count, counted, dtypeText, figure, NOTHING, sumOf } from "../format";
+import { ageText, count, counted, dtypeText, figure, joined, NOTHING, sumOf } from "../format";
 import type {
   Agreement,
   FirstBad,
@@ -17,13 +18,16 @@ import type {
   Quantiles,
   ReplicaSpread,
   ReplicaSummary,
-  Steps,
+  Steps as DumpSteps,
   Summary,
   Values,
 } from "../models";
 import type { Context, View } from "../view";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
+import { axisOf, History, Numbers } from "./numbers";
 import { Button, Note, Quiet } from "../parts/small";
+import { Verdict } from "../parts/verdict";
+import type { Steps } from "../selection";
 
 export const values: View<Values> = {
   title: "Values",
@@ -52,7 +56,7 @@ export const values: View<Values> = {
 };
 
 /** Which step of a dump is shown. */
-function StepChoice({ steps: { steps, shown }, ask }: { steps: Steps; ask: Context["ask"] }) {
+function StepChoice({ steps: { steps, shown }, ask }: { steps: DumpSteps; ask: Context["ask"] }) {
   const named = (step: number | undefined) =>
     step === undefined || step < 0 ? "outside of steps" : `step ${count(step)}`;
   const last = steps.length - 1;
@@ -140,9 +144,15 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
   );
   const shown = drawable.find(({ replica }) => replica === selected.replica) ?? drawable[0];
   const shape = typeof shown?.summary === "object" ? shown.summary.shape : null;
-  return (
-    <div class="wb-part">
-      <Head title={`${value.kind}${value.name && ` ${value.name}`}`}>{}</Head>
+  const areNumbers =
+    replicas.length > 1 &&
+    !same &&
+    !spread &&
+    replicas.every(({ summary }) => typeof summary === "object" && summary.shape.every((size) => size === 1));
+  const chart = areNumbers && <Numbers value={value} context={context} />;
+  const facts = (
+    <>
+      {agreement?.sentence && <Verdict sentence={agreement.sentence} advice={agreement.evidence!} />}
       <div class="wb-head">
         {[...arrays].slice(0, 4).map((text) => (
           <span key={text} class="wb-pill">
@@ -151,7 +161,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         ))}
         {replicas.length > 1 && <Quiet>{counted(replicas.length, "replica")}</Quiet>}
         {agreement ? (
-          <AgreementText agreement={agreement} />
+          <AgreementText agreement={agreement} steps={stepsOf(axisOf(value), context)} />
         ) : (
           replicas.length > 1 && <Quiet>not synchronised</Quiet>
         )}
@@ -159,10 +169,14 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
           <Button onClick={() => ask(wholeOf(index, shown!.replica, shape))}>Elements</Button>
         )}
       </div>
+    </>
+  );
+  const table = (
+    <>
       {some && <Quantile spread={spread} name={`${value.kind} ${value.name}`} />}
       <Table
         label={`${value.kind} ${value.name}`}
-        columns={columnsOf(replicas, Boolean(same), arrays.size > 1, lookedAt)}
+        columns={columnsOf(value, Boolean(same), arrays.size > 1, lookedAt)}
         rows={rows}
         empty={`no replica is far from the others; all ${replicas.length} are finite`}
         keyOf={(replica) => String(replica.replica)}
@@ -173,8 +187,32 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
           <Button aria-expanded={all} onClick={() => setAll(!all)}>
             {all ? "Summary" : `All ${count(replicas.length)} replicas`}
           </Button>
-          {some && <Quiet>{restText(spread, rows.length, replicas.length)}</Quiet>}
+          {some && <Quiet>{spread.rest}</Quiet>}
         </div>
+      )}
+    </>
+  );
+  return (
+    <div class="wb-part">
+      <ChartOrTable
+        title={`${value.kind}${value.name && ` ${value.name}`}`}
+        chart={
+          chart && (
+            <>
+              {facts}
+              {chart}
+            </>
+          )
+        }
+        table={
+          <>
+            {facts}
+            {table}
+          </>
+        }
+      />
+      {agreement?.course && (
+        <History value={value} course={agreement.course} context={context} word="largest" />
       )}
       {children}
       {value.hints.map((hint) => (
@@ -209,16 +247,7 @@ function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
   );
 }
 
-/** On the replicas that have no row; the twin of `_rest_text` in workbench/ui/inspect/text.py. */
-function restText({ outlying, not_finite }: ReplicaSpread, shown: number, replicas: number): string {
-  const hidden = count(replicas - shown);
-  if (!outlying) return "";
-  if (outlying === shown) return `… ${hidden} more replicas, finite and close to each other`;
-  const far = count(outlying - not_finite);
-  return `… ${hidden} more replicas; of all ${count(replicas)}, ${count(not_finite)} have NaN or Inf and ${far} are far from the others`;
-}
-
-function AgreementText({ agreement }: { agreement: Agreement }) {
+function AgreementText({ agreement, steps }: { agreement: Agreement; steps: Steps }) {
   if (agreement.in_sync) {
     const hash = `sha ${agreement.sha256.slice(0, 8)}…, max|Δ| = 0`;
     return (
@@ -227,12 +256,18 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
       </span>
     );
   }
-  const gap = agreement.max_abs_difference;
+  // Recordings of earlier versions have no sentence.
+  const { sentence, step = -1, first_replica, since } = agreement;
   return (
     <span>
-      <StatusWord word="diverged" /> {gap === null ? "shapes differ" : `max|Δ| = ${figure(gap)}`}, first
-      replica {agreement.first_replica}
-      {agreement.since && `, ${agreement.since}`}
+      <StatusWord word="diverged" />{" "}
+      {!sentence
+        ? joined([`replica ${first_replica}`, since])
+        : step >= 0 && (
+            <Button class="wb-link" onClick={() => steps.pick(step)}>
+              Show step {step} →
+            </Button>
+          )}
     </span>
   );
 }
@@ -240,27 +275,28 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
 /** The histogram of a replica's component; of many elements it counts some. */
 function Histogram({ summary }: { summary: Summary | string }) {
   if (typeof summary === "string" || !summary.histogram.length) return NOTHING;
-  const counts = summary.histogram;
+  const { histogram: counts, min, max, shape, nan, inf } = summary;
   const counted = sumOf(counts, (one) => one);
-  const all = summary.shape.reduce((product, size) => product * size, 1) - summary.nan - summary.inf;
+  const all = shape.reduce((product, size) => product * size, 1) - nan - inf;
   const peak = counts.indexOf(Math.max(...counts));
-  const edge = (bin: number) => figure(summary.min! + ((summary.max! - summary.min!) * bin) / counts.length);
+  const edge = (bin: number) => figure(min! + ((max! - min!) * bin) / counts.length);
   const some = counted < all ? `, ${count(counted)} of ${count(all)} elements counted` : "";
   return (
     <Spark
       values={counts}
       columns
-      label={`histogram from ${figure(summary.min)} to ${figure(summary.max)}, most from ${edge(peak)} to ${edge(peak + 1)}${some}`}
+      label={`histogram from ${figure(min)} to ${figure(max)}, most from ${edge(peak)} to ${edge(peak + 1)}${some}`}
     />
   );
 }
 
 function columnsOf(
-  replicas: readonly ReplicaSummary[],
+  { replicas, agreement }: InspectedValue,
   same: boolean,
   mixed: boolean,
   lookedAt: number,
 ): Column<ReplicaSummary>[] {
+  const apart = (replica: number) => agreement?.differences?.find((one) => one.replica === replica);
   /** Of an array; null of what is none. */
   const arrays =
     (of: (summary: Summary) => number | null) =>
@@ -315,7 +351,33 @@ function columnsOf(
           }),
         ]
       : []),
-    number("mean", (summary) => summary.mean, { help }),
+    ...(agreement?.differences?.length
+      ? [
+          numeric(
+            "largest difference",
+            ({ replica }: ReplicaSummary) => apart(replica)?.largest ?? null,
+            figure,
+            {
+              help: "from replica 0",
+              show: ({ replica }: ReplicaSummary) => {
+                const largest = apart(replica)?.largest ?? null;
+                return (
+                  <>
+                    <Bar share={(largest ?? 0) / (agreement.max_abs_difference || 1)} /> {figure(largest)}
+                  </>
+                );
+              },
+            },
+          ),
+          numeric(
+            "elements that differ",
+            ({ replica }: ReplicaSummary) => apart(replica)?.elements ?? null,
+            count,
+            { help: "from replica 0" },
+          ),
+        ]
+      : []),
+    number("mean", (summary) => summary.mean, { help, rank: agreement?.differences?.length ? 2 : 0 }),
     number("deviation", (summary) => summary.std, { help, rank: 1, term: "std" }),
     number("min", (summary) => summary.min, { help, rank: 4 }),
     number("max", (summary) => summary.max, { help, rank: 4 }),

@@ -20,6 +20,7 @@ from workbench.runtime.replica.env import current_env
 from workbench.telemetry.snapshot import EventItem
 from workbench.ui.inspect import differences
 from workbench.ui.inspect import text as inspection_text
+from workbench.ui.models.inspected import Difference
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,85 @@ def test_copies_that_differ_tell_by_how_much_and_from_which_replica_on(strategy:
     step = strategy.group.committed_step - 1  # comparing took one more
     assert f"diverged at step {step}, max|Δ|=0.250, first replica 1" in repr(found)
     assert "diverged" in Tags(found._repr_html_()).text
+
+
+def test_copies_that_differ_are_told_in_a_sentence_with_who_since_when_and_where(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros((6, 4), np.float32), name="apart")
+
+    def part(row: int) -> None:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        new = np.array(w.read_value())
+        if rank == 1:
+            new[row, :3] += 0.5
+        w.assign(new)
+
+    assert wb.inspect(w).values[0].agreement.course is None  # type: ignore[union-attr]  # seen once
+    strategy.run(part, args=(2,))
+    step = strategy.group.committed_step
+    agreement = wb.inspect(w).values[0].agreement
+    assert agreement is not None
+    assert agreement.sentence == f"Both copies differ since step {step}, in row 2 only"
+    assert agreement.evidence == "the largest difference is 0.500, 3 of 24 elements differ"
+    assert agreement.step == step
+    assert agreement.differences == (Difference(0, 0.0, 0), Difference(1, 0.5, 3))
+    assert agreement.course is not None
+    assert agreement.course.steps[-1] == step
+    assert agreement.course.mean == (0.0, 0.5)
+
+    strategy.run(part, args=(4,))
+    again = wb.inspect(w).values[0].agreement
+    assert again is not None
+    assert again.sentence == f"Both copies differ since step {step}, in rows 2 and 4 only"
+    w.assign(np.zeros((6, 4), np.float32))
+    assert wb.inspect(w).values[0].agreement.course.mean[-1] == 0.0  # type: ignore[union-attr]
+
+
+def test_a_number_that_steps_return_has_a_course_that_goes_on_without_the_value(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    def step(i: int) -> np.float32:
+        return np.float32(i + wb.distribute.get_replica_context().replica_id_in_sync_group)
+
+    def train(first: int, last: int) -> Any:
+        for i in range(first, last):
+            loss = strategy.run(step, args=(i,))
+        return loss
+
+    def source() -> Any:
+        found = wb.inspect(train(0, 3))
+        assert (found.values[0].run_id, found.values[0].group) == (
+            strategy.group.gang.cluster.name,
+            strategy.group.name,
+        )
+        return found.source()
+
+    followed = source()
+    assert followed.model()["values"][0]["course"]["mean"][-3:] == [0.5, 1.5, 2.5]
+    assert followed.change() is None
+    assert not followed.ended
+    assert followed.interval_seconds < 10
+
+    train(3, 5).values  # until the last of them is over
+    course = followed.change()["model"]["values"][0]["course"]
+    assert course["replicas"][1][-5:] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert len(course["steps"]) == len(course["mean"])
+
+    arrays = wb.inspect(strategy.run(lambda: np.ones(3)))
+    assert arrays.values[0].course is None
+    assert arrays.source().ended
+
+
+def test_figures_that_leave_nan_out_say_so(strategy: wb.MirroredStrategy) -> None:
+    def step() -> np.ndarray:
+        return np.array(
+            [1.0, np.nan if wb.distribute.get_replica_context().replica_id_in_sync_group else 2.0]
+        )
+
+    assert "leave NaN and infinity out" in repr(wb.inspect(strategy.run(step)))
+    assert "leave NaN" not in repr(wb.inspect(strategy.run(lambda: np.full(2, np.nan))))
 
 
 def test_variables_whose_components_may_differ_are_not_compared(strategy: wb.MirroredStrategy) -> None:

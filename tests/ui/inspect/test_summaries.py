@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.backends.summary import Summary, summary
-from workbench.ui.inspect.differences import largest_difference
+from workbench.ui.inspect.differences import gap_between
 from workbench.ui.inspect.summaries import described
 
 
@@ -25,27 +25,27 @@ def test_anything_else_is_described_by_its_type(value: object) -> None:
 
 
 def test_the_largest_difference_is_that_of_the_values() -> None:
-    assert largest_difference(np.array([1.0, 2.0]), np.array([1.0, 2.5])) == 0.5
-    assert largest_difference(np.array([True]), np.array([False])) == 1.0
-    assert largest_difference(np.array([1j]), np.array([-1j])) == 2.0
+    assert gap_between(np.array([1.0, 2.0]), np.array([1.0, 2.5])).largest == 0.5
+    assert gap_between(np.array([True]), np.array([False])).largest == 1.0
+    assert gap_between(np.array([1j]), np.array([-1j])).largest == 2.0
 
 
 def test_equal_nans_and_infinities_are_no_difference() -> None:
     values = np.array([np.nan, np.inf, -np.inf, 1.0])
 
-    assert largest_difference(values, values.copy()) == 0.0
+    assert gap_between(values, values.copy()).largest == 0.0
 
 
 def test_a_nan_on_one_side_only_is_infinitely_far() -> None:
-    assert largest_difference(np.array([np.nan]), np.array([1.0])) == math.inf
+    assert gap_between(np.array([np.nan]), np.array([1.0])).largest == math.inf
 
 
 def test_arrays_of_different_shape_cannot_be_compared() -> None:
-    assert math.isnan(largest_difference(np.zeros(3), np.zeros(4)))
+    assert math.isnan(gap_between(np.zeros(3), np.zeros(4)).largest)
 
 
 def test_empty_arrays_do_not_differ() -> None:
-    assert largest_difference(np.zeros(0), np.zeros(0)) == 0.0
+    assert gap_between(np.zeros(0), np.zeros(0)).largest == 0.0
 
 
 def test_arrays_that_are_not_contiguous_are_read_as_if_they_were() -> None:
@@ -91,8 +91,23 @@ def test_the_largest_difference_of_long_arrays_is_found_wherever_it_is() -> None
         other = array.copy()
         other[place] = 3
 
-        assert largest_difference(array, other) == 3.0
-    assert largest_difference(np.zeros((300, 400)).T, np.zeros((400, 300))) == 0.0
+        assert gap_between(array, other).largest == 3.0
+    assert gap_between(np.zeros((300, 400)).T, np.zeros((400, 300))).largest == 0.0
+
+
+def test_places_of_differences_are_counted_across_pieces_and_stretches() -> None:
+    array = np.zeros((4, 50_000), np.float32)
+    other = array.copy()
+    other[1, 40_000:] = 1
+    other[3, 7] = -2
+
+    assert gap_between(array, other, row=50_000) == (2.0, 10_001, 1, 3, 2)
+    parts = [
+        np.concatenate([each.reshape(-1)[1 << 16 : 2 << 16], each.reshape(-1)[2 << 16 : 3 << 16]])
+        for each in (array, other)
+    ]
+    assert gap_between(*parts, row=50_000, numbers=[1, 2]) == (2.0, 10_001, 1, 3, 2)
+    assert gap_between(np.float32(1), np.float32(3)) == (2.0, 1, 0, 0, 1)
 
 
 def test_what_does_anything_when_asked_for_its_numbers_is_described_by_its_type() -> None:

@@ -76,6 +76,21 @@ class RecentResults:
         )
         return log.course(steps)
 
+    def course_of(self, place: tuple[str, str], leaf: int) -> ResultCourse | None:
+        """How a number has gone over the newest steps that returned it; None if they are not kept. Any thread may ask.
+
+        Args:
+          place: The line in the user's code that ran the steps, and the name of the function.
+          leaf: Which leaf of its result is the number.
+        """
+        steps = list(self._places.get(place, ()))[-STEPS:]
+        if not steps:
+            return None
+        log = self._logs.get(place)
+        if log is None or log.leaf != leaf:
+            log = NumberLog("", place[1], leaf)
+        return log.course(steps)
+
     def bad_since(self, step: Step, leaf: int, rank: int) -> tuple[int, bool]:
         """Since when a result has not been finite.
 

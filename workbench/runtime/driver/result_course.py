@@ -42,8 +42,8 @@ class NumberLog:
 
     def __init__(self, name: str, function: str, leaf: int) -> None:
         self.name = name
+        self.leaf = leaf
         self._function = function
-        self._leaf = leaf
         self._lock = threading.Lock()
         self._rows: deque[tuple[int, np.ndarray[Any, Any]]] = deque(maxlen=STEPS)
         self._newest: Any = None
@@ -60,7 +60,7 @@ class NumberLog:
             for number, leaves in reversed(steps[-STEPS:]):
                 if leaves is self._newest:
                     break
-                fresh.append((number, np.array([_number(each, self._leaf) for each in leaves])))
+                fresh.append((number, np.array([_number(each, self.leaf) for each in leaves])))
             for number, row in reversed(fresh):
                 while self._rows and self._rows[-1][0] >= number:
                     self._rows.pop()  # it was done again after a failure

@@ -45,10 +45,29 @@ def apart(size: int, checksums: Sequence[np.ndarray], *, exact: bool) -> Apart:
     return Apart(chosen, min(size, len(chosen) * STRETCH), min(size, len(numbers) * STRETCH))
 
 
+class Gap(NamedTuple):
+    """How far a component is from that of replica 0.
+
+    Attributes:
+      largest: The largest difference: NaNs in the same places count as equal, in different ones as infinitely far;
+        NaN where shapes differ.
+      elements: How many of the compared elements differ.
+      first: The first place on the first axis at which one does, -1 if none does.
+      last: The last such place.
+      rows: How many such places there are.
+    """
+
+    largest: float
+    elements: int = 0
+    first: int = -1
+    last: int = -1
+    rows: int = 0
+
+
 def differences(
     env: ReplicaEnv, components: list[Any], keys: list[str], numbers: list[np.ndarray]
-) -> list[float]:
-    """The largest difference to replica 0 of each component; all have the shape of replica 0's.
+) -> list[np.ndarray]:
+    """The gap between each component and replica 0's, as the fields of a `Gap`; all have the shape of replica 0's.
 
     Args:
       env: The replica.
@@ -59,9 +78,11 @@ def differences(
     values = (*components, *(component(env, key) for key in keys))
     parts = [_part(value, wanted) for value, wanted in zip(values, numbers, strict=True)]
     with env.communicator.internal("inspect"):
-        return [
-            largest_difference(part, env.communicator.broadcast(part, 0, site="wb.inspect")) for part in parts
-        ]
+        firsts = [env.communicator.broadcast(part, 0, site="wb.inspect") for part in parts]
+    return [
+        np.array(gap_between(part, first, row=math.prod(np.shape(value)[1:]), numbers=wanted), np.float64)
+        for value, part, first, wanted in zip(values, parts, firsts, numbers, strict=True)
+    ]
 
 
 def _part(value: Any, numbers: np.ndarray) -> Any:
@@ -70,11 +91,18 @@ def _part(value: Any, numbers: np.ndarray) -> Any:
     return np.concatenate(list(stretches(backend.view(value), numbers.tolist())))
 
 
-def largest_difference(one: Any, other: Any) -> float:
-    """max|one - other|: NaNs in the same places count as equal, in different ones as infinitely far apart."""
+def gap_between(one: Any, other: Any, *, row: int = 1, numbers: Sequence[int] | np.ndarray = ()) -> Gap:
+    """How far two arrays are apart.
+
+    Args:
+      one: An array, or stretches of it behind each other.
+      other: The same of replica 0.
+      row: How many elements each place on the first axis of the whole array has.
+      numbers: Which stretches these are; empty for all of it.
+    """
     a, b = backend.view(fetched(one)), backend.view(fetched(other))
     if a.shape != b.shape:
-        return math.nan
+        return Gap(math.nan)
     wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
     pieces = np.nditer(
         [a, b],
@@ -85,14 +113,36 @@ def largest_difference(one: Any, other: Any) -> float:
         casting="unsafe",
         buffersize=STRETCH,
     )
-    return max((_largest_gap(x, y) for x, y in pieces), default=0.0)
+    begin, gap = 0, Gap(0.0)
+    # Whole arrays on GPUs are compared although only stretches of them were asked for.
+    starts = (
+        np.asarray(numbers, np.int64) * STRETCH if a.ndim == 1 and a.size <= len(numbers) * STRETCH else None
+    )
+    for x, y in pieces:
+        sizes = _sizes(x, y)
+        places = begin + np.flatnonzero(sizes)
+        begin += len(sizes)
+        if not len(places):
+            continue
+        if starts is not None:
+            places = starts[places // STRETCH] + places % STRETCH
+        rows = places // max(1, row)
+        distinct = 1 + int(np.count_nonzero(np.diff(rows))) - int(rows[0] == gap.last)
+        gap = Gap(
+            largest=max(gap.largest, float(sizes.max())),
+            elements=gap.elements + len(places),
+            first=int(rows[0]) if gap.first < 0 else gap.first,
+            last=int(rows[-1]),
+            rows=gap.rows + distinct,
+        )
+    return gap
 
 
-def _largest_gap(a: np.ndarray, b: np.ndarray) -> float:
+def _sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How far each two elements are apart."""
     with np.errstate(invalid="ignore"):  # of infinities
-        gaps = np.abs(a - b)
-        largest = float(gaps.max(initial=0.0))
-    if not math.isnan(largest):
-        return largest
+        sizes: np.ndarray = np.abs(a - b)
+        if not math.isnan(float(sizes.max(initial=0.0))):
+            return sizes
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return float(np.where(same, 0.0, np.where(np.isnan(gaps), math.inf, gaps)).max())
+    return np.where(same, 0.0, np.where(np.isnan(sizes), math.inf, sizes))

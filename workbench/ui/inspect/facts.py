@@ -15,15 +15,24 @@ from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
 from workbench.runtime.replica.replica_store import Written
 from workbench.telemetry.snapshot import Onset
+from workbench.ui.inspect.apart_text import apart_text
 from workbench.ui.inspect.copies import tell_copies
-from workbench.ui.inspect.differences import Apart, apart, differences
+from workbench.ui.inspect.differences import Apart, Gap, apart, differences
 from workbench.ui.inspect.first_bad import origin_hints
 from workbench.ui.inspect.not_finite import tell_not_finite
 from workbench.ui.inspect.replica_places import central_device, place_of, server_of
-from workbench.ui.inspect.since_step import UNKNOWN, Since, empty_input, result_since, variable_since
+from workbench.ui.inspect.result_courses import CourseSource
+from workbench.ui.inspect.since_step import (
+    UNKNOWN,
+    Since,
+    differences_seen,
+    empty_input,
+    result_since,
+    variable_since,
+)
 from workbench.ui.inspect.spread import spread_of
 from workbench.ui.inspect.summaries import assigned, described, summarise
-from workbench.ui.models.inspected import Agreement, InspectedValue, ReplicaSummary
+from workbench.ui.models.inspected import Agreement, Difference, InspectedValue, ReplicaSummary
 
 if TYPE_CHECKING:
     from workbench.device_names import Device
@@ -35,6 +44,7 @@ EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
     "or batch with drop_remainder=True."
 )
+LEFT_OUT: Final = "mean, std, min, max, L2 and the histogram leave NaN and infinity out."
 PARTLY_READ: Final = (
     "{read:,} of {size:,} elements were read, evenly spaced: figures, digests and what is said to be equal are of "
     "those. wb.inspect(…, exact=True) reads all."
@@ -138,12 +148,31 @@ class _Found:
         hints = (
             *self._empty_batches(leaf),
             *origin_hints(replicas, entered),
+            *_left_out(replicas),
             *_partly_read(replicas),
             *self._partly_compared(leaf),
         )
+        run_id, group = self._axis(leaf)
         return InspectedValue(
-            name, _kind(leaf), replicas, self.agreement(leaf), hints, spread_of(replicas), entered
+            name,
+            _kind(leaf),
+            replicas,
+            self.agreement(leaf),
+            hints,
+            spread_of(replicas),
+            entered,
+            run_id=run_id,
+            group=group,
+            course=CourseSource(leaf).now() if _are_numbers(replicas) else None,
         )
+
+    def _axis(self, leaf: Any) -> tuple[str, str]:
+        """The run and the replicas on whose axis of steps a leaf lies, "" and "" where it lies on none."""
+        if id(leaf) not in self._places:
+            return "", ""
+        group, _ = self._places[id(leaf)]
+        cluster = group.gang.cluster
+        return ("", "") if cluster is None else (cluster.name, group.name)
 
     def _entered(self, leaf: Any) -> Onset | None:
         """Where what is not finite in a leaf first went into a collective; replicas must have been looked at."""
@@ -196,19 +225,45 @@ class _Found:
         summaries = self._summaries[id(leaf)]
         first = summaries[0]
         since = self._parted(leaf)
+        gaps = [_gap(each) for each in self._differences.get(id(leaf), ())]
+        worst = 0.0 if self._equal(leaf) else max((gap.largest for gap in gaps), default=math.nan)
+        group, what = self._places[id(leaf)]
+        course = differences_seen(group, what, worst, self._times(leaf)) if isinstance(what, str) else None
         if self._equal(leaf):
-            return Agreement(True, first.sha256, 0.0, -1)
-        worst = max(self._differences[id(leaf)]) if self._is_comparable(leaf) else math.nan
+            return Agreement(True, first.sha256, 0.0, -1, course=course)
         other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
-        return Agreement(False, first.sha256, worst, other, since)
+        compared = self._apart.get(id(leaf))
+        size = math.prod(first.shape)
+        complete = compared is not None and compared.compared == compared.differing and first.read == size
+        contents = [(each.sha256, each.shape, each.dtype) for each in summaries]
+        sentence, evidence = apart_text(contents, gaps, since, first.shape, complete=complete)
+        return Agreement(
+            False,
+            first.sha256,
+            worst,
+            other,
+            since.text,
+            sentence=sentence,
+            evidence=evidence,
+            step=since.exact,
+            differences=tuple(
+                Difference(rank, gap.largest, gap.elements if complete else None)
+                for rank, gap in enumerate(gaps)
+            ),
+            course=course,
+        )
 
-    def _parted(self, leaf: Any) -> str:
-        """When the components of a leaf ceased to be equal; "" if they are."""
+    def _parted(self, leaf: Any) -> Since:
+        """When the components of a leaf ceased to be equal."""
         group, what = self._places[id(leaf)]
         if isinstance(what, str):
-            written = [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
-            return variable_since(group, (what, "in sync"), self._equal(leaf), written).text
-        return f"at step {what.step.number}" if what.step.number >= 0 else ""
+            return variable_since(group, (what, "in sync"), self._equal(leaf), self._times(leaf))
+        number = what.step.number
+        return Since(number, f"at step {number}", number) if number >= 0 else UNKNOWN
+
+    def _times(self, leaf: Any) -> list[Written]:
+        """How each replica assigned a variable."""
+        return [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
 
     def _equal(self, leaf: Any) -> bool:
         summaries = self._summaries.get(id(leaf), [])
@@ -244,11 +299,28 @@ class _Found:
         return answers
 
 
+def _are_numbers(replicas: Sequence[ReplicaSummary]) -> bool:
+    return len(replicas) > 1 and all(
+        isinstance(each.summary, Summary) and math.prod(each.summary.shape) == 1 for each in replicas
+    )
+
+
+def _left_out(replicas: Sequence[ReplicaSummary]) -> Iterator[str]:
+    summaries = [each.summary for each in replicas if isinstance(each.summary, Summary)]
+    if any(0 < each.nan + each.inf < each.read for each in summaries):
+        yield LEFT_OUT
+
+
 def _partly_read(replicas: Sequence[ReplicaSummary]) -> Iterator[str]:
     summaries = [each.summary for each in replicas if isinstance(each.summary, Summary)]
     partly = [each for each in summaries if each.read < math.prod(each.shape)]
     if partly:
         yield PARTLY_READ.format(read=partly[0].read, size=math.prod(partly[0].shape))
+
+
+def _gap(fields: np.ndarray) -> Gap:
+    largest, *counts = fields.tolist()
+    return Gap(largest, *map(int, counts))
 
 
 def _kind(leaf: Any) -> str:

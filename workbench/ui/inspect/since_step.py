@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from workbench.runtime.driver.group import Group, group_of
 from workbench.runtime.replica.replica_store import Written
+from workbench.telemetry.feed.step_window import STEPS
+from workbench.telemetry.told import ResultCourse
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.handle import Handle
@@ -53,6 +56,7 @@ class _Known:
     since: Since = UNKNOWN
 
 
+_seen: weakref.WeakKeyDictionary[Group, dict[Hashable, dict[int, float | None]]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Group, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
 
 
@@ -95,6 +99,34 @@ def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[
         text = f"at step {last}" if alone else f"between steps {first} and {last}"
         known.since = Since(last, text, last if alone else first)
     return known.since
+
+
+def differences_seen(
+    group: Group, what: Hashable, largest: float, written: Sequence[Written]
+) -> ResultCourse | None:
+    """The largest difference between the copies of a variable, after each step after which it was looked at.
+
+    Args:
+      group: Its replicas.
+      what: Names the variable.
+      largest: What it is now.
+      written: How the variable was assigned on each of them.
+
+    Returns:
+      The course of the newest 64, None if there is only one.
+    """
+    seen = _seen.setdefault(group, {}).setdefault(what, {})
+    # Comparing copies takes a step, too, so that the newest one did not make them differ.
+    step = max(each.step for each in written) if largest else group.committed_step
+    if step >= 0:
+        seen.pop(step, None)
+        seen[step] = float(f"{largest:.6g}") if math.isfinite(largest) else None
+    while len(seen) > STEPS:
+        del seen[next(iter(seen))]
+    if len(seen) < 2:
+        return None
+    steps = tuple(sorted(seen))
+    return ResultCourse("largest difference", "", steps, tuple(seen[each] for each in steps), ())
 
 
 def result_since(handle: Handle, rank: int) -> Since:

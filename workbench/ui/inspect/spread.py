@@ -45,6 +45,20 @@ def spread_of(replicas: Sequence[ReplicaSummary]) -> ReplicaSpread | None:
         tuple(sorted(replicas[rank].replica for rank in ranks[:_MAX_OUTLIERS].tolist())),
         len(ranks),
         int(bad.sum()),
+        _rest(len(replicas), len(ranks), int(bad.sum())),
+    )
+
+
+def _rest(replicas: int, outlying: int, not_finite: int) -> str:
+    """On the replicas that are not among the outliers."""
+    hidden = replicas - min(outlying, _MAX_OUTLIERS)
+    if not outlying:
+        return ""
+    if outlying <= _MAX_OUTLIERS:
+        return f"… {hidden} more replicas, finite and close to each other"
+    return (
+        f"… {hidden} more replicas; of all {replicas}, {not_finite} have NaN or Inf and "
+        f"{outlying - not_finite} are far from the others"
     )
 
 

@@ -156,12 +156,7 @@ def _rest_text(value: InspectedValue, shown: int) -> str:
         return f"… {hidden} more replicas"
     if not spread.outlying:
         return f"no replica is far from the others; all {len(value.replicas)} are finite"
-    if spread.outlying == shown:
-        return f"… {hidden} more replicas, finite and close to each other"
-    return (
-        f"… {hidden} more replicas; of all {len(value.replicas)}, {spread.not_finite} have NaN or Inf and "
-        f"{spread.outlying - spread.not_finite} are far from the others"
-    )
+    return spread.rest
 
 
 def _most_telling(value: InspectedValue) -> list[ReplicaSummary]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.ui.inspect.elements import look_at, requested_window, shape_at
 from workbench.ui.inspect.first_bad import first_bad
+from workbench.ui.inspect.result_courses import CourseSource
 from workbench.ui.models.inspected import Elements, InspectedValue, Values
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
+
+_COURSE_SECONDS: Final = 0.5
 
 Look = Callable[[Sequence[str], Sequence[Any]], tuple[InspectedValue, ...]]
 """Inspects leaves that have names."""
@@ -21,11 +25,11 @@ Look = Callable[[Sequence[str], Sequence[Any]], tuple[InspectedValue, ...]]
 class ValuesSource:
     """What was found out about values, and more of it on request. Does not keep the values.
 
-    A request "elements" is answered with a heat map, "again" with the figures as they are now.
+    A request "elements" is answered with a heat map, "again" with the figures as they are now. Courses of numbers go on
+    by themselves.
     """
 
     view = "values"
-    interval_seconds = float("inf")
 
     def __init__(
         self,
@@ -49,14 +53,29 @@ class ValuesSource:
         self._look = look
         self._elements = elements
         self._looked_at = time.time() if looked_at is None else looked_at
+        self._courses = {
+            number: CourseSource(leaf)
+            for number, (value, leaf) in enumerate(zip(values, leaves, strict=False))
+            if value.course is not None
+        }
+        self.interval_seconds = _COURSE_SECONDS if self._courses else float("inf")
 
     def model(self) -> Message:
         """As `Source.model`."""
         return plain(Values(self._values, self._elements, self._looked_at, first_bad(self._values)))
 
     def change(self) -> Message | None:
-        """None: values are looked at when somebody asks."""
-        return None
+        """As `Source.change`, of courses: values are looked at when somebody asks."""
+        newest = {
+            number: course.now() or self._values[number].course for number, course in self._courses.items()
+        }
+        if all(self._values[number].course == course for number, course in newest.items()):
+            return None
+        self._values = tuple(
+            replace(value, course=newest.get(number, value.course))
+            for number, value in enumerate(self._values)
+        )
+        return {"kind": "model", "model": self.model()}
 
     def answer(self, request: Message) -> Message | None:
         """As `Source.answer`.
@@ -83,8 +102,8 @@ class ValuesSource:
 
     @property
     def ended(self) -> bool:
-        """Nothing changes unasked."""
-        return True
+        """Whether no course goes on."""
+        return all(course.ended for course in self._courses.values())
 
     def _fetched(self, request: Message) -> Elements:
         number, replica, difference = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.backends.summary import Summary
-from workbench.telemetry.snapshot import Onset
+from workbench.telemetry.snapshot import ADDED, Onset
+from workbench.telemetry.told import ResultCourse
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,21 @@ class ReplicaSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """How one component differs from that of replica 0.
+
+    Attributes:
+      replica: The replica.
+      largest: The largest difference; infinite where only one of the two is NaN or infinite.
+      elements: How many elements differ; None if only some were compared.
+    """
+
+    replica: int
+    largest: float
+    elements: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """How components that should be equal compare.
 
@@ -43,6 +59,11 @@ class Agreement:
       max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
       first_replica: The first that differs from replica 0, or -1.
       since: When they parted, such as "at step 5" or "between steps 3 and 9"; "" if that is not known.
+      sentence: Who differs since when and where; "" if they are equal.
+      evidence: By how much, and who is equal.
+      step: The step in which they parted, -1 if that is not known.
+      differences: By replica, if their shapes are the same.
+      course: The largest difference after the steps at which it was looked at, if there are several.
     """
 
     in_sync: bool
@@ -50,6 +71,11 @@ class Agreement:
     max_abs_difference: float
     first_replica: int
     since: str = ""
+    sentence: str = field(default="", metadata=ADDED)
+    evidence: str = field(default="", metadata=ADDED)
+    step: int = field(default=-1, metadata=ADDED)
+    differences: tuple[Difference, ...] = field(default=(), metadata=ADDED)
+    course: ResultCourse | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +108,14 @@ class ReplicaSpread:
       outliers: Replicas that are worth a look, at most 8: not finite, or far from the others.
       outlying: How many such replicas there are.
       not_finite: How many of them have NaN or infinity.
+      rest: A sentence on the replicas that are not among the outliers; "" if all are close to each other.
     """
 
     quantiles: tuple[Quantiles, ...]
     outliers: tuple[int, ...]
     outlying: int
     not_finite: int
+    rest: str = field(default="", metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +130,9 @@ class InspectedValue:
       hints: Sentences on why it may look as it does.
       spread: How components compare where there are more than 32, else None.
       entered: Where what is not finite in it first went into a collective, if that is known.
+      run_id: The run whose steps made it, "" if none has.
+      group: The replicas whose steps these are.
+      course: Of a number, how it has gone over the newest steps, if they are kept.
     """
 
     name: str
@@ -111,6 +142,9 @@ class InspectedValue:
     hints: tuple[str, ...] = ()
     spread: ReplicaSpread | None = None
     entered: Onset | None = None
+    run_id: str = field(default="", metadata=ADDED)
+    group: str = field(default="", metadata=ADDED)
+    course: ResultCourse | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,44 @@
+"""How a number that steps return has gone: up to the newest step, which may be later than the inspected one."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.runtime.driver.group import group_of
+from workbench.ui.inspect.replica_places import place_of
+
+if TYPE_CHECKING:
+    from workbench.telemetry.told import ResultCourse
+
+_LEAST: Final = 2
+"""Fewer steps are no course."""
+
+
+class CourseSource:
+    """Follows one number that steps return, also when the inspected value itself is gone."""
+
+    def __init__(self, leaf: Any) -> None:
+        """Makes the source.
+
+        Args:
+          leaf: An inspected value; of one that no step has returned there is no course.
+        """
+        place = place_of(leaf)
+        self._group = None
+        if place is not None and not isinstance(place[1], str) and place[1].step.number >= 0:
+            handle = place[1]
+            self._group = weakref.ref(group_of(handle))
+            self._place, self._leaf = (handle.step.site, handle.step.name), handle.leaf
+
+    def now(self) -> ResultCourse | None:
+        """The course up to the newest step; None if there is none."""
+        group = self._group() if self._group is not None else None
+        course = None if group is None else group.recent.course_of(self._place, self._leaf)
+        return course if course is not None and len(course.steps) >= _LEAST else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether no step can follow."""
+        group = self._group() if self._group is not None else None
+        return group is None or group.gang.closed
