@@ -320,3 +320,15 @@ def test_a_stated_cardinality_is_checked() -> None:
         assert [int(next(elements)) for _ in range(min(wrong, 3))] == [0, 1, 2][:wrong]
         with pytest.raises(FailedPreconditionError, match=f"expected {wrong}"):
             next(elements)
+
+
+@pytest.mark.parametrize("shapes", [None, [None], [-1]])
+def test_buckets_are_padded_to_their_boundary_also_where_shapes_are_given(shapes: Any) -> None:
+    rows = Dataset.from_generator(
+        lambda: iter([[1, 1], [1] * 5]), output_signature=TensorSpec((None,), np.int64)
+    )
+    buckets = rows.bucket_by_sequence_length(len, [4, 8], [1, 1, 1], shapes, pad_to_bucket_boundary=True)
+    assert [batch.shape for batch in buckets] == [(1, 3), (1, 7)]
+    short = rows.bucket_by_sequence_length(len, [4], [1, 1], shapes, pad_to_bucket_boundary=True)
+    with pytest.raises(InvalidArgumentError, match="above all boundaries"):
+        list(short)

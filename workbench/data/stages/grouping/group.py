@@ -12,7 +12,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_shape, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.structure import flatten, whole_number
@@ -156,15 +156,18 @@ class _Bucket:
         if not self.padding:
             return window.batch(size, self.drop_remainder)
         shapes = self.padded_shapes
-        if self.to_boundary and shapes is None:
+        if self.to_boundary:
             if int(key) == len(self.boundaries):
                 raise InvalidArgumentError(
                     "bucket_by_sequence_length: pad_to_bucket_boundary, but an element is above all "
                     "boundaries"
                 )
             limit = self.boundaries[int(key)] - 1
-            shapes = tree.map(
-                lambda spec: [limit if n is None else n for n in spec.shape or ()], window.element_spec
+            if shapes is None:
+                shapes = tree.map(lambda spec: list(spec.shape or ()), window.element_spec)
+            rooms, structure = tree.flatten(shapes, is_leaf=is_shape)
+            shapes = tree.unflatten(
+                structure, [[limit if n in (None, -1) else n for n in room] for room in rooms]
             )
         return window.padded_batch(size, shapes, self.padding_values, drop_remainder=self.drop_remainder)
 
