@@ -5,11 +5,11 @@ import { buildLab, settings } from "./lab.mjs";
 
 /** Names of our own: shorter ones are found for them. What models, the page or another module call something is not among them. */
 const OWN = [
-  ...["brush", "chart", "colour", "column", "columns", "context", "describe", "empty", "facts"],
-  ...["follow", "foot", "fromAxis", "help", "hint", "holders", "isPointed", "isSelected"],
-  ...["keyOf", "lookedAt", "noun", "least", "onDrag", "onKey", "onPick", "onPoint", "order", "paint"],
-  ...["palette", "pinned", "rates", "selected", "pointed", "range", "rank", "replicaOf", "row", "sign"],
-  ...["stepAt", "stepOf", "term", "toAxis", "within"],
+  ...["brush", "canvas", "chart", "colour", "column", "columns", "context", "cursor", "describe"],
+  ...["draw", "empty", "facts", "follow", "foot", "fromAxis", "help", "hint", "holders"],
+  ...["isPointed", "isSelected", "keyOf", "lookedAt", "noun", "least", "onDrag", "onKey", "onPick"],
+  ...["onPoint", "order", "paint", "palette", "pinned", "rates", "selected", "pointed", "range"],
+  ...["rank", "replicaOf", "row", "sign", "stepAt", "stepOf", "term", "toAxis", "within"],
 ];
 const modules = { ...settings, outdir: "../workbench/static", format: "esm", charset: "utf8" };
 await build({

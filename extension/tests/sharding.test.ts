@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DatasetSharding, Reader } from "../src/models";
+import { Selection } from "../src/selection";
 import { columnsOf, rowsOf } from "../src/sharding/columns";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
@@ -18,18 +19,33 @@ test("a dataset is drawn as rows by step and replica, with sums of both", () => 
   assert.deepEqual(texts.slice(0, 9), ["step", "rows", "0", "1", "2", "3", "4", "5", "6"]);
   const all = texts.slice(texts.indexOf("all replicas"));
   assert.deepEqual(all.slice(1, 9), ["100", "16", "16", "16", "16", "16", "16", "4"]);
-  assert.equal(all.at(-1), "the remainder is 4 × 1");
+  assert.deepEqual(all.slice(9), []);
   const first = texts.slice(texts.indexOf("replica 0"));
   assert.deepEqual(first.slice(1, 9), ["25", "4", "4", "4", "4", "4", "4", "1"]);
+  const shown = show("dataset_sharding", recorded.datasetMemory);
+  assert.match(textOf(shown.root), /the remainder is 4 × 1/);
+  shown.unmount();
+});
+
+test("a dataset without elements has no cell, whatever key is pressed", async () => {
+  const readers = recorded.datasetMemory.readers.map((reader) => ({ ...reader, rows: 0, readings: [] }));
+  const shown = show("dataset_sharding", { ...recorded.datasetMemory, readers, together: [], steps: 0 });
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["ArrowLeft", "ArrowRight", "End"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.equal(textOf(shown.root.querySelector("output")), "");
+  shown.unmount();
 });
 
 test("files lie above the matrix, with how many elements each has and which replicas read it", () => {
   const texts = drawnOf(recorded.datasetFiles);
 
   assert.deepEqual(texts.slice(0, 6), [
-    ...["part-0.txt · 10", "read by replica 0–1"],
-    ...["part-1.txt · 14", "read by replica 2–3"],
-    ...["part-2.txt · 18", "read by replica 0–1"],
+    ...["part-0.txt · 10", "read by replicas 0–1"],
+    ...["part-1.txt · 14", "read by replicas 2–3"],
+    ...["part-2.txt · 18", "read by replicas 0–1"],
   ]);
 });
 
@@ -79,9 +95,15 @@ test("an axis that is too narrow for all numbers sums steps up, and what lies ar
     [2672, 4 * (columns[1]!.last - 667), 4000 - 2672 - 64 * 4],
   );
   assert.equal(columnsOf(model, Infinity, 4).length, 66);
+  const { rows_before: _, ...older } = reader; // what lies around is not known
+  const known = columnsOf({ ...model, readers: [older] }, Infinity, 4);
+  assert.deepEqual([known.length, known[0], known.at(-1)!.last], [64, { first: 668, last: 668 }, 731]);
 
+  written.length = 0;
   const shown = show("dataset_sharding", model);
-  assert.match(textOf(shown.root.querySelector(".wb-legend")), /a cell: \d steps$/);
+  const [, steps] = /a cell: (\d) steps$/.exec(textOf(shown.root.querySelector(".wb-legend")))!;
+  const line = written.slice(written.indexOf("replica 0"));
+  assert.deepEqual(line.slice(1, 4), ["4,000", "2,672", String(4 * Number(steps))]);
   shown.unmount();
 });
 
@@ -97,6 +119,27 @@ test("the table of a dataset has the numbers of the matrix, and of all replicas 
   assert.deepEqual(rows.at(-1), ["6", "all replicas", "–", "4", "–"]);
   const replicas = shown.root.querySelectorAll("[aria-label='Rows by replica'] tbody tr");
   assert.deepEqual([...replicas[3]!.querySelectorAll("td")].map(textOf), ["3", "–", "25", "–", "–"]);
+  shown.unmount();
+});
+
+test("Enter in the matrix pins a step in every view of the run, and lights up the replica", async () => {
+  const selection = new Selection();
+  const progress = { ...recorded.datasetRunning.progress!, epoch: 2 };
+  const { run_id, group, steps } = progress.sampled!;
+  const shown = show("dataset_sharding", { ...recorded.datasetRunning, progress }, { selection });
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["ArrowRight", "Home", "Enter"]) {
+    press(key, chart);
+    await settled();
+  }
+
+  const first = steps[steps.length - progress.given]!;
+  assert.deepEqual(selection.now.range, { of: `${run_id}|${group}`, first, last: first });
+  assert.equal(selection.now.replica, 0);
+  assert.match(
+    textOf(shown.root.querySelector("output")),
+    /pinned · replica 0 · step 0 · .* · elements as in epoch 0$/,
+  );
   shown.unmount();
 });
 

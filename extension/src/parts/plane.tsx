@@ -61,7 +61,9 @@ export function Plane(props: Props) {
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const drags = props.onDrag ?? stepAt;
-  const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
+  const isThere = (cell: Cell | null) =>
+    cell && cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns ? cell : null;
+  const inside = isThere(cursor);
   usePointing(steps, (inside && stepOf?.(inside)) ?? null);
 
   useLayoutEffect(() => {
@@ -115,12 +117,7 @@ export function Plane(props: Props) {
     const corner = canvas.current!.getBoundingClientRect();
     return { x: event.clientX - corner.left, y: event.clientY - corner.top };
   };
-  const cellAt = ({ x, y }: { x: number; y: number }) => {
-    const cell = props.at(x, y, width);
-    return cell && cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns
-      ? cell
-      : null;
-  };
+  const cellAt = ({ x, y }: { x: number; y: number }) => isThere(props.at(x, y, width));
   const onPointerMove = (event: PointerEvent) => {
     const place = where(event);
     if (drag) {
@@ -133,6 +130,7 @@ export function Plane(props: Props) {
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
   const onPointerDown = (event: PointerEvent) => {
+    if (event.button) return; // the menu of the browser
     const { x } = where(event);
     canvas.current?.setPointerCapture(event.pointerId);
     setDrag({ from: x, to: x });

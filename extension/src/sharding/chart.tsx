@@ -3,10 +3,11 @@ import { useRef } from "preact/hooks";
 import { sequential, textOn } from "../colours";
 import { count, counted, joined } from "../format";
 import type { DatasetSharding, Reader } from "../models";
-import { paintLabel } from "../overview/gutters";
+import { gutters, paintLabel } from "../overview/gutters";
 import { Key, Ramp } from "../parts/marks";
 import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
+import { Note } from "../parts/small";
 import { isIn, rangeText, type Span, spanText, stepsOf } from "../parts/steps";
 import { useWidth } from "../parts/width";
 import { clamped } from "../scale";
@@ -14,15 +15,13 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { columnsOf, readingOf, rowsOf, usualOf, windowOf } from "./columns";
 import { FILES, paintFiles } from "./files";
-import { batchesOf, readText, stepOf } from "./progress";
+import { batchesOf, elementsNote, readText, stepOf } from "./progress";
 
-const LEFT = 92;
+/** Room for how many rows a replica reads in all, as a number and a bar, where there is some. */
 const RIGHT = 132;
 const [ROW, LOW_ROW] = [28, 20];
 /** More rows than these are lower. */
 const FEW = 12;
-/** As many replicas can be told apart by colour. */
-const COLOURS = 8;
 /** How strong the colour of rows is that were read, and of those that are to come, in percent. */
 const [READ, TO_COME] = [34, 15];
 
@@ -35,13 +34,14 @@ interface Props {
 
 export function Chart({ model, context, byElement }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const room = useWidth(box) - LEFT - RIGHT;
-  const { readers, together = [], progress, positions, remainder_text = "" } = model;
+  const width = useWidth(box);
+  const { left, right } = gutters(width);
+  const room = width - left - (right && RIGHT);
+  const { readers, together = [], progress, positions, remainder_text } = model;
   const rows = byElement ? readers : [...readers, ...together];
   const all = together.at(-1) ?? readers[0];
   const columns = columnsOf(model, byElement ? Infinity : room, usualOf(all));
   const size = room / columns.length;
-  const each = columns[1] ? columns[1].last - columns[1].first + 1 : 1;
   const height = rows.length > FEW ? LOW_ROW : ROW;
   const tall = height - 3;
   const head = progress && !byElement ? 34 : 20;
@@ -55,15 +55,17 @@ export function Chart({ model, context, byElement }: Props) {
   const now = progress ? Math.max(...progress.steps) : -1;
   const most = Math.max(1, ...readers.map((reader) => reader.rows));
   const { first, last } = windowOf(model);
+  const each = (columns.find((column) => column.first === first)?.last ?? first) - first + 1;
+  const note = elementsNote(progress);
   const has = (batches: readonly number[], column: Span) => batches.some((batch) => isIn(column, batch));
   const atOf = ({ replica }: Reader) => (progress ? progress.steps[replica]! : Infinity);
   const labelOf = ({ label, replica }: Reader) => label ?? `replica ${replica}`;
   /** Where what a reader reads in a column is: from x on, and how wide. */
   const placesOf = (reader: Reader, column: number): (readonly [x: number, width: number])[] => {
-    if (!byElement) return [[LEFT + column * size, size - 2]];
+    if (!byElement) return [[left + column * size, size - 2]];
     const unit = room / positions;
     const ranges = readingOf(reader, columns[column]!)?.ranges ?? [];
-    return ranges.map(([from, to]) => [LEFT + from * unit, Math.max(1, (to - from + 1) * unit)]);
+    return ranges.map(([from, to]) => [left + from * unit, Math.max(1, (to - from + 1) * unit)]);
   };
 
   const paint = (painting: Painting) => {
@@ -79,15 +81,17 @@ export function Chart({ model, context, byElement }: Props) {
       canvas.fillText(text, x, y, width);
       canvas.textAlign = "left";
     };
-    const end = LEFT + room;
-    paintFiles(painting, model, LEFT, end);
+    const end = left + room;
+    const sums = columns.map((column) => rowsOf(all!, column));
+    const usual = usualOf(all);
+    paintFiles(painting, model, left, end);
     canvas.fillStyle = palette.quiet;
-    paintEnd(painting, byElement ? "element" : "step", LEFT - 8, top - 9);
+    paintEnd(painting, byElement ? "element" : "step", left - 8, top - 9);
     paintEnd(painting, "rows", end + 56, top - 9);
     if (!byElement)
       columns.forEach((column, index) => {
         const isNow = isIn(column, now);
-        const middle = LEFT + (index + 0.5) * size - 1;
+        const middle = left + (index + 0.5) * size - 1;
         const text = spanText(column);
         if (isNow) {
           fill(palette.accent, 0.12, middle - size / 2, top - head, size, foot - top + head);
@@ -103,7 +107,8 @@ export function Chart({ model, context, byElement }: Props) {
       const { replica, nothing } = reader;
       const isReplica = replica >= 0;
       const lit = isLit(context.selected, replica) ? 1 : 0.35;
-      const colour = model.counts.length > COLOURS ? -1 : replica;
+      const colour = model.counts.length > palette.replicas.length ? -1 : replica;
+      const fullest = usualOf(reader);
       canvas.globalAlpha = lit;
       paintLabel(painting, { label: labelOf(reader), colour }, middle, !!nothing);
       canvas.fillStyle = nothing ? palette.error : palette.text;
@@ -120,8 +125,8 @@ export function Chart({ model, context, byElement }: Props) {
       columns.forEach((column, index) => {
         const read = rowsOf(reader, column);
         const steps = column.last - column.first + 1;
-        const share = read / steps / usualOf(reader);
-        const isPart = share < 1 && rowsOf(all!, column) < steps * usualOf(all);
+        const share = read / steps / fullest;
+        const isPart = share < 1 && sums[index]! < steps * usual;
         const place = (column.first - first) / (last - first || 1); // in the window
         const alpha = !chosen || has(chosen, column) ? lit : lit / 4;
         const text = count(byElement ? column.first : read);
@@ -159,16 +164,14 @@ export function Chart({ model, context, byElement }: Props) {
         const text = `✖ ${nothing}: it reads nothing`;
         const width = Math.min(room, 6.2 * text.length);
         canvas.globalAlpha = lit / 2;
-        hatch(canvas, { x: LEFT, y, width: room - 2, height: tall }, palette.quiet);
-        fill(palette.ground, lit, LEFT + (room - width) / 2, y, width, tall);
-        write(text, palette.error, LEFT + room / 2, middle);
+        hatch(canvas, { x: left, y, width: room - 2, height: tall }, palette.quiet);
+        fill(palette.ground, lit, left + (room - width) / 2, y, width, tall);
+        write(text, palette.error, left + room / 2, middle);
         canvas.strokeStyle = palette.error;
-        canvas.strokeRect(LEFT, y, room - 2, tall);
+        canvas.strokeRect(left, y, room - 2, tall);
       }
       canvas.globalAlpha = 1;
     });
-    canvas.fillStyle = palette.warning;
-    paintEnd(painting, remainder_text, end, foot + 8);
   };
   const at = (x: number, y: number): Cell => {
     const row = Math.floor((y - top) / height);
@@ -178,7 +181,7 @@ export function Chart({ model, context, byElement }: Props) {
   };
   /** The step of the strategy for which a batch is read, or the closest that is known. */
   const stepAt = (x: number) => {
-    const place = clamped((x - LEFT) / size, 0, columns.length - 0.001);
+    const place = clamped((x - left) / size, 0, columns.length - 0.001);
     const column = columns[Math.floor(place)]!;
     const batch = column.first + Math.floor((place % 1) * (column.last - column.first + 1));
     const { given, sampled } = progress!;
@@ -187,9 +190,11 @@ export function Chart({ model, context, byElement }: Props) {
   const describe = ({ row, column }: Cell) => {
     const [reader, steps] = [rows[row]!, columns[column]!];
     const read = rowsOf(reader, steps);
+    const reading = readingOf(reader, steps);
     return joined([
       `${labelOf(reader)} · ${rangeText(steps)}`,
-      read ? joined([counted(read, "row"), readingOf(reader, steps)?.text], ": ") : "nothing",
+      read ? joined([counted(read, "row"), reading?.text], ": ") : "nothing",
+      reading?.text && note,
       reader.replica >= 0 && atOf(reader) === steps.last && "is here",
     ]);
   };
@@ -200,7 +205,7 @@ export function Chart({ model, context, byElement }: Props) {
         hint="what a replica reads in a step"
         rows={rows.length}
         columns={columns.length}
-        height={foot + (remainder_text ? 18 : 2)}
+        height={foot + 2}
         paint={paint}
         at={at}
         describe={describe}
@@ -210,12 +215,14 @@ export function Chart({ model, context, byElement }: Props) {
           ...(!byElement && { stepAt }),
         })}
         said={marked ? readText(model, marked, pointed ? meant : chosen!) : ""}
-        onPick={({ row }) => context.select(rows[row]!.replica)}
+        replicaOf={({ row }) => rows[row]!.replica}
       />
+      {remainder_text && <Note>{remainder_text}</Note>}
       <div class="wb-legend">
         {byElement ? (
           <>
             step {first} <Ramp /> {last}
+            {joined(["", model.steps > last - first + 1 && `of ${counted(model.steps, "step")}`, note])}
           </>
         ) : (
           <>

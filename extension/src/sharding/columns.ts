@@ -15,12 +15,13 @@ export function windowOf({ readers }: DatasetSharding): Span {
 /** Columns, each of as few steps as there is room for their numbers; what lies before and after the window has one. */
 export function columnsOf(model: DatasetSharding, room: number, usual: number): Span[] {
   const { first, last } = windowOf(model);
+  const isSummed = first === 0 || model.readers[0]?.rows_before !== undefined; // not in older recordings
   const columns = (each: number) => {
     const found: Span[] = [];
     for (let step = first; step <= last; step += each)
       found.push({ first: step, last: Math.min(last, step + each - 1) });
-    if (first > 0) found.unshift({ first: 0, last: first - 1 });
-    if (last + 1 < model.steps) found.push({ first: last + 1, last: model.steps - 1 });
+    if (isSummed && first > 0) found.unshift({ first: 0, last: first - 1 });
+    if (isSummed && last + 1 < model.steps) found.push({ first: last + 1, last: model.steps - 1 });
     return found;
   };
   let each = 1;

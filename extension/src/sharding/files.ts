@@ -22,7 +22,9 @@ export function paintFiles(
     const place = (position: number) => from + ((to - from) * position) / positions;
     const [x, width] = [place(begin), place(end) - place(begin) - 2];
     const by = model.read_by?.[index];
-    const colour = palette.replicas[Number(by)] ?? palette.communicate; // of several replicas, or of one of many
+    const colour =
+      (model.counts.length > palette.replicas.length ? undefined : palette.replicas[Number(by)]) ??
+      palette.communicate;
     canvas.fillStyle = colour;
     canvas.globalAlpha = 0.2;
     canvas.fillRect(x, 0, width, BOX);
@@ -32,6 +34,6 @@ export function paintFiles(
     canvas.fillStyle = palette.text;
     canvas.fillText(`${name.split("/").at(-1)} · ${count(end - begin)}`, x + 4, BOX / 2 - 1, width - 8);
     canvas.fillStyle = palette.quiet;
-    if (by) canvas.fillText(`read by replica ${by}`, x + 4, BOX + 9, width - 4);
+    if (by) canvas.fillText(`read by replica${/\D/.test(by) ? "s" : ""} ${by}`, x + 4, BOX + 9, width - 4);
   });
 }

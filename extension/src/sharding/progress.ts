@@ -42,8 +42,13 @@ export function readText(
         " ",
       ),
     ),
-    !several && epoch > 0 && "elements as in epoch 0",
+    !several && elementsNote(progress),
   ]);
+}
+
+/** That other epochs may read other elements than those that are known. */
+export function elementsNote(progress: DatasetSharding["progress"]): string | false {
+  return !!progress?.epoch && "elements as in epoch 0";
 }
 
 /** The part of the time, 0 to 1, in which a replica waited for its input. */

@@ -19,11 +19,14 @@ interface Replica {
 }
 
 /** Replica by replica how much it reads, where it is, and how long it waited. */
-function Replicas({ model: { progress, counts }, context }: Props) {
+function Replicas({ model: { progress, counts, limit }, context }: Props) {
   const columns: Column<Replica>[] = [
     numeric("replica", ({ replica }) => replica),
     numeric("at step", ({ at }) => (at < 0 ? null : at), count, { help: "its newest" }),
-    numeric("rows in all", ({ rows }) => rows, count, { rank: 2, help: "of the epoch" }),
+    numeric("rows in all", ({ rows }) => rows, count, {
+      rank: 2,
+      help: limit ? "of what was looked at" : "of the epoch",
+    }),
     numeric(
       "waited for input",
       ({ replica }) => progress && 1e6 * progress.waited_seconds[replica]!,
@@ -52,9 +55,8 @@ interface Line {
 
 export function Twin({ model, context }: Props) {
   const readers = [...model.readers, ...(model.together ?? [])];
-  const rows = readers.flatMap((reader) =>
-    columnsOf(model, Infinity, 1).map((steps): Line => ({ reader, steps })),
-  );
+  const every = columnsOf(model, Infinity, 1);
+  const rows = readers.flatMap((reader) => every.map((steps): Line => ({ reader, steps })));
   const axis = stepsOf(model.progress?.sampled, context);
   const columns: Column<Line>[] = [
     { title: "step", text: ({ steps }) => spanText(steps), order: ({ steps }) => steps.first },
