@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -20,6 +21,7 @@ from workbench.distribute.servers import disk_space, journal
 from workbench.distribute.servers.journal import Journal, folder_for, sweep
 from workbench.distribute.servers.server import VariableServer
 from workbench.errors import StorageFull
+from workbench.runtime.services.frames import Received, receive, send
 from workbench.runtime.services.service import Superseded
 
 _CHANGES = [({"number": n}, [np.full((2, 3), n, "float32"), np.arange(n)]) for n in range(3)]
@@ -106,6 +108,41 @@ def test_a_server_begins_its_journal_anew_before_that_is_much_larger_than_the_va
     taker = VariableServer(folder)
     assert taker.answer({"method": "read", "key": "w@1"}, [])[1][0].tolist() == [50] * 1000
     assert not taker.answer({**fields, "index": 49}, [np.ones(1000)])[0]["applied"]
+    for server in (former, taker):
+        server.close()
+
+
+def _arrived(fields: Any, arrays: list[Any]) -> Any:
+    """The request as a server gets it from its connection."""
+    client, server = socket.socketpair()
+    with client, server:
+        thread = threading.Thread(target=send, args=(client, fields, arrays))
+        thread.start()
+        try:
+            return receive(server)
+        finally:
+            thread.join(20)
+
+
+@pytest.mark.parametrize("size", [3, 100_000])  # received in one piece, and in two
+def test_what_arrived_is_written_as_it_came_and_read_by_the_next_server(folder: Path, size: int) -> None:
+    former = VariableServer(folder)
+    update = {"method": "update", "key": "w@1", "how": "assign_add", "stream": "s", "call": 0, "open": 0}
+    requests = [({"method": "create", "key": "w@1"}, [np.arange(float(size))])]
+    requests += [({**update, "index": index}, [np.ones(size)]) for index in range(2)]
+    pieces = []
+    for request in requests:
+        fields, arrays = _arrived(*request)
+        assert isinstance(fields, Received)
+        assert former.answer(fields, arrays)[0]["applied"]
+        pieces += fields.pieces
+
+    assert (folder / "changes").read_bytes().endswith(b"".join(pieces))
+    taker = VariableServer(folder)
+    fields, arrays = _arrived({"method": "read", "key": "w@1"}, [])
+    np.testing.assert_array_equal(taker.answer(fields, arrays)[1][0], np.arange(2.0, size + 2))
+    fields, arrays = _arrived(*requests[-1])
+    assert not taker.answer(fields, arrays)[0]["applied"]
     for server in (former, taker):
         server.close()
 

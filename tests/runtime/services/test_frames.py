@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from distributed import Security
 
-from workbench.runtime.services.frames import HEAD, pack, put, receive, send
+from workbench.runtime.services.frames import HEAD, Received, pack, put, receive, send
 
 _ARRAYS = {
     "none": [],
@@ -80,10 +80,25 @@ def test_a_frame_that_came_is_passed_on_as_it_is_unless_its_arrays_are_others(ar
         finally:
             thread.join(20)
 
-    assert b"".join(pack(fields, values)) == frame
+    assert isinstance(fields, Received)
+    assert pack(fields, values) is fields.pieces
+    assert b"".join(fields.pieces) == frame
     assert b"".join(pack({**fields}, values)) == frame
     others = [np.arange(5)]
     assert b"".join(pack(fields, others)) == b"".join(pack({"a": 1}, others))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [(b'{"a":1}xx', "Extra data"), (b"[1]", "is a list, not a JSON object"), (b"", "Expecting value")],
+)
+def test_what_is_not_one_json_object_is_no_header(header: bytes, message: str) -> None:
+    sender, receiver = _plain()
+    with sender, receiver:
+        padded = header.ljust(64)
+        sender.sendall(HEAD.pack(len(padded), 0) + padded)
+        with pytest.raises(ValueError, match=message):
+            receive(receiver)
 
 
 @pytest.mark.parametrize("most", [1, 13, 512, 100_000])

@@ -37,6 +37,8 @@ _FROM_JSON: Final = json.JSONDecoder()
 class Received(dict[str, Any]):
     """Fields of a frame that came, with its bytes, so that nobody need put it together again to pass it on.
 
+    Neither it nor its arrays may be changed: `pack` passes on what came.
+
     Attributes:
       arrays: What came behind them.
       pieces: All of the frame.
@@ -74,8 +76,14 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
 
 
 def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, list[Array]]:
-    """What `pack` was given; the arrays lie in `payload`."""
-    fields: Fields = _FROM_JSON.raw_decode(str(header, "ascii"))[0]
+    """What `pack` was given; the arrays lie in `payload`.
+
+    Raises:
+      ValueError: if the header is not one JSON object.
+    """
+    fields: Fields = _FROM_JSON.decode(str(header, "ascii"))
+    if not isinstance(fields, dict):
+        raise ValueError(f"the header of a frame is a {type(fields).__name__}, not a JSON object")
     arrays, offset = [], 0
     for name, shape in fields.pop(_ARRAYS, ()):
         dtype = np.dtype(name)
@@ -136,6 +144,7 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
 
     Raises:
       OSError: if the peer is gone, or nothing comes within the socket's timeout.
+      ValueError: if what comes is no frame.
     """
     head = sock.recv(HEAD.size)
     if len(head) < HEAD.size:
