@@ -62,10 +62,10 @@ def group_view(
     """
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
-    waiting = pending[belongs(pending, key)]
-    met = (records[belongs(records, key)], waiting)
+    own, waiting = selected(records, belongs(records, key)), selected(pending, belongs(pending, key))
+    met = (own, waiting)
     n = max(int(rows["n"].max(initial=0)) for rows in (collectives, *met))
-    records = _of_user(records, key)
+    records = selected(own, own["purpose"] == 0)
     chosen = choice.of(key, known=last, records=records, version=version)
     window = step_window(records)
     return GroupView(
