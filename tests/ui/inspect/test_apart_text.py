@@ -37,6 +37,9 @@ def test_the_odd_one_is_named_whatever_it_is_compared_with() -> None:
     gap = Gap(1.0, 1, 0, 0, 1)
     assert sentence("baaa", SAME, gap, gap, gap).startswith("Replica 0 differs from the other 3")
     assert sentence("aabb", SAME, SAME, gap, gap).startswith("Replicas 2 and 3 differ from replicas 0 and 1")
+    assert sentence("aaaabbbb", *[SAME] * 4, *[gap] * 4).startswith(
+        "Replicas 4, 5, 6 and 1 more differ from replicas 0, 1, 2 and 1 more"
+    )
     assert sentence("abc", SAME, gap, gap).startswith("All 3 copies differ")
     assert sentence("ab", SAME, gap).startswith("Both copies differ")
 

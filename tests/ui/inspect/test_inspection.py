@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import json
 import time
+import types
+import weakref
 from typing import Any
 from unittest.mock import ANY
 
@@ -170,6 +173,24 @@ def test_a_number_that_steps_return_has_a_course_that_goes_on_without_the_value(
     arrays = wb.inspect(strategy.run(lambda: np.ones(3)))
     assert arrays.values[0].course is None
     assert arrays.source().ended
+
+
+def test_a_number_that_was_inspected_after_its_first_step_is_followed(strategy: wb.MirroredStrategy) -> None:
+    def step(i: int) -> np.float32:
+        return np.float32(i)
+
+    def train(i: int) -> Any:
+        return strategy.run(step, args=(i,))
+
+    followed = wb.inspect(train(0)).source()
+    assert followed.model()["values"][0]["course"] is None  # one step is no course
+    assert followed.change() is None
+    assert not followed.ended
+    assert followed.interval_seconds < 10
+
+    train(1).values  # until it is over
+    assert followed.change()["model"]["values"][0]["course"]["mean"] == [0.0, 1.0]
+    assert followed.change() is None
 
 
 def test_figures_that_leave_nan_out_say_so(strategy: wb.MirroredStrategy) -> None:
@@ -570,6 +591,27 @@ def test_of_large_copies_those_stretches_travel_that_differ() -> None:
 
     assert what.numbers.tolist() == [0, 4]
     assert (what.compared, what.differing) == (2 << 16, 2 << 16)
+
+
+def test_copies_of_replica_0_are_dropped_before_the_next_arrives() -> None:
+    arrived: list[weakref.ref[Any]] = []
+
+    class Communicator:
+        def internal(self, purpose: str) -> Any:
+            return contextlib.nullcontext()
+
+        def broadcast(self, part: np.ndarray, root: int, site: str) -> np.ndarray:
+            assert all(earlier() is None for earlier in arrived)
+            first = part + 1
+            arrived.append(weakref.ref(first))
+            return first
+
+    env: Any = types.SimpleNamespace(communicator=Communicator())
+    values = [np.full(4, number) for number in range(3)]
+    gaps = differences.differences(env, values, [], [np.empty(0, np.int64)] * 3)
+
+    assert [gap[:2].tolist() for gap in gaps] == [[1.0, 4.0]] * 3
+    assert len(arrived) == 3
 
 
 def test_of_short_copies_all_travel() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from workbench.telemetry.verdicts.words import replicas_text
 from workbench.ui.render.text_table import figure
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def apart_text(
         who = f"{'Both' if len(contents) == 2 else f'All {len(contents)}'} copies differ"
     else:
         verb = "differs" if len(others) == 1 else "differ"
-        rest = f"the other {len(same)}" if len(same) > len(others) else _replicas(same)
-        who = f"{_replicas(others).capitalize()} {verb} from {rest}"
+        rest = f"the other {len(same)}" if len(same) > len(others) else replicas_text(same)
+        who = f"{replicas_text(others).capitalize()} {verb} from {rest}"
     step = since.exact
     when = f" since step {step}" if step >= 0 else f", {since.text}" if since.text else ""
     places = {gap[2:] for gap in gaps if gap.elements}
@@ -55,7 +56,7 @@ def apart_text(
         if complete:
             evidence += f", {worst.elements:,} of {math.prod(shape):,} elements differ"
     if 1 < len(same) < len(contents):
-        evidence += f"; {_replicas(same)} are equal"
+        evidence += f"; {replicas_text(same)} are equal"
     return f"{who}{when}{where}", evidence
 
 
@@ -70,11 +71,3 @@ def _where(first: int, last: int, rows: int, shape: Sequence[int]) -> str:
     if rows == last - first + 1:
         return f", in {noun}s {first} to {last} only"
     return f", in {rows:,} of {shape[0]:,} {noun}s"
-
-
-def _replicas(ranks: Sequence[int]) -> str:
-    if len(ranks) == 1:
-        return f"replica {ranks[0]}"
-    if len(ranks) > 8:
-        return f"{len(ranks)} replicas"
-    return f"replicas {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

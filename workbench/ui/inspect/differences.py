@@ -76,13 +76,15 @@ def differences(
       numbers: Which stretches of each to compare; empty for all of it.
     """
     values = (*components, *(component(env, key) for key in keys))
-    parts = [_part(value, wanted) for value, wanted in zip(values, numbers, strict=True)]
+    return [_to_first(env, value, wanted) for value, wanted in zip(values, numbers, strict=True)]
+
+
+def _to_first(env: ReplicaEnv, value: Any, numbers: np.ndarray) -> np.ndarray:
+    """The gap to replica 0's, whose copy does not stay: it may be as large as the variable."""
+    part = _part(value, numbers)
     with env.communicator.internal("inspect"):
-        firsts = [env.communicator.broadcast(part, 0, site="wb.inspect") for part in parts]
-    return [
-        np.array(gap_between(part, first, row=math.prod(np.shape(value)[1:]), numbers=wanted), np.float64)
-        for value, part, first, wanted in zip(values, parts, firsts, numbers, strict=True)
-    ]
+        first = env.communicator.broadcast(part, 0, site="wb.inspect")
+    return np.array(gap_between(part, first, row=math.prod(np.shape(value)[1:]), numbers=numbers), np.float64)
 
 
 def _part(value: Any, numbers: np.ndarray) -> Any:

@@ -15,13 +15,14 @@ from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
 from workbench.runtime.replica.replica_store import Written
 from workbench.telemetry.snapshot import Onset
+from workbench.telemetry.verdicts.words import replicas_text
 from workbench.ui.inspect.apart_text import apart_text
 from workbench.ui.inspect.copies import tell_copies
 from workbench.ui.inspect.differences import Apart, Gap, apart, differences
 from workbench.ui.inspect.first_bad import origin_hints
 from workbench.ui.inspect.not_finite import tell_not_finite
 from workbench.ui.inspect.replica_places import central_device, place_of, server_of
-from workbench.ui.inspect.result_courses import CourseSource
+from workbench.ui.inspect.result_courses import CourseSource, are_numbers
 from workbench.ui.inspect.since_step import (
     UNKNOWN,
     Since,
@@ -163,7 +164,7 @@ class _Found:
             entered,
             run_id=run_id,
             group=group,
-            course=CourseSource(leaf).now() if _are_numbers(replicas) else None,
+            course=CourseSource(leaf).now() if are_numbers(replicas) else None,
         )
 
     def _axis(self, leaf: Any) -> tuple[str, str]:
@@ -200,7 +201,7 @@ class _Found:
             if isinstance(summary, Summary) and summary.nan and empty_input(handle, rank)
         ]
         if empty:
-            yield EMPTY_BATCH.format(who=_replicas(empty))
+            yield EMPTY_BATCH.format(who=replicas_text(empty))
 
     def _partly_compared(self, leaf: Any) -> Iterator[str]:
         what = self._apart.get(id(leaf))
@@ -299,12 +300,6 @@ class _Found:
         return answers
 
 
-def _are_numbers(replicas: Sequence[ReplicaSummary]) -> bool:
-    return len(replicas) > 1 and all(
-        isinstance(each.summary, Summary) and math.prod(each.summary.shape) == 1 for each in replicas
-    )
-
-
 def _left_out(replicas: Sequence[ReplicaSummary]) -> Iterator[str]:
     summaries = [each.summary for each in replicas if isinstance(each.summary, Summary)]
     if any(0 < each.nan + each.inf < each.read for each in summaries):
@@ -331,10 +326,6 @@ def _should_agree(leaf: Any) -> bool:
     if isinstance(leaf, Variable):
         return leaf.kind == "MirroredVariable"
     return isinstance(leaf, Mirrored)
-
-
-def _replicas(ranks: list[int]) -> str:
-    return f"replica{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 def _same(one: Summary | str, other: Summary | str) -> bool:

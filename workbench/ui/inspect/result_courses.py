@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.backends.summary import Summary
 from workbench.runtime.driver.group import group_of
 from workbench.ui.inspect.replica_places import place_of
 
 if TYPE_CHECKING:
     from workbench.telemetry.told import ResultCourse
+    from workbench.ui.models.inspected import ReplicaSummary
 
 _LEAST: Final = 2
 """Fewer steps are no course."""
+
+
+def are_numbers(replicas: Sequence[ReplicaSummary]) -> bool:
+    """Whether each of several replicas has one number, which may have a course."""
+    return len(replicas) > 1 and all(
+        isinstance(each.summary, Summary) and math.prod(each.summary.shape) == 1 for each in replicas
+    )
 
 
 class CourseSource:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.ui.inspect.elements import look_at, requested_window, shape_at
 from workbench.ui.inspect.first_bad import first_bad
-from workbench.ui.inspect.result_courses import CourseSource
+from workbench.ui.inspect.result_courses import CourseSource, are_numbers
 from workbench.ui.models.inspected import Elements, InspectedValue, Values
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
@@ -54,9 +54,9 @@ class ValuesSource:
         self._elements = elements
         self._looked_at = time.time() if looked_at is None else looked_at
         self._courses = {
-            number: CourseSource(leaf)
+            number: source
             for number, (value, leaf) in enumerate(zip(values, leaves, strict=False))
-            if value.course is not None
+            if are_numbers(value.replicas) and not (source := CourseSource(leaf)).ended
         }
         self.interval_seconds = _COURSE_SECONDS if self._courses else float("inf")
 
