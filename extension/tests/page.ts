@@ -8,12 +8,19 @@ import type { ViewName } from "../src/views";
 
 const window = new Window({ url: "http://localhost/", width: 1000, height: 800 });
 export const written: string[] = [];
+/** The texts that may be squeezed, and into how many pixels. */
+export const rooms = new Map<string, number>();
 
 function canvasContext(): unknown {
   const kept: Record<string, unknown> = {};
   return new Proxy(kept, {
     get(target, name) {
-      if (name === "fillText") return (text: string) => written.push(text);
+      if (name === "fillText") {
+        return (text: string, _x: number, _y: number, maxWidth?: number) => {
+          written.push(text);
+          if (maxWidth !== undefined) rooms.set(text, maxWidth);
+        };
+      }
       if (name === "measureText") return (text: string) => ({ width: 6 * text.length });
       return name in target ? target[name as string] : () => undefined;
     },

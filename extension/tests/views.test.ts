@@ -7,7 +7,7 @@ import { VIEWS, type ViewName } from "../src/views";
 import { TERMS } from "../src/parts/terms";
 import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
-import { button, drawn, press, settled, show, textOf, written } from "./page";
+import { button, drawn, press, rooms, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 
 const MODELS: { [K in ViewName]: Models[K] } = {
@@ -203,6 +203,22 @@ test("what was chosen changes the words of views that are drawn", async () => {
   shown.unmount();
 });
 
+test("rows stay sorted when the words of headings change", async () => {
+  const shown = show("collective_table", recorded.collectives);
+  const sortedBy = () => textOf(shown.root.querySelector("[aria-sort]"));
+  const heading = [...shown.root.querySelectorAll("th")].find((one) => textOf(one) === "bandwidth")!;
+  heading.click();
+  await drawn();
+  assert.equal(sortedBy(), "bandwidth ▲");
+  document.body.classList.add(TERMS);
+  await settled();
+  assert.equal(sortedBy(), "busbw ▲");
+  document.body.classList.remove(TERMS);
+  await settled();
+  assert.equal(sortedBy(), "bandwidth ▲");
+  shown.unmount();
+});
+
 test("the banner names the collective, the missing replica and what it did last", () => {
   const shown = show("stuck", recorded.stuck);
   const stuck = recorded.stuck.snapshot.groups.find((group) => group.stuck)!.stuck!;
@@ -249,6 +265,29 @@ test("a straggler is named above the heat map and marked in it", () => {
   assert.match(textOf(shown.root), /▶ late step after step: replica 2, by \d+ ms a step/);
   assert.ok(written.some((text) => text.startsWith("▶ r2")));
   shown.unmount();
+});
+
+test("names of replicas have the room that they need, however long those of their hosts are", async () => {
+  const model = structuredClone(recorded.collectives);
+  for (const { lanes } of model.snapshot.groups)
+    for (const lane of lanes) lane.label = `r${lane.replica} ip-10-0-0-1${lane.replica} CPU:0`;
+  for (const [view, label] of [
+    ["lanes", "r2 ip-10-0-0-12 CPU:0"],
+    ["heat_map", "▶ r2"],
+    ["overview", "replica 2"],
+  ] as const) {
+    rooms.clear();
+    const shown = show(view, model);
+    assert.ok(rooms.has(label), view);
+    for (const [text, room] of rooms) assert.ok(6.6 * text.length <= room, text);
+    if (view === "heat_map") {
+      const chart = shown.root.querySelector("[role=application]")!;
+      press("Home", chart);
+      await settled();
+      assert.match(textOf(shown.root.querySelector("output")), /^r0 ip-10-0-0-10 CPU:0, step \d/);
+    }
+    shown.unmount();
+  }
 });
 
 test("arrow keys reach every cell of a chart, and its line of text says what is there", async () => {
@@ -910,13 +949,28 @@ test("a number per replica is a numbered ring with the mean, and says which are 
 
 test("rings show the step of their course that is pointed at or pinned, anywhere on the page", async () => {
   const selection = new Selection();
-  const model = { ...recorded.values, values: [numbers(5, 7)] };
+  const value = numbers(5, 7);
+  const model = { ...recorded.values, values: [value] };
   const shown = show("values", model, { selection });
   const said = () => shown.root.querySelector("svg[role=img]")!.getAttribute("aria-label")!;
   assert.match(said(), /^mean 6.00 · step 3/);
   selection.brush({ of: "run|S/1", first: 2, last: 2 });
   await settled();
   assert.match(said(), /^mean 2.00 · step 2 · spread 0/);
+  // The run goes on, and its course no longer has the step.
+  const course = { ...value.course, steps: [3, 4, 5], replicas: [5, 7].map((at) => [at, at + 1, at + 2]) };
+  const later = { ...value, course, hints: ["one more hint"] };
+  await shown.update({ ...model, values: [later] });
+  assert.match(said(), /^mean 2.00 · step 2 · spread 0/);
+  assert.match(textOf(shown.root), /one more hint/);
+  selection.brush({ of: "run|S/1", first: 4, last: 4 });
+  await settled();
+  assert.match(said(), /^mean 7.00 · step 4/);
+  button(shown.root, "step 4 ×").click();
+  await settled();
+  assert.equal(selection.now.range, null);
+  assert.match(said(), /^mean 6.00 · step 3/);
+  await shown.update(model);
   selection.point({ of: "run|S/1", number: 1 });
   await settled();
   assert.match(said(), /^mean 1.00 · step 1/);
@@ -975,6 +1029,9 @@ test("copies that differ: a sentence, the step to go to, how far each is, and th
   press("End", chart);
   await settled();
   assert.match(textOf(chart.nextElementSibling), /^step 42 pinned · step 42: largest 0.500$/);
+  button(shown.root, "step 42 ×").click();
+  await settled();
+  assert.equal(selection.now.range, null);
   shown.unmount();
 });
 

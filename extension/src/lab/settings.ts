@@ -57,7 +57,7 @@ export class Settings {
     return typeof given === "object" && given !== null ? { ...given } : {};
   }
 
-  /** Whether views say the field's terms, not plain words. */
+  /** Whether headings, the timing table and facts say the field's terms, not plain words. */
   get fieldTerms(): boolean {
     return this.#get("fieldTerms") === true;
   }

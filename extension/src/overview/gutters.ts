@@ -79,12 +79,13 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
   canvas.textAlign = "left";
 }
 
-/** The name of a row, with the dot in its colour. */
+/** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
 export function paintLabel(
   { canvas, palette }: Pick<Painting, "canvas" | "palette">,
   row: Pick<Row, "label" | "colour">,
   y: number,
   strong: boolean,
+  room = 72,
 ): void {
   const colour = palette.replicas[row.colour];
   if (colour) {
@@ -93,6 +94,6 @@ export function paintLabel(
   }
   canvas.fillStyle = palette.text;
   canvas.font = strong ? palette.strong : palette.font;
-  canvas.fillText(row.label, colour ? 16 : 1, y, 72);
+  canvas.fillText(row.label, colour ? 16 : 1, y, room);
   canvas.font = palette.font;
 }

@@ -30,7 +30,7 @@ interface Props {
   /** The steps that the lanes show. */
   shown: { first: number; last: number };
   context: Context;
-  /** Marks the steps that were slow for everybody. */
+  /** Marks stragglers and the steps that were slow for everybody; names are short, the line of text has the long ones. */
   slow?: boolean;
 }
 
@@ -50,7 +50,8 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
       const y = top + index * height;
       const named = lateness.stragglers.includes(row.replica);
       canvas.globalAlpha = isLit(context.selected, row.replica) ? 1 : 0.35;
-      paintLabel({ canvas, palette }, row, y + height / 2, named);
+      const label = slow ? `${named ? "▶ " : ""}r${row.replica}` : row.label;
+      paintLabel(painting, { ...row, label }, y + height / 2, named);
       late[index]!.slice(first).forEach((us, column) => {
         if (us === null) return;
         canvas.fillStyle = palette.lateness[level(us)]!;

@@ -72,7 +72,7 @@ let tables = 0;
 
 export function Table<Row>(props: Props<Row>) {
   const { label, rows, keyOf, isSelected, isPointed, onPoint, onPick } = props;
-  const [sorting, setSorting] = useState<{ title: string; down: boolean } | null>(null);
+  const [sorting, setSorting] = useState<{ plain: string; down: boolean } | null>(null);
   const [cursor, setCursor] = useState({ row: -1, column: 0 }); // row -1: the headings
   const [hovered, setHovered] = useState(-1);
   const [whole, setWhole] = useState(false);
@@ -85,7 +85,7 @@ export function Table<Row>(props: Props<Row>) {
   id.current ||= `wb-folded-${(tables += 1)}`;
 
   const every = props.columns.map(worded);
-  const sorter = every.find((column) => column.title === sorting?.title);
+  const sorter = every.find(({ plain }) => plain === sorting?.plain);
   // The column that the rows are sorted by stays.
   const foldable = sorter
     ? every.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
@@ -129,9 +129,9 @@ export function Table<Row>(props: Props<Row>) {
     setCursor(next);
   };
   const sortBy = (column: number) => {
-    const { title } = columns[column]!;
-    if (sorting?.title !== title) setSorting({ title, down: false });
-    else setSorting(sorting.down ? null : { title, down: true });
+    const { plain } = columns[column]!;
+    if (sorting?.plain !== plain) setSorting({ plain, down: false });
+    else setSorting(sorting.down ? null : { plain, down: true });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const { row, column } = at;
@@ -165,7 +165,7 @@ export function Table<Row>(props: Props<Row>) {
 
   if (!rows.length) return <Note>{props.empty ?? "nothing yet"}</Note>;
   const widest = ({ title }: Foldable) => (cut.has(title) ? { maxWidth: `${cut.get(title)}px` } : undefined);
-  const colindex = (column: Column<Row>) => (folded.size ? every.indexOf(column) + 1 : undefined);
+  const colindex = (column: (typeof every)[number]) => (folded.size ? every.indexOf(column) + 1 : undefined);
   const hidden = every.filter(({ title }) => folded.has(title) || cut.has(title));
   const read = shown[hovered] ?? shown[at.row];
   return (

@@ -48,9 +48,9 @@ export function replicasText(n: number): string {
 }
 
 /** A column with the heading that a person prefers, and the other one in its tooltip. */
-export function worded<Column extends Worded>(column: Column): Column {
+export function worded<Column extends Worded>(column: Column): Column & { plain: string } {
   const { title, term = "", help = MEANINGS[title] } = column;
   const shown = term && wording(title, term);
   const other = shown === term ? title : term;
-  return { ...column, title: shown || title, help: joined([shown && other, help], ": ") };
+  return { ...column, plain: title, title: shown || title, help: joined([shown && other, help], ": ") };
 }

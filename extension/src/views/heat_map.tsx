@@ -34,11 +34,10 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   const group = useStill(newest, axis.range !== null, ({ lateness }) =>
     lateness.steps.some((step) => isIn(axis.range, step)),
   );
-  const { replicas, steps, stragglers, slow_steps, text } = group.lateness;
-  const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
+  const { replicas, steps, slow_steps, text } = group.lateness;
   const rows = replicas.map((replica, line) => ({
     replica,
-    label: labels.get(replica) ?? `r${replica}`,
+    label: group.lanes.find((lane) => lane.replica === replica)?.label ?? `r${replica}`,
     colour: group.n > 8 ? -1 : replica,
     lane: -1,
     line,
@@ -55,10 +54,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
       chart={
         <>
           <LatenessCells
-            {...{ group, context }}
-            rows={rows.map((row) =>
-              stragglers.includes(row.replica) ? { ...row, label: `▶ ${row.label}` } : row,
-            )}
+            {...{ group, rows, context }}
             shown={{ first: steps[0]!, last: steps.at(-1)! }}
             slow
           />

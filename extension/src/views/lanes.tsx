@@ -81,7 +81,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
       const isLate = shown.lateness.stragglers.includes(lane.replica);
       const colour = shown.n > palette.replicas.length ? -1 : lane.replica;
-      paintLabel(painting, { label: lane.label, colour }, y + height / 2, isLate);
+      paintLabel(painting, { ...lane, colour }, y + height / 2, isLate, margin - 20);
       canvas.save();
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, painting.height);

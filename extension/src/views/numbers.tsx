@@ -23,12 +23,14 @@ export function axisOf({ run_id = "", group = "" }: InspectedValue) {
 
 interface Props {
   value: InspectedValue;
+  /** Of the value, or as it was while its steps are picked out. */
+  course: InspectedValue["course"];
   context: Context;
 }
 
 /** The numbers of the step that is pointed at or pinned, else of the one that was inspected. */
-export function Numbers({ value, context }: Props) {
-  const { course, replicas } = value;
+export function Numbers({ value, course, context }: Props) {
+  const { replicas } = value;
   const { pointed, pinned } = stepsOf(axisOf(value), context);
   const column = course?.replicas.length ? course.steps.indexOf(pointed ?? pinned ?? -1) : -1;
   const step = column < 0 ? replicas[0]!.step : course!.steps[column]!;
@@ -39,7 +41,7 @@ export function Numbers({ value, context }: Props) {
   return (
     <div class="wb-beside">
       <Rings rings={rings} step={step} context={context} />
-      {course && <History value={value} course={course} context={context} />}
+      {course && <History {...{ value, course, context }} />}
     </div>
   );
 }
@@ -105,17 +107,18 @@ function Rings({ rings, step, context }: RingsProps) {
         {mean !== null && (
           <svg
             role="img"
+            text-anchor="middle"
             aria-label={joined([`mean ${figure(mean)}`, text, ...each])}
             width={width}
             height={ground + FOOT}
           >
             <path d={`M${x(mean)} ${TOP - 4}V${ground}`} stroke="currentColor" stroke-dasharray="2 3" />
-            <text class="wb-strong" text-anchor="middle" x={clamped(x(mean), 44, width - 44)} y="12">
+            <text class="wb-strong" x={clamped(x(mean), 44, width - 44)} y="12">
               mean {figure(mean)}
             </text>
             <path d={`M0 ${ground}H${width}`} stroke="var(--wb-quiet)" />
             {(low < high ? roundTicks(low, high, width / 110) : [low]).map((tick) => (
-              <text key={tick} text-anchor="middle" x={x(tick)} y={ground + FOOT - 2}>
+              <text key={tick} x={x(tick)} y={ground + FOOT - 2}>
                 {figure(tick)}
               </text>
             ))}
@@ -132,7 +135,7 @@ function Rings({ rings, step, context }: RingsProps) {
                   stroke={replicaColour(replica)}
                   stroke-width="2.5"
                 />
-                <text class="wb-strong" text-anchor="middle" y="4">
+                <text class="wb-strong" y="4">
                   {replica}
                 </text>
               </g>

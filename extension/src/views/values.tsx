@@ -7,7 +7,8 @@ import { Age, ageNow } from "../parts/age";
 import { ChartOrTable } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
 import { Bar, Spark } from "../parts/marks";
-import { stepsOf } from "../parts/steps";
+import { Brushed, isIn, stepsOf } from "../parts/steps";
+import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
 import { ageText, count, counted, dtypeText, figure, joined, NOTHING, sumOf } from "../format";
@@ -131,6 +132,14 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
   const { agreement, replicas, spread } = value;
   const [all, setAll] = useState(false);
   const { ask, selected } = context;
+  const axis = stepsOf(axisOf(value), context);
+  // Charts of steps stand still while steps are picked out; what is said of the value goes on.
+  const still = useStill(
+    value,
+    axis.range !== null,
+    (one) => (one.course ?? one.agreement?.course)?.steps.some((step) => isIn(axis.range, step)) ?? false,
+  );
+  const course = still.agreement?.course;
   const arrays = new Set(replicas.map((replica) => arrayText(replica.summary)));
   const same = agreement?.in_sync && replicas.length > 1;
   const some = spread && !same && !all;
@@ -149,7 +158,6 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
     !same &&
     !spread &&
     replicas.every(({ summary }) => typeof summary === "object" && summary.shape.every((size) => size === 1));
-  const chart = areNumbers && <Numbers value={value} context={context} />;
   const facts = (
     <>
       {agreement?.sentence && <Verdict sentence={agreement.sentence} advice={agreement.evidence!} />}
@@ -161,7 +169,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         ))}
         {replicas.length > 1 && <Quiet>{counted(replicas.length, "replica")}</Quiet>}
         {agreement ? (
-          <AgreementText agreement={agreement} steps={stepsOf(axisOf(value), context)} />
+          <AgreementText agreement={agreement} steps={axis} />
         ) : (
           replicas.length > 1 && <Quiet>not synchronised</Quiet>
         )}
@@ -173,6 +181,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
   );
   const table = (
     <>
+      {facts}
       {some && <Quantile spread={spread} name={`${value.kind} ${value.name}`} />}
       <Table
         label={`${value.kind} ${value.name}`}
@@ -197,23 +206,18 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
       <ChartOrTable
         title={`${value.kind}${value.name && ` ${value.name}`}`}
         chart={
-          chart && (
+          areNumbers && (
             <>
               {facts}
-              {chart}
+              <Numbers {...{ value, context }} course={still.course} />
             </>
           )
         }
-        table={
-          <>
-            {facts}
-            {table}
-          </>
-        }
-      />
-      {agreement?.course && (
-        <History value={value} course={agreement.course} context={context} word="largest" />
-      )}
+        table={table}
+      >
+        {(value.course || (agreement?.step ?? -1) >= 0) && <Brushed steps={axis} />}
+      </ChartOrTable>
+      {course && <History {...{ value, course, context }} word="largest" />}
       {children}
       {value.hints.map((hint) => (
         <p key={hint} class="wb-alert">
@@ -296,7 +300,9 @@ function columnsOf(
   mixed: boolean,
   lookedAt: number,
 ): Column<ReplicaSummary>[] {
-  const apart = (replica: number) => agreement?.differences?.find((one) => one.replica === replica);
+  const differences = agreement?.differences ?? [];
+  const apart = ({ replica }: ReplicaSummary) => differences.find((one) => one.replica === replica);
+  const largest = (row: ReplicaSummary) => apart(row)?.largest ?? null;
   /** Of an array; null of what is none. */
   const arrays =
     (of: (summary: Summary) => number | null) =>
@@ -351,33 +357,23 @@ function columnsOf(
           }),
         ]
       : []),
-    ...(agreement?.differences?.length
+    ...(differences.length
       ? [
-          numeric(
-            "largest difference",
-            ({ replica }: ReplicaSummary) => apart(replica)?.largest ?? null,
-            figure,
-            {
-              help: "from replica 0",
-              show: ({ replica }: ReplicaSummary) => {
-                const largest = apart(replica)?.largest ?? null;
-                return (
-                  <>
-                    <Bar share={(largest ?? 0) / (agreement.max_abs_difference || 1)} /> {figure(largest)}
-                  </>
-                );
-              },
-            },
-          ),
-          numeric(
-            "elements that differ",
-            ({ replica }: ReplicaSummary) => apart(replica)?.elements ?? null,
-            count,
-            { help: "from replica 0" },
-          ),
+          numeric("largest difference", largest, figure, {
+            help: "from replica 0",
+            show: (row: ReplicaSummary) => (
+              <>
+                <Bar share={(largest(row) ?? 0) / (agreement!.max_abs_difference || 1)} />{" "}
+                {figure(largest(row))}
+              </>
+            ),
+          }),
+          numeric("elements that differ", (row: ReplicaSummary) => apart(row)?.elements ?? null, count, {
+            help: "from replica 0",
+          }),
         ]
       : []),
-    number("mean", (summary) => summary.mean, { help, rank: agreement?.differences?.length ? 2 : 0 }),
+    number("mean", (summary) => summary.mean, { help, rank: differences.length ? 2 : 0 }),
     number("deviation", (summary) => summary.std, { help, rank: 1, term: "std" }),
     number("min", (summary) => summary.min, { help, rank: 4 }),
     number("max", (summary) => summary.max, { help, rank: 4 }),
