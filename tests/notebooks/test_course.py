@@ -148,7 +148,7 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
     name, outputs = ran
     promised = {
         SHARDING: {
-            "mean": "replicas 1, 3 got an empty batch",
+            "mean": "replicas 1 and 3 got an empty batch",
             "files": r"22\s+22 8 8",
             "what-if": r"policy OFF .* 30 30 30 30, dup 60",
             "parquet": r"18\s+18 12 12",
