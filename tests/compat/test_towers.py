@@ -187,6 +187,14 @@ def test_a_step_without_an_element_for_each_tower_is_left_out(
             iterator.get_next()
 
 
+def test_a_last_batch_that_is_smaller_is_an_element_of_its_own(distribution: MirroredStrategy) -> None:
+    batches = wb.data.Dataset.range(10).filter(lambda x: True).batch(3)
+    with distribution.scope():
+        iterator = distribution.distribute_dataset(batches)
+        steps = [[x.tolist() for x in distribution.unwrap(iterator.get_next())] for _ in range(2)]
+    assert steps == [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9]]]
+
+
 @pytest.mark.parametrize("name", ["call_for_each_tower", "colocate_vars_with", "worker_device_index"])
 def test_what_needs_the_scope_names_it(distribution: MirroredStrategy, name: str) -> None:
     with pytest.raises(RuntimeError, match=f"{name} was called outside of the strategy's scope"):

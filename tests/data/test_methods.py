@@ -117,6 +117,26 @@ class TestCounter:
         assert [batch.tolist() for batch in counted.batch(4)] == [[254, 255, 0, 1]]
         assert ints(Dataset.counter(1, -1, np.uint8).take(3)) == [1, 0, 255]
 
+    @pytest.mark.parametrize(
+        ("start", "step", "dtype", "expected"),
+        [
+            (2**63, 1, np.uint64, [2**63, 2**63 + 1, 2**63 + 2]),
+            (1, 2**63, np.uint64, [1, 2**63 + 1, 1]),
+            (2**64 - 1, 1, np.uint64, [2**64 - 1, 0, 1]),
+            (1, -1, np.uint64, [1, 0, 2**64 - 1]),
+            (2**63 - 1, 1, np.int64, [2**63 - 1, -(2**63), 1 - 2**63]),
+            (-128, -1, np.int8, [-128, 127, 126]),
+            (0, 2**63 + 1, np.int8, [0, 1, 2]),
+        ],
+    )
+    def test_batches_hold_the_numbers_of_elements_up_to_the_bounds_of_a_dtype(
+        self, start: int, step: int, dtype: Any, expected: list[int]
+    ) -> None:
+        counted = Dataset.counter(start, step, dtype).take(3)
+        assert ints(counted) == expected
+        (batch,) = counted.batch(3)
+        assert (batch.dtype, batch.tolist()) == (dtype, expected)
+
     def test_it_goes_on_past_its_first_block(self) -> None:
         assert ints(Dataset.counter(0, 3).skip(100_000).take(2)) == [300_000, 300_003]
 

@@ -160,8 +160,9 @@ def test_a_combination_has_the_options_of_what_it_combines(combined: Any) -> Non
 def test_of_options_that_differ_those_of_the_later_dataset_win() -> None:
     one, other = _with("one", AutoShardPolicy.OFF), _with("other", AutoShardPolicy.DATA)
     with (
-        pytest.warns(UserWarning, match="dataset_name was 'one' and becomes 'other'"),
-        pytest.warns(UserWarning, match="auto_shard_policy was .*OFF.* and becomes .*DATA"),
+        pytest.warns(UserWarning, match="dataset_name was 'one' and becomes 'other'") as of_name,
+        pytest.warns(UserWarning, match="auto_shard_policy was .*OFF.* and becomes .*DATA") as of_policy,
     ):
         options = Dataset.zip((one, other)).options()
+    assert {warning.filename for warning in (*of_name, *of_policy)} == {__file__}
     assert options.experimental_distribute.auto_shard_policy is AutoShardPolicy.DATA

@@ -21,6 +21,7 @@ from workbench.compat.tower_values import (
 from workbench.compat.tower_variables import local_to_towers
 from workbench.data import Dataset
 from workbench.data.spec import INFINITE_CARDINALITY
+from workbench.data.stages.grouping.whole_groups import WholeGroups
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOp
@@ -407,4 +408,4 @@ def _whole_steps(dataset: Dataset, towers: int) -> Dataset:
         return dataset
     if count >= 0:
         return dataset.take(count - count % towers)
-    return dataset.batch(towers, drop_remainder=True).unbatch()
+    return dataset.with_stage(WholeGroups(towers))

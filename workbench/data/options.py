@@ -7,6 +7,7 @@ import enum
 import warnings
 from typing import Any, ClassVar, Final
 
+from workbench.backends.users_line import apply_at_users_line
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
 
@@ -150,7 +151,8 @@ class _Settings:
                 object.__setattr__(result, name, old.merge(new))
             elif new != getattr(fresh, name):
                 if old not in (getattr(fresh, name), new):
-                    warnings.warn(f"option {name} was {old!r} and becomes {new!r}", UserWarning, stacklevel=3)
+                    told = f"option {name} was {old!r} and becomes {new!r}"
+                    apply_at_users_line()(warnings.warn, told, UserWarning)
                 object.__setattr__(result, name, new)
         return result
 

@@ -208,10 +208,16 @@ class RangeTable:
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
         numbers = row_numbers(rows)
-        if self.step != 1:
-            numbers = numbers * self.step
-        if self.start:
-            numbers = numbers + self.start
+        start: Any = self.start
+        step: Any = self.step
+        if self.dtype.kind in "iu" and (start, step) != (0, 1):
+            # Modulo 2**64, in which narrower dtypes wrap alike: int64 could not hold each number of uint64.
+            start, step = np.uint64(start % 2**64), np.uint64(step % 2**64)
+            numbers = numbers.astype(np.uint64, copy=False)
+        if step != 1:
+            numbers = numbers * step
+        if start:
+            numbers = numbers + start
         return [numbers.astype(self.dtype, copy=False)]
 
     def ids(self, rows: Rows) -> Array:

@@ -95,10 +95,34 @@ def test_choices_among_readers_are_made_for_the_elements_of_all_files(files: lis
     reader = TextLineDataset(files)
     chosen = Dataset.choose_from_datasets([reader, reader], Dataset.range(2).repeat(2))
     assert choose_policy(chosen).used is AutoShardPolicy.DATA
-    assert "choices are for the elements of all files" in choose_policy(chosen).reason
+    assert (
+        choose_policy(chosen).reason
+        == "the choices of choose_from_datasets are for the elements of all files"
+    )
     assert [element for host in parts(chosen, 2) for element in host] == [b"00", b"01", b"00", b"01"]
     with pytest.raises(NotFoundError, match="choose_from_datasets"):
         auto_shard(with_policy(chosen, "FILE"), 2, 0)
+
+
+def test_the_reason_names_choices_only_where_these_keep_files_from_being_divided(files: list[str]) -> None:
+    def chosen(dataset: Dataset) -> Dataset:
+        return Dataset.choose_from_datasets([dataset, dataset], Dataset.range(2))
+
+    reader, numbers = TextLineDataset(files), Dataset.range(2)
+    named = Dataset.from_tensor_slices(files)
+    choices = "the choices of choose_from_datasets are for the elements of all files"
+    reasons = [
+        (Dataset.zip((reader, chosen(reader))), choices),
+        (reader.concatenate(chosen(reader).map(lambda x: x)), choices),
+        (Dataset.zip((reader, chosen(numbers))), "not all datasets of the zip read files"),
+        (
+            Dataset.zip((chosen(named).interleave(TextLineDataset), numbers)),
+            "not all datasets of the zip read files",
+        ),
+        (chosen(numbers), "source is choose_from_datasets, not files"),
+    ]
+    for dataset, reason in reasons:
+        assert choose_policy(dataset).reason == reason
 
 
 @pytest.mark.parametrize(("hosts", "host"), [(2, 2), (2, -1), (0, 0), (1, 1)])

@@ -14,7 +14,7 @@ from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.urls import shown
 from workbench.data.spec import INFINITE_CARDINALITY
-from workbench.data.stage import Pipeline, Stage
+from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.ordering.select import SHARD_HINT, Shard
@@ -170,6 +170,17 @@ def _has_counted_choices(dataset: Pipeline) -> bool:
     return isinstance(source, Chosen) and source.choice.cardinality() != INFINITE_CARDINALITY
 
 
+def _choices_of_all_files(dataset: Pipeline) -> Source | None:
+    """The choices, maybe inside other combinations, that keep files which are read from being divided."""
+    if is_file_based(dataset) or file_reader(dataset) is None:
+        return None
+    if _has_counted_choices(dataset):
+        return dataset.source
+    return next(
+        (choices for inner in dataset.source.inputs() if (choices := _choices_of_all_files(inner))), None
+    )
+
+
 def _unfilled(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """The stages for the elements of one host: hosts of one process must not share what a cache has kept."""
     return tuple(stage.unfilled() if isinstance(stage, Cache) else stage for stage in stages)
@@ -187,10 +198,11 @@ def _is_hint(stage: object) -> bool:
 
 
 def _why_not_files(dataset: Dataset) -> str:
+    choices = _choices_of_all_files(dataset)
+    if choices is not None:
+        return f"the choices of {choices.name} are for the elements of all files"
     if isinstance(dataset.source, Zipped) and any(is_file_based(inner) for inner in dataset.source.datasets):
         return "not all datasets of the zip read files"
-    if _has_counted_choices(dataset):
-        return f"source is {dataset.source.name}, whose choices are for the elements of all files"
     names = {
         "memory": "source is in memory",
         "range": "source is a range",

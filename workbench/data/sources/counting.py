@@ -71,7 +71,7 @@ class Counter(Source):
         """Numbers from `start` in steps of `step`.
 
         Raises:
-          InvalidArgumentError: if the dtype is none of numbers, or cannot hold `start` or `step`.
+          InvalidArgumentError: if the dtype is none of numbers, or cannot hold `start`, or `step` is of another kind.
         """
         wanted = dtype_of(dtype)
         if wanted.kind not in "iuf":
