@@ -93,7 +93,7 @@ def test_colours_are_those_of_jupyterlab_where_it_has_some(browser: Browser) -> 
 
 
 def test_names_of_groups_that_have_no_room_keep_the_ends_that_tell_them_apart(browser: Browser) -> None:
-    page = open_gallery(browser, width=380)
+    page = open_gallery(browser, width=410)
     shown = model("collectives")
     (row, *_) = shown["snapshot"]["table"]
     groups = ("MirroredStrategy/1", "MirroredStrategy/2", "MultiWorkerMirroredStrategy/12", "all")
