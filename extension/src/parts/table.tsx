@@ -260,7 +260,7 @@ export function Table<Row>(props: Props<Row>) {
           <span
             id={id.current}
             class="wb-readout"
-            data-hint={hidden.map((column) => column.title).join(", ")}
+            data-hint={hidden.length ? `pointer: ${hidden.map((column) => column.title).join(", ")}` : ""}
           >
             {read === undefined
               ? ""
