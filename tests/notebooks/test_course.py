@@ -208,7 +208,8 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
         },
     }
 
-    assert {id for id, text in promised[name].items() if not re.search(text, outputs[id])} == set()
+    broken = {id: outputs[id] for id, text in promised[name].items() if not re.search(text, outputs[id])}
+    assert broken == {}
 
 
 @pytest.mark.slow
