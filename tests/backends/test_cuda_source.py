@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -140,6 +141,21 @@ def test_combining_agrees_with_numpy(dtype: np.dtype, op: str, tmp_path: Path) -
         kernel(*(address(array) for array in aligned), vectors, count)
         for found in aligned[5:]:
             assert_same(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_means_of_complex_numbers_have_the_bits_of_numpys(dtype: Any, tmp_path: Path) -> None:
+    parts = [1.0, -7.3, 0.0, -0.0, 5e-40, np.inf, -np.inf, np.nan]
+    first = np.array([complex(re, im) for re in parts for im in parts], dtype)
+    arrays = [first, np.roll(first, 3), np.zeros_like(first)]
+    expected, found = want("mean", arrays), np.zeros_like(first)
+    kind = np.dtype(dtype)
+    text = cuda_source.combine("mean", (kind, kind, kind, kind), sources=3, targets=1, mean_over=3)
+
+    Compiled(text, "combine", tmp_path)(*map(address, (*arrays, found)), 0, len(found))
+
+    real = expected.real.dtype
+    np.testing.assert_array_equal(found.view(real), expected.view(real))
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:

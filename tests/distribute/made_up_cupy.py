@@ -42,6 +42,9 @@ class ndarray(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> ndarray:
         return ndarray(np.asarray(self.host[key]))
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.host[key] = _unwrapped(value)
+
     def __len__(self) -> int:
         return len(self.host)
 

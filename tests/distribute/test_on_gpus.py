@@ -64,6 +64,28 @@ def test_arguments_are_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
         np.testing.assert_array_equal(strategy.gather(product, axis=0), np.full((4, 1), 30.0))
 
 
+def test_numpy_is_refused_a_variable_with_the_ways_that_there_are(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        variable = wb.Variable(np.ones(3, np.float32))
+
+    def fn() -> str:
+        with pytest.raises(TypeError, match=r"ctx\.xp\.asarray\(value\) and value\.read_value\(\) leave"):
+            np.asarray(variable)
+        return str(variable.numpy())
+
+    assert strategy.local_results(strategy.run(fn)) == ("[1. 1. 1.]", "[1. 1. 1.]")
+
+
+def test_nan_is_put_into_arrays_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
+    def fn(x: Any) -> Any:
+        return type(x).__module__, x.sum()
+
+    of, sums = strategy.run(wb.testing.inject(fn, wb.testing.NaNInput(1)), (np.ones((2, 2), np.float32),))
+
+    assert strategy.local_results(of) == ("cupy", "cupy")
+    assert [str(float(each)) for each in strategy.local_results(sums)] == ["4.0", "nan"]
+
+
 @pytest.mark.parametrize(
     ("dtype", "where"),
     [

@@ -42,9 +42,10 @@ def jax_arrays(quick: bool) -> Iterator[Row]:
     """Arrays of JAX on the GPU, in a process of their own: JAX must not take all memory."""
     code = (
         "import jax, numpy as np; from tests.gpu.replicas import alone\n"
+        "from workbench.communicators import Reduction\n"
         "assert jax.devices()[0].platform == 'gpu', jax.devices()\n"
         "c = alone(None); x = jax.numpy.arange(10.0)\n"
-        "(y,) = c.all_reduce([x], 'sum'); c.finish(); c.close()\n"
+        "(y,) = c.all_reduce([x], Reduction('sum')); c.finish(); c.close()\n"
         "assert isinstance(y, jax.Array) and (np.asarray(y) == np.arange(10.0)).all(); print('right')"
     )
     try:

@@ -61,8 +61,27 @@ def test_nan_reaches_one_replica_and_not_the_callers_array(strategy: wb.Mirrored
     assert ONES.tolist() == [1.0] * 3
 
 
+@pytest.mark.parametrize("library", ["torch", "jax", "bfloat16"])
+def test_nan_reaches_arrays_of_other_libraries(strategy: wb.MirroredStrategy, library: str) -> None:
+    def first_of(x: Any) -> Any:
+        return str(x.ravel()[0])
+
+    match library:
+        case "torch":
+            array = pytest.importorskip("torch").ones(2, 3)
+        case "jax":
+            array = pytest.importorskip("jax").numpy.ones((2, 3))
+        case _:
+            array = np.ones((2, 3), pytest.importorskip("ml_dtypes").bfloat16)
+
+    texts = strategy.run(inject(first_of, NaNInput(1)), args=(array,)).values
+
+    assert ["nan" in text for text in texts] == [False, True]
+    assert float(array.ravel()[0]) == 1
+
+
 def test_nan_needs_an_array_to_be_put_into(strategy: wb.MirroredStrategy) -> None:
-    with pytest.raises(InvalidArgumentError, match="needs a floating NumPy array among the arguments"):
+    with pytest.raises(InvalidArgumentError, match="needs a floating array among the arguments"):
         strategy.run(inject(lambda x: x, NaNInput(0)), args=(3,))
 
 

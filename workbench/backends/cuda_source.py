@@ -74,7 +74,9 @@ template <class A> __device__ inline A over(A a, int n) { return a / (A)n; }
     return is_nan(a) ? a : ((is_nan(b) || before(b, a)) ? b : a); }                                           \\
   template <> __device__ inline C greatest(C a, C b) {                                                        \\
     return is_nan(a) ? a : ((is_nan(b) || before(a, b)) ? b : a); }                                           \\
-  template <> __device__ inline C over(C a, int n) { C c = {a.re / (F)n, a.im / (F)n}; return c; }
+  /* As NumPy divides by n + 0j: times 1 / n, and an infinite part makes the other one NaN. */                 \\
+  template <> __device__ inline C over(C a, int n) {                                                          \\
+    F scale = (F)1 / (F)n; C c = {(a.re + a.im * (F)0) * scale, (a.im - a.re * (F)0) * scale}; return c; }
 COMPLEX(c64, float)
 COMPLEX(c128, double)
 """

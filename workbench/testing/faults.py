@@ -36,7 +36,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class NaNInput:
-    """The first element of each floating NumPy array among the replica's arguments is NaN, as from a broken file.
+    """The first element of each floating array among the replica's arguments is NaN, as from a broken file.
 
     Attributes:
       replica: Which one.
@@ -207,16 +207,17 @@ def _with_nan(arguments: Any) -> Any:
 
     def spoilt(leaf: Any) -> Any:
         nonlocal poisoned
-        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f" or not leaf.size:
+        if "float" not in str(getattr(leaf, "dtype", "")) or not hasattr(leaf, "ndim") or 0 in leaf.shape:
             return leaf
         poisoned += 1
-        copy = leaf.copy()
-        copy.flat[0] = np.nan
+        first = (0,) * leaf.ndim
+        if hasattr(leaf, "at"):  # of JAX, which nobody writes to
+            return leaf.at[first].set(np.nan)
+        copy = leaf.detach().clone() if hasattr(leaf, "detach") else leaf.copy()  # of PyTorch, NumPy or CuPy
+        copy[first] = np.nan
         return copy
 
     result = tree.map(spoilt, arguments)
     if not poisoned:
-        raise InvalidArgumentError(
-            "NaNInput needs a floating NumPy array among the arguments of the function"
-        )
+        raise InvalidArgumentError("NaNInput needs a floating array among the arguments of the function")
     return result

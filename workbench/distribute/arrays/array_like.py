@@ -45,7 +45,13 @@ class ArrayLike(NDArrayOperatorsMixin):
         return np.array(fetched(self._array()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        array = np.asarray(self.read_value())
+        array = self.read_value()
+        if type(array).__module__.partition(".")[0] == "cupy":
+            raise TypeError(
+                "NumPy cannot read a value on a GPU: ctx.xp.asarray(value) and value.read_value() leave "
+                "it there, value.numpy() copies it to the host"
+            )
+        array = np.asarray(array)
         if copy:
             return np.array(array, dtype=dtype)
         return array if dtype is None else array.astype(dtype, copy=False)
