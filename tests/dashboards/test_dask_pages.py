@@ -143,6 +143,6 @@ def test_an_embedded_cluster_serves_no_pages() -> None:
 
 
 def test_without_a_cluster_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.dashboards.dask_pages.current_cluster", lambda: None)
+    monkeypatch.setattr("workbench.ui.cluster.asked_cluster.current_cluster", lambda: None)
     with pytest.raises(FailedPreconditionError, match=r"wb\.connect"):
         wb.dask_pages()

@@ -22,6 +22,7 @@ from workbench.ui.widgets.built import is_built
 
 if TYPE_CHECKING:
     from workbench.dashboards.serving import DashboardServer
+    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime import Cluster
 
 _START_SECONDS: Final = 60.0
@@ -84,7 +85,7 @@ class Dashboard:
 
 
 def dashboard(
-    what: str | os.PathLike[str] | Cluster | None = None,
+    what: str | os.PathLike[str] | Strategy | Cluster | None = None,
     *,
     port: int = 0,
     host: str = "127.0.0.1",
@@ -98,8 +99,9 @@ def dashboard(
     It works while a cell runs. In JupyterLab, the same views are panes, which need no dashboard.
 
     Args:
-      what: A cluster; the name or id of a job, or the address of its scheduler; the file of a recorded run, or a folder
-        of runs. By default the current cluster or, without one, all your jobs on this machine.
+      what: A cluster, or a strategy on it; the name or id of a job, or the address of its scheduler; the file of a
+        recorded run, or a folder of runs. By default the current cluster or, without one, all your jobs on this
+        machine.
       port: The port to listen on; 0 takes a free one.
       host: The address to listen on; any address other than loopback needs TLS.
       certificate: A file with the TLS certificate and its chain.
@@ -142,23 +144,27 @@ def check_installed() -> None:
         )
 
 
-def _target(what: str | os.PathLike[str] | Cluster | None) -> Jobs | Recordings:
+def _target(what: str | os.PathLike[str] | Strategy | Cluster | None) -> Jobs | Recordings:
     if isinstance(what, str | os.PathLike):
         return find(what, Registry())
+    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime import Cluster, current_cluster  # Dask: a recorded run needs none
     from workbench.server.announcing import announced_id
+    from workbench.ui.cluster.asked_cluster import cluster_of
 
     if what is None:
         current = current_cluster()
         return Jobs("" if current is None else announced_id(current))
-    if not isinstance(what, Cluster):
+    if not isinstance(what, Strategy | Cluster):
         raise TypeError(
-            f"a dashboard shows a cluster, a job by its name, or a file, not a {type(what).__name__}"
+            f"a dashboard shows a cluster or that of a strategy, a job by its name, or a file, not a "
+            f"{type(what).__name__}"
         )
-    id = announced_id(what)
+    cluster = cluster_of(what, "wb.dashboard({})")
+    id = announced_id(cluster)
     if not id:
         raise FailedPreconditionError(
-            f"{what!r} is closed, or could not announce itself: a dashboard cannot find it"
+            f"{cluster!r} is closed, or could not announce itself: a dashboard cannot find it"
         )
     return Jobs(id)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from workbench.errors import FailedPreconditionError
-from workbench.runtime import Cluster, current_cluster, scheduler_pages
+from workbench.runtime import Cluster, scheduler_pages
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.collectives_model import collectives_model
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.built import STATIC
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategies.strategy import Strategy
 
 _VIEWS: Final = {
     "collectives": "collective_table",
@@ -112,7 +114,7 @@ class DaskPages:
         return f"<DaskPages: {', '.join(self.urls.values()) or 'removed'}>"
 
 
-def dask_pages(cluster: Cluster | None = None) -> DaskPages:
+def dask_pages(cluster: Strategy | Cluster | None = None) -> DaskPages:
     """Adds the timing of collectives to the pages that a Dask scheduler serves, and to the list of dask-labextension.
 
     A Dask dashboard has no authentication: everyone who can reach it sees these pages too. So only this call adds them,
@@ -120,13 +122,16 @@ def dask_pages(cluster: Cluster | None = None) -> DaskPages:
     nothing that replicas print.
 
     Args:
-      cluster: A cluster that `wb.connect(address)` has connected to; by default the current one.
+      cluster: A cluster that `wb.connect(address)` has connected to; or a strategy on it; by default the
+        current one.
 
     Raises:
       FailedPreconditionError: if there is no cluster, or its scheduler serves no pages; that of an embedded cluster
         serves none.
+      TypeError: if `cluster` is something else.
     """
-    cluster = cluster or current_cluster()
-    if cluster is None:
-        raise FailedPreconditionError("there is no cluster yet: call wb.connect(address) first")
-    return DaskPages(cluster)
+    from workbench.ui.cluster.asked_cluster import (
+        cluster_of,
+    )  # the scheduler imports this file, and needs no strategies
+
+    return DaskPages(cluster_of(cluster, "wb.dask_pages({})"))

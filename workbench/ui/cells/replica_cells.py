@@ -228,7 +228,9 @@ def named_values(namespace: Mapping[str, Any], names: str) -> dict[str, Any]:
 
 def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> tuple[int, ...]:
     if not isinstance(strategy, Strategy) or strategy.is_default:
-        raise InvalidArgumentError(f"a cell runs on the replicas of a strategy, got {strategy!r}")
+        raise InvalidArgumentError(
+            f"a cell runs on the replicas of a strategy, got {type(strategy).__name__}"
+        )
     if isinstance(strategy, ParameterServerStrategy):
         raise InvalidArgumentError(
             f"a cell runs on replicas that run steps together, and {strategy!r} has none: schedule functions with "

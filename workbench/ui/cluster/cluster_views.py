@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from workbench.distribute.strategies.strategy import Strategy
-from workbench.errors import FailedPreconditionError
-from workbench.runtime import Cluster, current_cluster
+from workbench.runtime import Cluster
 from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models.cluster import Devices, Topology
 from workbench.ui.render import html
@@ -79,7 +79,7 @@ def topology(of: Strategy | Cluster | None = None) -> ClusterView:
       FailedPreconditionError: if there is no cluster yet.
       TypeError: if `of` is something else.
     """
-    cluster = cluster_of(of, "topology")
+    cluster = cluster_of(of, "wb.topology({})")
     return ClusterView(cluster, topology_source(cluster), lambda: _topology_table(topology_model(cluster)))
 
 
@@ -109,7 +109,7 @@ def devices(of: Strategy | Cluster | None = None) -> ClusterView:
       FailedPreconditionError: if there is no cluster yet.
       TypeError: if `of` is something else.
     """
-    cluster = cluster_of(of, "devices")
+    cluster = cluster_of(of, "wb.devices({})")
     history = DeviceHistory(cluster)
     source = Polled("devices", history.model, interval_seconds=1.0, ended=lambda: cluster.closed)
     return ClusterView(cluster, source, lambda: _devices_table(DeviceHistory(cluster).model()))
@@ -125,33 +125,9 @@ def log(of: Strategy | Cluster | None = None) -> ClusterView:
       FailedPreconditionError: if there is no cluster yet.
       TypeError: if `of` is something else.
     """
-    cluster = cluster_of(of, "log")
+    cluster = cluster_of(of, "wb.log({})")
     source = CollectivesSource("log", cluster.feed.snapshot, lambda: cluster.status)
     return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot(), ended=cluster.closed))
-
-
-def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
-    """The cluster that a view is asked for.
-
-    Raises:
-      FailedPreconditionError: if there is none yet, or `of` is the strategy that needs none.
-      TypeError: if `of` is no strategy or cluster.
-    """
-    if of is not None and not isinstance(of, Strategy | Cluster):
-        raise TypeError(
-            f"{view} shows a cluster or that of a strategy, got {type(of).__name__}; write wb.{view}(strategy), or "
-            f"wb.{view}() for the current cluster"
-        )
-    if isinstance(of, Strategy) and of.is_default:
-        raise FailedPreconditionError(
-            f"the default strategy computes in the notebook, without a cluster; write wb.{view}() for the current one"
-        )
-    cluster = of.gang.cluster if isinstance(of, Strategy) else of or current_cluster()
-    if cluster is None:
-        raise FailedPreconditionError(
-            f"there is no cluster for wb.{view}() to show: call wb.connect(...), or make a strategy and run something"
-        )
-    return cluster
 
 
 class Table(NamedTuple):

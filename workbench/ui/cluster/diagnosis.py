@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench.distribute.servers.watching import watched_on
-from workbench.errors import FailedPreconditionError, WorkbenchError
-from workbench.runtime import Cluster, current_cluster
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.errors import WorkbenchError
+from workbench.runtime import Cluster
 from workbench.runtime.comm.messages import DUMP, ReplicaStatus
 from workbench.runtime.driver.gang.silence import is_silent, silence_text, whereabouts
 from workbench.runtime.driver.membership import missing_seats
@@ -19,6 +20,7 @@ from workbench.runtime.process.process_state import process_state
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
 from workbench.telemetry.formatting import SIGNS
 from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.cluster.flight_dump import write_dump
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, ServersReport, WorkerReport
 from workbench.ui.cluster.verdict import verdict
@@ -103,36 +105,33 @@ class Diagnosis:
         return html.card("Diagnosis", [general], word=self.status, parts=[*said, *lines, folded])
 
 
-def diagnose(cluster: Cluster | None = None) -> Diagnosis:
+def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     """Reports in at most five lines which replicas are stuck, late or lost, and how parameter servers are.
 
     `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it asks
     workers on their urgent links and gives each two seconds.
 
     Args:
-      cluster: By default the current one.
+      cluster: A cluster, or a strategy: its cluster; by default the current one.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `cluster` is something else.
 
     >>> shown = wb.diagnose()  # prints itself as the last line of a cell
     """
-    cluster = cluster or current_cluster()
-    if cluster is None:
-        raise FailedPreconditionError(
-            "there is nothing to diagnose without a cluster: call wb.connect(...) first"
-        )
-    workers = list(cluster.gang.workers.values())
-    answers = _ask(cluster, workers)
-    if not cluster.closed and all(worker.lost or worker.name in answers for worker in workers):
-        cluster.flush_telemetry(DEADLINE_SECONDS)  # of a worker that is silent nothing more is to be had
+    asked = cluster_of(cluster, "wb.diagnose({})")
+    workers = list(asked.gang.workers.values())
+    answers = _ask(asked, workers)
+    if not asked.closed and all(worker.lost or worker.name in answers for worker in workers):
+        asked.flush_telemetry(DEADLINE_SECONDS)  # of a worker that is silent nothing more is to be had
     return Diagnosis(
-        run=cluster.name,
-        status=cluster.status,
+        run=asked.name,
+        status=asked.status,
         workers=[_worker_report(worker, answers.get(worker.name)) for worker in workers],
-        groups=[_group_report(group, answers) for group in list(cluster.gang.groups.values())],
-        said=verdicts(cluster.feed.snapshot()),
-        servers=[ServersReport(each.now(), each.journals()) for each in watched_on(cluster)],
+        groups=[_group_report(group, answers) for group in list(asked.gang.groups.values())],
+        said=verdicts(asked.feed.snapshot()),
+        servers=[ServersReport(each.now(), each.journals()) for each in watched_on(asked)],
     )
 
 

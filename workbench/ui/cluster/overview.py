@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant
-from workbench.ui.cluster.cluster_views import cluster_of
+from workbench.telemetry.snapshot import Snapshot
+from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
 from workbench.ui.render import html
@@ -16,16 +19,34 @@ from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 
 
-class OverviewView:
-    """A run at a glance: prints as a sentence and four figures, and stays up to date where a notebook shows it.
+@runtime_checkable
+class Recorded(Protocol):
+    """What an overview needs of a recorded run.
 
     Attributes:
-      cluster: What it shows.
+      path: Its file.
+      snapshot: What its views draw.
+      status: "replay".
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self._source = CollectivesSource("overview", cluster.feed.snapshot, lambda: cluster.status)
+    path: Path
+    snapshot: Snapshot
+    status: str
+
+
+class OverviewView:
+    """A run at a glance: prints as a sentence and four figures, and stays up to date where a notebook shows it."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot], status: Callable[[], str]) -> None:
+        """Makes the view.
+
+        Args:
+          snapshot: Gives the newest of what was recorded.
+          status: Gives the status of the run, in one word.
+        """
+        self._snapshot = snapshot
+        self._status = status
+        self._source = CollectivesSource("overview", snapshot, status)
 
     def to_dict(self) -> dict[str, Any]:
         """The sentence and the figures now, as JSON-able values."""
@@ -35,7 +56,7 @@ class OverviewView:
     def __repr__(self) -> str:
         model = self._model()
         verdict = model.verdict
-        facts = ", ".join(["Overview", *_facts(model), self.cluster.status])
+        facts = ", ".join(["Overview", *_facts(model), self._status()])
         said = verdict_lines(verdict.severity, verdict.sentence, verdict.evidence)
         figures = [f"  {name:<17} {value}" for name, value in self._figures(model)] if model.group else []
         return "\n".join([printable(facts), *said, *map(printable, figures)])
@@ -48,14 +69,15 @@ class OverviewView:
             html.verdict(verdict.severity, verdict.sentence, verdict.evidence),
             *([html.table(["figure", "now"], rows, left=1)] if model.group else []),
         ]
-        return html.card("Overview", _facts(model), word=self.cluster.status, parts=parts)
+        return html.card("Overview", _facts(model), word=self._status(), parts=parts)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _figures(self, model: Overview) -> list[tuple[str, str]]:
         """The four, and the loss where steps return it."""
-        course = self.cluster.feed.told(model.group).result
+        groups = self._snapshot().groups
+        course = groups[0].told.result if groups else None
         figures = _figures(model)
         if course is not None:
             mean = course.mean[-1]
@@ -63,17 +85,18 @@ class OverviewView:
         return figures
 
     def _model(self) -> Overview:
-        return overview_model(self.cluster.feed.snapshot(), status=self.cluster.status)
+        return overview_model(self._snapshot(), status=self._status())
 
 
-def overview(of: Strategy | Cluster | None = None) -> OverviewView:
+def overview(of: Strategy | Cluster | Recorded | None = None) -> OverviewView:
     """Shows the run at a glance: what is wrong, if anything is; how fast it is; which replica waits for which.
 
     In a notebook it stays up to date, and shows each replica's work and lateness step by step. It begins with the most
     important finding; "makes everyone wait" names a replica only where chance does not explain its lateness.
 
     Args:
-      of: A cluster, or a strategy: its cluster; by default the current one.
+      of: A cluster, or a strategy: its cluster; or a recorded run, as `wb.open_run` opens it; by default the current
+        cluster.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.
@@ -81,10 +104,13 @@ def overview(of: Strategy | Cluster | None = None) -> OverviewView:
 
     >>> shown = wb.overview(strategy)  # a live view, as the last line of a cell
     """
-    cluster = cluster_of(of, "overview")
+    if not isinstance(of, Strategy | Cluster) and isinstance(of, Recorded):
+        snapshot, status = of.snapshot, of.status
+        return OverviewView(lambda: snapshot, lambda: status)
+    cluster = cluster_of(of, "wb.overview({})", takes="a strategy, a cluster or a recorded run")
     if not cluster.closed:
         cluster.flush_telemetry()
-    return OverviewView(cluster)
+    return OverviewView(cluster.feed.snapshot, lambda: cluster.status)
 
 
 def _facts(model: Overview) -> list[str]:

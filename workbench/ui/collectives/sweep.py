@@ -361,7 +361,8 @@ def _check(
 ) -> None:
     if not isinstance(strategy, Strategy) or strategy.is_default:
         raise InvalidArgumentError(
-            f"a sweep needs a strategy with replicas, got {strategy!r}; write wb.collectives.sweep(strategy)"
+            f"a sweep needs a strategy with replicas, got {type(strategy).__name__}; write "
+            "wb.collectives.sweep(strategy)"
         )
     if strategy.devices[0].kind == "TPU":
         raise InvalidArgumentError(

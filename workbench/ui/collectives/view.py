@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
 from workbench.telemetry.cost_model import LinkCost
-from workbench.ui.cluster.cluster_views import cluster_of
+from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.collectives.limits import measure_limits
 from workbench.ui.collectives.sweep import sweep
 from workbench.ui.collectives.timings import Timings
@@ -33,7 +33,7 @@ class Collectives:
           FailedPreconditionError: if there is no cluster yet.
           TypeError: if `of` is something else.
         """
-        cluster = cluster_of(of, "collectives")
+        cluster = cluster_of(of, "wb.collectives({})")
         group = of.group.name if isinstance(of, Strategy) else ""
         silent: tuple[str, ...] = ()
         if not cluster.closed:

@@ -115,8 +115,14 @@ def what_if(
       replicas: Numbers of replicas.
 
     Raises:
+      TypeError: if `link` is no `LinkCost`.
       ValueError: if a number makes no sense.
     """
+    if not isinstance(link, LinkCost):
+        raise TypeError(
+            f"link must be a LinkCost, got {type(link).__name__}; write wb.collectives.sweep(strategy).link(), or "
+            f"wb.collectives.LinkCost(latency_us=…, bandwidth=…)"
+        )
     if size_bytes < 0 or not compute_us >= 0:
         raise ValueError(f"size_bytes and compute_us must not be negative, got {size_bytes} and {compute_us}")
     predictions = []

@@ -11,10 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, WorkbenchError
-from workbench.runtime import Cluster, current_cluster
+from workbench.runtime import Cluster
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.runs.recorder import Recorder
+from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
 from workbench.ui.inspect.inspections import Inspections
 from workbench.ui.render import html
@@ -153,7 +155,7 @@ def _finish(look: _Look, recorder: Recorder) -> None:
     recorder.close()
 
 
-def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Recording:
+def record(path: str | os.PathLike[str], cluster: Strategy | Cluster | None = None) -> Recording:
     """Records all collectives from now on in a Parquet file; `wb.open_run(path)` opens it without a cluster.
 
     The file also holds events, the topology, the use of devices, and what you inspect or explain meanwhile.
@@ -161,11 +163,12 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
     Args:
       path: The file, `….parquet`. An existing file is replaced, and a missing folder is made. JupyterLab's panel lists
         the runs in a folder named `runs`.
-      cluster: The cluster to record; by default the current one.
+      cluster: The cluster to record, or a strategy: its cluster; by default the current one.
 
     Raises:
       InvalidArgumentError: if `path` is a folder, or does not end in `.parquet`.
-      FailedPreconditionError: if there is no cluster yet.
+      FailedPreconditionError: if there is no cluster yet, or it was closed.
+      TypeError: if `cluster` is something else.
       StorageFull: if there is no space.
 
     >>> def step():
@@ -174,13 +177,13 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
     ...     result = strategy.run(step)
     """
     _check(Path(path))
-    cluster = cluster or current_cluster()
-    if cluster is None or cluster.closed:
+    asked = cluster_of(cluster, f"wb.record({str(path)!r}, {{}})")
+    if asked.closed:
         raise FailedPreconditionError(
-            "there is nothing to record without a cluster: call wb.connect(...) first"
+            f"there is nothing to record: {asked!r} was closed. Call wb.connect(...) first"
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return Recording(path, cluster)
+    return Recording(path, asked)
 
 
 def _check(path: Path) -> None:
