@@ -33,6 +33,7 @@ OVERRIDES = {
     ("DistributedValues", "_components"): "a subclass finds them later",
     ("Strategy", "_prepare"): "strategies compile replica functions in their own ways",
     ("VariableLike", "_identity"): "its subclasses have to give it",
+    ("VariableLike", "_scatter_nd"): "variables of a strategy refuse it",
     ("VariableLike", "_update"): "its subclasses have to give it",
     # How the multiprocessing module itself makes its ways of starting processes; tests of the fork server watch it.
     ("Popen", "_fds"): "the process is forked elsewhere",

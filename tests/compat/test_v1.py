@@ -154,3 +154,22 @@ def test_a_tpu_strategy_knows_its_steps_per_run(emulated: wb.Cluster) -> None:
     assert [float(x) for x in strategy.local_results(doubled)] == [6.0, 6.0]
     with pytest.raises(wb.errors.InvalidArgumentError, match="positive integer"):
         distribute.experimental.TPUStrategy(steps_per_run=0)
+
+
+def test_the_deprecated_methods_of_strategies(strategy: distribute.MirroredStrategy) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0)
+        with strategy.colocate_vars_with(v):
+            w = wb.Variable(2.0)
+    strategy.configure(session_config=None)
+    assert [part.device for part in strategy.unwrap(w)] == [part.device for part in strategy.unwrap(v)]
+
+
+def test_the_names_of_the_module() -> None:
+    assert distribute.cluster_resolver.SimpleClusterResolver is (
+        wb.distribute.cluster_resolver.SimpleClusterResolver
+    )
+    assert distribute.InputReplicationMode is wb.distribute.InputReplicationMode
+    assert distribute.RunOptions is wb.distribute.RunOptions
+    assert distribute.experimental.CommunicationOptions(bytes_per_pack=1).bytes_per_pack == 1
+    assert distribute.experimental.CommunicationImplementation.AUTO.name == "AUTO"

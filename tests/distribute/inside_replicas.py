@@ -90,6 +90,7 @@ EXTENDED: Calls = {
     "non_slot_devices": lambda e: e.non_slot_devices([]),
     "read_var": lambda e: e.read_var(wb.Variable(1.0)),
     "value_container": lambda e: e.value_container(_component()),
+    "experimental_make_numpy_dataset": lambda e: e.experimental_make_numpy_dataset(_component()),
     "variable_created_in_scope": lambda e: e.variable_created_in_scope(_component()),
 }
 CROSS_DEVICE_OPS: Calls = {
@@ -109,6 +110,7 @@ CROSS_DEVICE_OPS: Calls = {
 DATASET: Calls = {
     "__iter__": lambda d: iter(d),
     "explain": lambda d: d.explain(),
+    "reduce": lambda d: d.reduce(0, lambda state, element: state),
     "position": lambda d: d.position(0, 0),
     "elements_at": lambda d: d.elements_at(d.position(0, 0)),
     "check": lambda d: d.check(d.position(0, 0)),
@@ -140,6 +142,15 @@ COMPONENT: Calls = {
     "scatter_min": lambda c: c.scatter_min(_ROWS),
     "scatter_max": lambda c: c.scatter_max(_ROWS),
     "scatter_update": lambda c: c.scatter_update(_ROWS),
+    "batch_scatter_update": lambda c: c.batch_scatter_update(_ROWS),
+    "scatter_nd_add": lambda c: c.scatter_nd_add([[0]], np.float32([1])),
+    "scatter_nd_sub": lambda c: c.scatter_nd_sub([[0]], np.float32([1])),
+    "scatter_nd_update": lambda c: c.scatter_nd_update([[0]], np.float32([1])),
+    "scatter_nd_min": lambda c: c.scatter_nd_min([[0]], np.float32([1])),
+    "scatter_nd_max": lambda c: c.scatter_nd_max([[0]], np.float32([1])),
+    "gather_nd": lambda c: c.gather_nd([[0]]),
+    "get_shape": lambda c: c.get_shape(),
+    "is_initialized": lambda c: c.is_initialized(),
     "ref": lambda c: c.ref().deref(),
     "assign": lambda c: c.assign(_component()),
     "assign_add": lambda c: c.assign_add(_component()),

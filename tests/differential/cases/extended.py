@@ -18,7 +18,7 @@ Lines = list[str]
 
 def legacy(values: Values) -> Json:
     """The next program in the spellings of TensorFlow 1.15."""
-    makes = (_run, _iterator, _numpy_dataset, _experimental_run, *_COMMON)
+    makes = (_run, _iterator, _numpy_dataset, _experimental_run, _deprecated, *_COMMON)
     replicas = values.either(1, 2, 2, 3)
     return {"kind": "v1_program", "replicas": replicas, "code": values.either(*makes)(values, replicas)}
 
@@ -160,6 +160,23 @@ def _numpy_dataset(values: Values, replicas: int) -> Lines:
     ]
 
 
+def _deprecated(values: Values, replicas: int) -> Lines:
+    """Methods that were deprecated in 1.15, and what `extended` knows of sessions."""
+    asked = values.either(
+        f"list(strategy.unwrap({_value(values, replicas)}))",
+        "list(strategy.unwrap(v))",
+        "strategy.unwrap('text')",
+        "strategy.configure()",
+        *(
+            f"strategy.extended.{name}"
+            for name in ("experimental_between_graph", "experimental_should_init", "should_checkpoint")
+        ),
+        "strategy.extended.should_save_summary",
+        "[x for x in strategy.extended.experimental_make_numpy_dataset(np.arange(3), None)]",
+    )
+    return _scoped(values, ["with strategy.colocate_vars_with(v):", "    w = Variable(2.0)"], asked)
+
+
 def _local_results(values: Values, replicas: int) -> Lines:
     shown = values.either(_value(values, replicas), "None", "'text'", "[1, 2]", "{'a': 1}", "(1.0, 2.0)")
     return [
@@ -223,6 +240,11 @@ def _update_non_slot(values: Values, replicas: int) -> Lines:
     argument = values.either("const(3.0)", f"per_replica([{', '.join(kind[:replicas])}])")
     more = values.either("", "", ", group=False")
     where = "strategy.extended.non_slot_devices([v])"
+    if values.rarely(0.4):  # of a PerReplica TensorFlow gives them other components, see decisions.md
+        argument, where = (
+            "const(3.0)",
+            f"strategy.extended.worker_devices{values.either('[:1]', '[-1:]', '[:2]')}",
+        )
     return _scoped(
         values,
         [],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.differential.cases.values import Values
 from tests.reference.interpreter.codec import Json
 
@@ -17,6 +19,8 @@ _SCATTERS = ("add", "sub", "update", "max", "min", "mul", "div")
 
 def case(values: Values) -> Json:
     """The next case."""
+    if values.rarely(0.12):
+        return {"kind": "program", "replicas": 1, "strategy": "default", "code": _by_coordinates(values)}
     initial, other = values.either(*_INITIAL.items())
     options = [f"aggregation=Agg.{values.either('NONE', 'SUM', 'MEAN', 'ONLY_FIRST_REPLICA')}"]
     options.append(f"synchronization=Sync.{values.either('AUTO', 'ON_WRITE', 'ON_READ')}")
@@ -47,3 +51,30 @@ def _update(values: Values, value: str, plain: str) -> list[str]:
             f"run(lambda: get_replica_context().merge_call(merge, args=({own},)))",
         ],
     )
+
+
+def _by_coordinates(values: Values) -> list[str]:
+    """A plain variable, changed and read by coordinates."""
+    shape = [values.random.randint(1, 3) for _ in range(values.either(1, 2, 2, 3))]
+    dtype = values.either("float32", "float32", "float64", "int32", "int64")
+    depth = values.random.randint(1, len(shape))
+    count = values.either(0, 1, 2, 3)
+    limits = [size + values.rarely(0.05) for size in shape[:depth]]
+    places = [[values.random.randrange(limit) for limit in limits] for _ in range(count)]
+    wanted = [count, *shape[depth:]]
+    updates = (
+        f"np.full({wanted if not values.rarely(0.1) else [count + 1]}, {values.either(2, 5)}, '{dtype}')"
+    )
+    indices = f"np.reshape(np.array({places}, 'int32'), {[count, depth]})"
+    lead = values.random.randrange(len(shape))
+    inner = [[values.random.randrange(shape[lead]) for _ in range(2)] for _ in range(shape[0])]
+    own = inner if lead == 1 else inner[0]
+    size = [shape[0], 2, *shape[2:]] if lead == 1 else [2, *shape[1:]]
+    batch = f"IndexedSlices(const(np.full({size}, 9, '{dtype}')), const({own}))"
+    update = values.either(
+        *[f"v.scatter_nd_{how}({indices}, {updates})" for how in ("add", "sub", "update", "min", "max")],
+        f"v.batch_scatter_update({batch})" if lead < 2 else "v.batch_scatter_update([1])",
+    )
+    shown = values.either("v", "v.numpy()", f"v.gather_nd({indices})", "[list(v.get_shape()), v]")
+    made = f"v = Variable(np.arange({math.prod(shape)}, dtype='{dtype}').reshape({shape}))"
+    return [made, update, f"result = {shown}"]

@@ -298,3 +298,27 @@ def test_closing_the_strategy_ends_what_waits(three: Any, tmp_path: Any) -> None
         values[-1].fetch()
     with pytest.raises(RuntimeError, match="closed"):
         scheduled.schedule(wait)
+
+
+def test_a_dataset_of_workers_tells_what_its_elements_look_like(strategy: Any, coordinator: Any) -> None:
+    batches = wb.data.Dataset.range(8).batch(2)
+    spec = batches.element_spec
+    for made in (batches, lambda: batches, lambda: strategy.distribute_dataset(batches)):
+        assert coordinator.create_per_worker_dataset(made).element_spec == spec
+    iterator = iter(coordinator.create_per_worker_dataset(batches))
+    assert isinstance(iterator, distribute.coordinator.PerWorkerValue)
+    with pytest.raises(NotImplementedError, match="call it in a function"):
+        iterator.get_next()
+
+
+def test_a_function_learns_which_worker_runs_it(coordinator: Any) -> None:
+    index = distribute.coordinator.experimental_get_current_worker_index
+
+    def dataset() -> Any:
+        return wb.data.Dataset.from_tensors(index())
+
+    iterator = iter(coordinator.create_per_worker_dataset(dataset))
+    found = coordinator.schedule(lambda it: (index(), int(next(it))), args=(iterator,)).fetch()
+    assert found in ((0, 0), (1, 1))
+    with pytest.raises(RuntimeError, match="outside of a worker"):
+        index()

@@ -1,6 +1,11 @@
 """`wb.compat.v1.distribute.experimental`: the names that TensorFlow 1.15 has there."""
 
-from workbench.communicators.core.options import CollectiveCommunication, CollectiveHints
+from workbench.communicators.core.options import (
+    CollectiveCommunication,
+    CollectiveHints,
+    CommunicationImplementation,
+    CommunicationOptions,
+)
 from workbench.compat.v1.strategies import (
     CentralStorageStrategy,
     MultiWorkerMirroredStrategy,
@@ -12,6 +17,8 @@ __all__ = [
     "CentralStorageStrategy",
     "CollectiveCommunication",
     "CollectiveHints",
+    "CommunicationImplementation",
+    "CommunicationOptions",
     "MultiWorkerMirroredStrategy",
     "ParameterServerStrategy",
     "TPUStrategy",

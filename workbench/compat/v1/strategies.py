@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from workbench.compat.modern_spelling import tell
@@ -103,6 +104,33 @@ class StrategyV1(Strategy):
         """As `local_results`."""
         tell("experimental_local_results(value)", "strategy.local_results(value)")
         return self.local_results(value)
+
+    def unwrap(self, value: Any) -> tuple[Any, ...]:
+        """As `local_results`."""
+        tell("unwrap(value)", "strategy.local_results(value)")
+        return self.local_results(value)
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+        """As `extended.colocate_vars_with`."""
+        tell("colocate_vars_with(variable)", "strategy.extended.colocate_vars_with(variable)")
+        return self.extended.colocate_vars_with(colocate_with_variable)
+
+    def configure(
+        self,
+        session_config: Any = None,
+        cluster_spec: Any = None,
+        task_type: str | None = None,
+        task_id: int | None = None,
+    ) -> None:
+        """Does nothing: there are no sessions, and a strategy knows its cluster when it is made.
+
+        Args:
+          session_config: Without effect.
+          cluster_spec: Without effect.
+          task_type: Without effect.
+          task_id: Without effect.
+        """
+        tell("configure(...)", "nothing: the strategy knows its cluster")
 
     def update_config_proto(self, config_proto: Any) -> Any:
         """Returns what it gets: there are no sessions to configure."""

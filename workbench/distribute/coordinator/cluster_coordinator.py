@@ -169,7 +169,7 @@ class ClusterCoordinator:
           CaptureError: if it cannot travel to the workers.
         """
         data = pickled_dataset(dataset_fn)
-        return PerWorkerDataset(lambda: self._shipment.per_worker(data))
+        return PerWorkerDataset(dataset_fn, lambda: self._shipment.per_worker(data))
 
     def __repr__(self) -> str:
         queue = self._queue.now()

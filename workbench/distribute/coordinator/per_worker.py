@@ -25,6 +25,14 @@ class PerWorkerValues:
         return self
 
     def __next__(self) -> NoReturn:
+        self.get_next()
+
+    def get_next(self, name: str | None = None) -> NoReturn:
+        """Refuses: each worker has an object of its own.
+
+        Raises:
+          NotImplementedError: always.
+        """
         raise NotImplementedError(
             "next() of iterators on workers: each worker has its own; call it in a function, "
             "coordinator.schedule(lambda it: next(it), args=(iterator,))"
@@ -40,8 +48,18 @@ class PerWorkerValues:
 class PerWorkerDataset:
     """A dataset on each worker; `iter` gives an iterator on each, which begins anew each time."""
 
-    def __init__(self, make_iterator: Callable[[], PerWorkerValues]) -> None:
+    def __init__(self, dataset_fn: Any, make_iterator: Callable[[], PerWorkerValues]) -> None:
+        self._dataset_fn = dataset_fn
         self._make_iterator = make_iterator
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like on a worker, as `Dataset.element_spec`.
+
+        A function that returns the dataset is called here for it, which reads no element.
+        """
+        made = self._dataset_fn() if callable(self._dataset_fn) else self._dataset_fn
+        return made.element_spec
 
     def __iter__(self) -> PerWorkerValues:
         return self._make_iterator()

@@ -12,9 +12,14 @@ from workbench.errors import FailedPreconditionError
 
 
 class WorkerResources:
-    """Makes iterators when they are first needed, and keeps them."""
+    """Makes iterators when they are first needed, and keeps them.
 
-    def __init__(self) -> None:
+    Attributes:
+      worker: Number of the worker.
+    """
+
+    def __init__(self, worker: int) -> None:
+        self.worker = worker
         self._recipes: dict[str, bytes] = {}
         self._made: dict[str, Any] = {}
 
@@ -62,3 +67,17 @@ def resource_here(id: str) -> Any:
             "an object of workers can only be used in a function that ClusterCoordinator.schedule runs"
         )
     return thread.resources.get(id)
+
+
+def experimental_get_current_worker_index() -> int:
+    """Number of the worker that runs this function, or makes this dataset (as in tf.distribute.coordinator).
+
+    Raises:
+      RuntimeError: outside of functions that a `ClusterCoordinator` runs on a worker.
+    """
+    if thread.resources is None:
+        raise RuntimeError(
+            "experimental_get_current_worker_index was called outside of a worker; call it in a function that "
+            "ClusterCoordinator.schedule runs, or in the dataset_fn of create_per_worker_dataset"
+        )
+    return thread.resources.worker

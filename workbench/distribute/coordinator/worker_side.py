@@ -39,7 +39,7 @@ class WorkerSide:
         self._own_client = known is None
         self._client = known or ServerClient(strategy.id, addresses, own_network()[1])
         self._functions: dict[int, Any] = {}
-        self._resources = WorkerResources()
+        self._resources = WorkerResources(worker)
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
         """Runs the calls of a request; see `Lane`."""

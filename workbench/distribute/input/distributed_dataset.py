@@ -172,6 +172,21 @@ class DistributedDataset:
         trail, gang = self._trail, self.input.group.gang
         return InputExplanation(trail.flow(), follow=trail.flow, ended=lambda: gang.closed)
 
+    def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
+        """Folds the elements into one: `state = reduce_func(state, element)` for each, in the notebook.
+
+        Args:
+          initial_state: The first state.
+          reduce_func: Gets the state and an element, a `PerReplica` for each array, and returns the next state.
+
+        Returns:
+          The last state.
+        """
+        state = initial_state
+        for element in self:
+            state = reduce_func(state, element)
+        return state
+
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)
         return DistributedIterator(self, epoch, self._elements(epoch, 0))

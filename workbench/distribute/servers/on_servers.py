@@ -189,7 +189,12 @@ class OnServers(Placement):
         return (*own, *(select(value, 0) for value in args)), select(kwargs, 0)
 
     def run_update(
-        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+        self,
+        program: UpdateProgram,
+        fn: Callable[..., Any],
+        own: tuple[Any, Any],
+        group: bool,
+        ranks: Sequence[int] | None = None,
     ) -> Any:
         """Here and now: what the function reads and updates travels."""
         args, kwargs = own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import optree
@@ -17,7 +17,7 @@ from workbench.distribute.servers.on_servers import OnServers
 from workbench.distribute.variables.checked_values import checked_rows, checked_slices, checked_update
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS
-from workbench.distribute.variables.variable import Variable, variable_of
+from workbench.distribute.variables.variable import Variable, no_coordinates, variable_of
 from workbench.distribute.variables.variable_like import VariableLike
 from workbench.runtime.replica.env import current_env
 
@@ -31,16 +31,15 @@ class ShardedVariable(VariableLike):
 
     Attributes:
       variables: The shards, in order; `w/part_0`, `w/part_1` and so on.
-      shape: Shape of the whole variable.
     """
 
-    __slots__ = ("__weakref__", "_offsets", "shape", "variables")
+    __slots__ = ("__weakref__", "_offsets", "_shape", "variables")
     travels_by_id = True
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = list(variables)
         self._offsets = [0, *accumulate(part.shape[0] for part in self.variables)]
-        self.shape = (self._offsets[-1], *self.variables[0].shape[1:])
+        self._shape = (self._offsets[-1], *self.variables[0].shape[1:])
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -48,6 +47,11 @@ class ShardedVariable(VariableLike):
     def name(self) -> str:
         """The user's name for it."""
         return self.variables[0].description.name.rpartition("/part_")[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole variable."""
+        return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -108,7 +112,10 @@ class ShardedVariable(VariableLike):
             return self.sparse_read(row % len(self))
         return super().__getitem__(key)
 
-    def sparse_read(self, indices: Any) -> Array:
+    def _scatter_nd(self, how: str, indices: Any, updates: Any, where: str) -> NoReturn:
+        raise NotImplementedError(no_coordinates(where))
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Array:
         """Rows of the value, each from its shard; see `Variable.sparse_read`."""
         wanted = checked_rows(self, indices)
         flat = wanted.reshape(-1)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from workbench.device_names import Device, resolve
+from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
@@ -16,9 +18,11 @@ from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.placement import Placement, alone
 from workbench.distribute.variables.variable import Variable
 from workbench.distribute.variables.variable_like import VariableLike
+from workbench.errors import TracingError
 
 if TYPE_CHECKING:
     from workbench.communicators.core.options import Options
+    from workbench.data.dataset import Dataset
     from workbench.distribute.described_strategy import DescribedStrategy
     from workbench.runtime.replica.env import ReplicaEnv
 
@@ -158,27 +162,57 @@ class StrategyExtended:
         """Calls `fn(*args, **kwargs)` once per device (as tf.distribute.StrategyExtended.update_non_slot).
 
         Args:
-          colocate_with: Devices, as `non_slot_devices` returns them; all devices are used.
+          colocate_with: The devices: some of those that `non_slot_devices` returned, or a variable, for its devices.
+            None, an empty list, and strategies that keep one component take all devices with variables.
           fn: Runs in update context.
-          args: Arguments of `fn`. Of distributed values each call gets its component.
+          args: Arguments of `fn`. Of distributed values each call gets the component of its device.
           kwargs: Keyword arguments, treated alike.
-          group: See `update`.
+          group: See `update`; components are in the order of the strategy's devices.
+
+        Raises:
+          InvalidArgumentError: if a device is none of the strategy's.
+          RuntimeError: in a replica function.
         """
         strategy = self._strategy
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         if strategy.is_default:
             result = fn(*select(tuple(args), 0), **select(kwargs or {}, 0))
             return alone(result, group)
-        return self._update_on_replicas(_Update(strategy, fn, None), args, kwargs, group)
+        program = _Update(strategy, fn, None)
+        ranks = self._ranks_at(colocate_with) if program.placement.by_replica else None
+        return self._update_on_replicas(program, args, kwargs, group, ranks)
 
     def _update_on_replicas(
-        self, program: _Update, args: Sequence[Any], kwargs: dict[str, Any] | None, group: bool
+        self,
+        program: _Update,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        group: bool,
+        ranks: Sequence[int] | None = None,
     ) -> Any:
         env = contexts.merging_env()
         if env is not None:
+            if ranks is not None:
+                raise TracingError(
+                    "update_non_slot in a traced merge function was given some of the strategy's devices, and the "
+                    "program is the same on all of them; give all, strategy.extended.non_slot_devices([])"
+                )
             return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
         own = program.placement.for_update(program.variable, tuple(args), kwargs or {})
-        return program.placement.run_update(program, program.fn, own, group)
+        return program.placement.run_update(program, program.fn, own, group, ranks)
+
+    def _ranks_at(self, colocate_with: Any) -> list[int] | None:
+        """The replicas on some devices, in order; None for all of them."""
+        if isinstance(colocate_with, VariableComponent):
+            colocate_with = colocate_with.device
+        if colocate_with is None or isinstance(colocate_with, DistributedValues):
+            return None
+        one = isinstance(colocate_with, str | DeviceSpec | Device)
+        names, devices = [colocate_with] if one else list(colocate_with), self._strategy.devices
+        if not names:
+            return None
+        ranks = sorted(devices.index(device) for device in resolve(names, devices))
+        return None if len(ranks) == len(devices) else ranks
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
@@ -205,10 +239,41 @@ class StrategyExtended:
         own = None if self._strategy.is_default else self._strategy
         return isinstance(v, VariableLike) and getattr(v, "strategy", None) is own
 
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Dataset:
+        """A dataset of the rows of arrays; see `Strategy.make_numpy_dataset`.
+
+        Args:
+          numpy_input: A structure of arrays `(n, ...)`.
+          session: Without effect: there are no sessions.
+        """
+        from workbench.data.dataset import Dataset
+
+        return Dataset.from_tensor_slices(numpy_input)
+
     @property
     def experimental_require_static_shapes(self) -> bool:
         """Whether datasets need batches of one size: none of the strategies does."""
         return False
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether each worker runs a program of its own: the notebook's is the only one."""
+        return False
+
+    @property
+    def experimental_should_init(self) -> bool:
+        """Whether this program gives variables their first values: it does, as the only one."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this program saves checkpoints: it does, as the only one."""
+        return True
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this program saves summaries: it does, as the only one."""
+        return True
 
     def value_container(self, value: Any) -> Any:
         """The variable that a component belongs to; other values as they are."""

@@ -82,7 +82,12 @@ class CentralStorage(Placement):
         self._announce({key: self._at_holder(programs.update_at_line, program)})
 
     def run_update(
-        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+        self,
+        program: UpdateProgram,
+        fn: Callable[..., Any],
+        own: tuple[Any, Any],
+        group: bool,
+        ranks: Sequence[int] | None = None,
     ) -> Any:
         """By the holder alone; the others learn where what it has changed is."""
         runtime, holder = self.strategy.group, self.holder

@@ -85,11 +85,21 @@ class OnReplicas(Placement):
             self.strategy.run_internal(programs.update_at_line, program)
 
     def run_update(
-        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+        self,
+        program: UpdateProgram,
+        fn: Callable[..., Any],
+        own: tuple[Any, Any],
+        group: bool,
+        ranks: Sequence[int] | None = None,
     ) -> Any:
-        """On every replica; each leaf of the result is a `Mirrored`."""
+        """On every replica, or some; each leaf of the result is a `Mirrored`."""
         runtime = self.strategy.group
-        result = runtime.run(runtime.prepare(program, user_function=fn), *own, wrap=Mirrored)
+        prepared = runtime.prepare(program, user_function=fn)
+        if ranks is not None:
+            together = _grouped if group else tuple
+            made = runtime.run(prepared, *own, ranks=ranks)
+            return tree.map(lambda leaf: together([leaf.value(rank) for rank in ranks]), made)
+        result = runtime.run(prepared, *own, wrap=Mirrored)
         return result if group else tree.map(lambda leaf: leaf.values, result)
 
     def reseed(
@@ -181,6 +191,10 @@ def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchroni
 def _update_own(env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
     """Updates the component of one replica with its own value."""
     programs.update(env, variable.description.key, how, checked_update(variable, how, value))
+
+
+def _grouped(components: Sequence[Any]) -> Any:
+    return Mirrored(components) if len(components) > 1 else components[0]
 
 
 def _policy(variable: DescribedVariable) -> str:

@@ -167,7 +167,12 @@ class Placement(ABC):
 
     @abstractmethod
     def run_update(
-        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+        self,
+        program: UpdateProgram,
+        fn: Callable[..., Any],
+        own: tuple[Any, Any],
+        group: bool,
+        ranks: Sequence[int] | None = None,
     ) -> Any:
         """Runs a user's update function where the values are; see `StrategyExtended.update`.
 
@@ -176,6 +181,7 @@ class Placement(ABC):
           fn: The user's function, for messages.
           own: Positional and keyword arguments, of distributed values the handles.
           group: See `StrategyExtended.update`.
+          ranks: The replicas that run it, where each has a component of its own; None for all.
         """
 
     @abstractmethod

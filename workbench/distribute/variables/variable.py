@@ -308,11 +308,17 @@ class Variable(DescribedVariable, DistributedValues):
             )
         return env
 
-    def sparse_read(self, indices: Any) -> Array:
+    def _scatter_nd(self, how: str, indices: Any, updates: Any, where: str) -> None:
+        if self._strategy is not None:
+            raise NotImplementedError(no_coordinates(where))
+        super()._scatter_nd(how, indices, updates, where)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Array:
         """Rows of the value: `v[indices]`. Of a variable on parameter servers these rows alone travel.
 
         Args:
           indices: Integers of any shape.
+          name: Without effect.
 
         Returns:
           An array of shape `indices.shape + v.shape[1:]`.
@@ -339,6 +345,18 @@ class Variable(DescribedVariable, DistributedValues):
         extent = ",".join(map(str, d.shape))
         aggregation = "" if d.aggregation is _NONE else f", aggregation {d.aggregation.name}"
         return f"<{self.kind} {self.name!r} {d.dtype.name}[{extent}] {self.whereabouts}{aggregation}>"
+
+
+def no_coordinates(where: str) -> str:
+    """Why a strategy's variables do not change by coordinates, as tf.distribute's do not: which replica's would count?
+
+    Args:
+      where: The method and the variable.
+    """
+    return (
+        f"{where}: a strategy's variables change as a whole or by rows; use assign or a scatter update such as "
+        f"scatter_add, or strategy.extended.update, whose function gets each component"
+    )
 
 
 def variable_of(description: VariableDescription) -> Variable:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.distribute.arrays.array_like import ArrayLike
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables import scatter_nd
 from workbench.distribute.variables.programs import Update
 
 
@@ -19,6 +21,16 @@ class VariableLike(ArrayLike):
     __slots__ = ()
 
     def _update(self, how: Update, value: Any) -> None:
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """What views and errors call it, such as "w:0"."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
         raise NotImplementedError
 
     def _identity(self) -> tuple[Any, ...]:
@@ -170,6 +182,114 @@ class VariableLike(ArrayLike):
         """
         self._update("scatter_update", sparse_delta)
         return self
+
+    def batch_scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Sets slices, each within its own place of the first dimensions: `v[i, indices[i, j]] = values[i, j]`.
+
+        Args:
+          sparse_delta: `IndexedSlices` with indices of shape `(b1, ..., bm, n)` and values of shape
+            `(b1, ..., bm, n) + v.shape[m + 1:]`.
+          use_locking: Without effect.
+          name: Without effect.
+
+        Raises:
+          TypeError: if it is no IndexedSlices; see `scatter_nd_add` for the others.
+        """
+        where = f"batch_scatter_update of variable {self.name!r}"
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(
+                f"{where} needs wb.IndexedSlices(values, indices), got {type(sparse_delta).__name__}"
+            )
+        places = scatter_nd.coordinates(sparse_delta.indices, where)
+        self._scatter_nd("scatter_update", places, sparse_delta.values, where)
+        return self
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Adds to elements, or slices, that are named by their coordinates; those that occur twice count twice.
+
+        Args:
+          indices: Shape `(..., k)`, integers: the last dimension holds coordinates in the first `k` dimensions.
+          updates: Shape `indices.shape[:-1] + v.shape[k:]`.
+          name: Without effect.
+
+        Raises:
+          TypeError: if indices are no integers, or the dtype cannot hold `updates`.
+          ValueError: if shapes do not fit.
+          InvalidArgumentError: if coordinates are outside of the variable.
+          NotImplementedError: for variables of a strategy, as in the reference.
+
+        >>> wb.Variable([[1.0, 2.0], [3.0, 4.0]]).scatter_nd_add([[0, 1], [1, 0]], [10.0, 20.0]).numpy()
+        array([[ 1., 12.],
+               [23.,  4.]], dtype=float32)
+        """
+        self._scatter_nd("scatter_add", indices, updates, f"scatter_nd_add of variable {self.name!r}")
+        return self
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Subtracts from elements; see `scatter_nd_add`.
+
+        Args:
+          indices: See `scatter_nd_add`.
+          updates: See `scatter_nd_add`.
+          name: Without effect.
+        """
+        self._scatter_nd("scatter_sub", indices, updates, f"scatter_nd_sub of variable {self.name!r}")
+        return self
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Sets elements; of coordinates that occur twice the last values count. See `scatter_nd_add`.
+
+        Args:
+          indices: See `scatter_nd_add`.
+          updates: See `scatter_nd_add`.
+          name: Without effect.
+        """
+        self._scatter_nd("scatter_update", indices, updates, f"scatter_nd_update of variable {self.name!r}")
+        return self
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the smaller of each element and its new values; see `scatter_nd_add`.
+
+        Args:
+          indices: See `scatter_nd_add`.
+          updates: See `scatter_nd_add`.
+          name: Without effect.
+        """
+        self._scatter_nd("scatter_min", indices, updates, f"scatter_nd_min of variable {self.name!r}")
+        return self
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Takes the larger of each element and its new values; see `scatter_nd_add`.
+
+        Args:
+          indices: See `scatter_nd_add`.
+          updates: See `scatter_nd_add`.
+          name: Without effect.
+        """
+        self._scatter_nd("scatter_max", indices, updates, f"scatter_nd_max of variable {self.name!r}")
+        return self
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Any:
+        """The elements, or slices, at some coordinates: an array of shape `indices.shape[:-1] + v.shape[k:]`.
+
+        Args:
+          indices: See `scatter_nd_add`.
+          name: Without effect.
+        """
+        return scatter_nd.gathered(self._array(), indices, f"gather_nd of variable {self.name!r}")
+
+    def get_shape(self) -> tuple[int, ...]:
+        """Its dimensions, as `shape`."""
+        return self.shape
+
+    def is_initialized(self) -> bool:
+        """True: a variable has a value from the beginning."""
+        return True
+
+    def _scatter_nd(self, how: str, indices: Any, updates: Any, where: str) -> None:
+        self._update("assign", scatter_nd.changed(self._array(), how, indices, updates, where))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

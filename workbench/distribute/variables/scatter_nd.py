@@ -1,0 +1,116 @@
+"""Single elements, or slices, of a variable by their coordinates (as tf.Variable.scatter_nd_add and its relatives)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.numpy import view
+from workbench.backends.users_line import apply_at_users_line
+from workbench.distribute.arrays.as_array import Array, as_operand, describe, namespace_of
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables.scatter import scattered
+from workbench.errors import InvalidArgumentError
+
+
+def changed(old: Array, how: str, indices: Any, updates: Any, where: str) -> Array:
+    """A new array: `old` with some of its elements changed; coordinates that occur twice count twice.
+
+    Args:
+      old: The array before.
+      how: The operation, such as "scatter_add".
+      indices: Coordinates, shape `(..., k)`: they name slices of `old` of shape `old.shape[k:]`.
+      updates: Shape `indices.shape[:-1] + old.shape[k:]`.
+      where: The method and the variable, for messages.
+
+    Raises:
+      TypeError: if indices are no integers, or the dtype of `old` cannot hold `updates`.
+      ValueError: if shapes do not fit.
+      InvalidArgumentError: if coordinates are outside of `old`.
+    """
+    rows, depth = _rows(old.shape, indices, where)
+    values: Array = as_operand(updates)
+    wanted = (*rows.shape, *old.shape[depth:])
+    if tuple(values.shape) != wanted:
+        raise ValueError(f"{where}: these indices need values of shape {wanted}, got {tuple(values.shape)}")
+    if values.dtype != old.dtype:
+        if not np.can_cast(values.dtype, old.dtype, "same_kind"):
+            raise TypeError(
+                f"{where}: values of {values.dtype.name} do not fit {old.dtype.name}; convert them with "
+                f"values.astype(np.{old.dtype.name})"
+            )
+        values = apply_at_users_line()(values.astype, old.dtype)
+    flat = old.reshape(-1, *old.shape[depth:])
+    slices = IndexedSlices(values.reshape(-1, *old.shape[depth:]), rows.reshape(-1))
+    new: Array = scattered(flat, how, slices).reshape(old.shape)
+    return new
+
+
+def gathered(array: Array, indices: Any, where: str) -> Array:
+    """The slices at some coordinates.
+
+    Args:
+      array: Where they are.
+      indices: See `changed`.
+      where: See `changed`.
+
+    Returns:
+      An array of shape `indices.shape[:-1] + array.shape[k:]`.
+
+    Raises:
+      TypeError: if indices are no integers.
+      ValueError: if there are more coordinates than dimensions.
+      InvalidArgumentError: if coordinates are outside of `array`.
+    """
+    rows, depth = _rows(array.shape, indices, where)
+    flat: Array = array.reshape(-1, *array.shape[depth:])[rows]
+    return flat
+
+
+def coordinates(indices: Any, where: str) -> Array:
+    """Coordinates of the slices that `batch_scatter_update` changes: each index with its own place before it.
+
+    Args:
+      indices: Shape `(b1, ..., bm, n)`, integers.
+      where: See `changed`.
+
+    Returns:
+      Shape `(b1, ..., bm, n, m + 1)`.
+    """
+    own = _integers(indices, where)
+    if own.ndim == 0:
+        raise ValueError(f"{where}: indices need at least one dimension, got a single number")
+    return np.stack([*np.indices(own.shape)[:-1], own], axis=-1)
+
+
+def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]:
+    """Numbers of the slices, counted through the first dimensions, and how many dimensions these are."""
+    places = _integers(indices, where)
+    depth = places.shape[-1] if places.ndim else 0
+    if not 0 < depth <= len(shape):
+        raise ValueError(
+            f"{where}: the last dimension of indices holds coordinates, 1 to {len(shape)} of them for a variable of "
+            f"shape {shape}; got indices of shape {places.shape}"
+        )
+    extent = np.array(shape[:depth])
+    flat = places.reshape(math.prod(places.shape[:-1]), depth)
+    outside = np.flatnonzero(np.any((flat < 0) | (flat >= extent), axis=1))
+    if outside.size:
+        raise InvalidArgumentError(
+            f"{where}: indices[{outside[0]}] = {flat[outside[0]].tolist()} is outside of {tuple(shape[:depth])}"
+        )
+    steps = np.cumprod([1, *extent[:0:-1]])[::-1]
+    rows: Array = (flat @ steps).reshape(places.shape[:-1])
+    return rows, depth
+
+
+def _integers(indices: Any, where: str) -> Array:
+    given = as_operand(indices)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{where}: indices must be integers, got {describe(given)}")
+    if namespace_of(given) is not np:
+        given = view(fetched(given))
+    return np.asarray(given).astype(np.int64, copy=False)
