@@ -138,9 +138,11 @@ def test_combining_agrees_with_numpy(dtype: np.dtype, op: str, tmp_path: Path) -
         for target in targets:
             target[:] = 0
         aligned = [aligned_copy(array) for array in (*arrays, *targets)]
-        kernel(*(address(array) for array in aligned), vectors, count)
+        flags = np.zeros(5, np.uint32)
+        kernel(*(address(array) for array in aligned), vectors, count, address(flags))
         for found in aligned[5:]:
             assert_same(found, expected)
+        assert flags.tolist() == [int(dtype.kind in "fcV")] * 5  # each has its NaN
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
@@ -180,15 +182,56 @@ def test_chunks_pass_on_partial_results_in_the_wide_dtype(tmp_path: Path) -> Non
     arrays = [aligned_copy(array) for array in inputs(half, 4, count)]
     partial, total = aligned_copy(np.zeros(count, single)), aligned_copy(np.zeros(count, half))
     first = cuda_source.combine("sum", (half, half, single, single), sources=2, targets=1)
-    second = cuda_source.combine("sum", (single, half, single, half), sources=3, targets=1)
+    second = cuda_source.combine("sum", (single, half, single, half), sources=3, targets=1, continued=True)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
 
     vectors = count // 8
-    Compiled(first, "combine", tmp_path / "a")(*map(address, (*arrays[:2], partial)), vectors, count)
-    Compiled(second, "combine", tmp_path / "b")(*map(address, (partial, *arrays[2:], total)), vectors, count)
+    for array in arrays[2:]:
+        array[np.isnan(array)] = 0
+    flags = np.zeros(4, np.uint32)
+    one = address(flags)
+    Compiled(first, "combine", tmp_path / "a")(*map(address, (*arrays[:2], partial)), vectors, count, one)
+    Compiled(second, "combine", tmp_path / "b")(
+        *map(address, (partial, *arrays[2:], total)), vectors, count, one + flags.itemsize
+    )
 
     assert_same(total, want("sum", arrays))
+    assert flags.tolist() == [1, 1, 0, 0]  # the NaNs of the partial result are nobody else's
+
+
+FLOATS = [dtype for dtype in DTYPES if dtype.kind in "fcV"]
+
+
+@pytest.mark.parametrize("op", ["sum", "max"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
+def test_a_source_is_flagged_for_each_number_that_is_not_finite_and_for_nothing_else(
+    dtype: np.dtype, op: str, tmp_path: Path
+) -> None:
+    count, buffers = 33, 3
+    wide = backend.accumulator(dtype, op)
+    text = cuda_source.combine(op, (dtype, dtype, wide, dtype), sources=buffers, targets=1)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    fused = Compiled(text, "combine", tmp_path / "a")
+    alone = Compiled(cuda_source.not_finite(dtype), "not_finite", tmp_path / "b")
+    part = np.finfo(dtype) if dtype.kind in "fc" else ml_dtypes.finfo(dtype)
+    bad = [np.nan, np.inf, -np.inf, *([complex(0, np.inf)] if dtype.kind == "c" else [])]
+    # What adds up to infinity, and what is nearly nothing, is finite.
+    fine = [float(part.max), -float(part.max), float(part.smallest_subnormal), 0.0]
+    target = aligned_copy(np.zeros(count, dtype))
+    for value in (*bad, *fine):
+        for source in range(buffers):
+            for place in (0, 20, count - 1):
+                arrays = [aligned_copy(np.full(count, float(part.max)).astype(dtype)) for _ in range(buffers)]
+                arrays[source][place] = value
+                expected = [int(k == source and value in bad) for k in range(buffers)]
+                for vectors in (0, count // cuda_source.lanes(dtype)):
+                    flags = np.zeros(2 * buffers, np.uint32)
+                    fused(*map(address, (*arrays, target)), vectors, count, address(flags))
+                    for k in range(buffers):
+                        alone(address(arrays[k]), vectors, count, address(flags) + (buffers + k) * 4)
+                    assert flags.tolist() == expected * 2, (value, source, place)
 
 
 @pytest.mark.parametrize("op", ["min", "max"])

@@ -221,8 +221,24 @@ def test_more_buffers_than_a_launch_takes_are_combined_in_order(
 ) -> None:
     launches: list[tuple[tuple[str, ...], int, int]] = []
 
-    def launch(self: Any, op: str, dtypes: Any, sources: Any, targets: Any, *, mean_over: int = 0) -> None:
+    said: dict[int, float] = {}  # what is at the address of each word
+
+    def launch(
+        self: Any,
+        op: str,
+        dtypes: Any,
+        sources: Any,
+        targets: Any,
+        *,
+        mean_over: int = 0,
+        continued: bool = False,
+        flags: int = 0,
+    ) -> None:
         launches.append((tuple(dtype.name for dtype in dtypes), len(sources), mean_over))
+        for k, source in enumerate(sources):
+            if not (continued and k == 0):  # a partial result
+                assert flags + 4 * k not in said
+                said[flags + 4 * k] = float(source[1])
         total = np.sum([source.astype(np.float32) for source in sources], axis=0)
         for target in targets:
             target[:] = total / mean_over if mean_over else total
@@ -230,12 +246,13 @@ def test_more_buffers_than_a_launch_takes_are_combined_in_order(
     monkeypatch.setattr(gpu.CupyAccelerator, "_launch", launch)
     monkeypatch.setattr(gpu.CupyAccelerator, "empty", lambda self, count, dtype: np.empty(count, dtype))
     monkeypatch.setattr(gpu.CupyAccelerator, "copy", lambda self, source, target: np.copyto(target, source))
-    sources = [np.full(3, 1.0, np.float16) for _ in range(buffers)]
+    sources = [np.array([1.0, rank, 1.0], np.float16) for rank in range(buffers)]
     targets = [np.zeros(3, np.float16) for _ in range(buffers)]
 
-    gpu.accelerator.combine("mean", sources, targets, mean_over=buffers)
+    gpu.accelerator.combine("mean", sources, targets, mean_over=buffers, flags=1000)
 
-    assert all((target == 1.0).all() for target in targets)
+    assert all((target[[0, 2]] == 1.0).all() for target in targets)
+    assert said == {1000 + 4 * rank: rank for rank in range(buffers)}
     assert max(count for _, count, _ in launches) <= 16
     assert [mean_over for _, _, mean_over in launches] == [0] * (len(launches) - 1) + [buffers]
     for number, (dtypes, _, _) in enumerate(launches):

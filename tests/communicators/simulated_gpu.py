@@ -6,6 +6,7 @@ thread, so code that forgets to order two streams reads garbage here too: memory
 
 from __future__ import annotations
 
+import ctypes
 import queue
 import threading
 import time
@@ -20,6 +21,8 @@ from tests.communicators import simulated_nccl
 from workbench.backends import numpy as backend
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.cupy import DTYPES
+from workbench.backends.flags import FLAG, Flags
+from workbench.communicators.core.finiteness import can_be_infinite
 
 DEADLINE_SECONDS = 60.0
 _live: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
@@ -55,7 +58,8 @@ class Stream:
                     self.running = False
                     return
                 job = self.jobs.get_nowait()
-            job()
+            with np.errstate(all="ignore"):  # GPUs do not warn
+                job()
 
     def synchronize(self) -> None:
         done = threading.Event()
@@ -114,6 +118,8 @@ class SimulatedGpus:
         self.fails = False  # every query raises, as after a sticky error
         self.free_bytes = 1 << 40
         self.local = threading.local()
+        self.flags = Flags(np.zeros(256, FLAG))
+        self.reads: list[int] = []  # sizes of what kernels have read only to find what is not finite
 
     # -- what a test does --------------------------------------------------------------------------------------
 
@@ -235,9 +241,18 @@ class SimulatedGpus:
         self.current().submit(lambda: np.copyto(target.data, source.data, casting="same_kind"))
 
     def combine(
-        self, op: str, sources: Sequence[SimArray], targets: Sequence[SimArray], *, mean_over: int = 0
+        self,
+        op: str,
+        sources: Sequence[SimArray],
+        targets: Sequence[SimArray],
+        *,
+        mean_over: int = 0,
+        flags: int = 0,
     ) -> None:
         def run() -> None:
+            for k, source in enumerate(sources):
+                if flags and not _is_finite(source):
+                    _set(flags + k * FLAG.itemsize)
             wide = backend.accumulator(sources[0].dtype, op)
             total = sources[0].data.astype(wide)
             for source in sources[1:]:
@@ -248,6 +263,18 @@ class SimulatedGpus:
                 target.data[...] = total.astype(target.dtype)
 
         self.current().submit(run)
+
+    def flag_not_finite(self, array: SimArray, flag: int) -> None:
+        self.reads.append(array.size)
+
+        def run() -> None:
+            if not _is_finite(array):
+                _set(flag)
+
+        self.current().submit(run)
+
+    def bytes_per_ns(self, ordinal: int) -> float:
+        return 1000.0
 
     def divide(self, array: SimArray, by: int) -> None:
         self.current().submit(lambda: np.divide(array.data, array.dtype.type(by), out=array.data))
@@ -274,6 +301,15 @@ class SimulatedGpus:
             floats[lost] = np.nan
 
         self.current().submit(run)
+
+
+def _is_finite(array: SimArray) -> bool:
+    return not can_be_infinite(array.dtype) or bool(np.isfinite(array.data).all())
+
+
+def _set(flag: int) -> None:
+    """Kernels get nothing but an address."""
+    ctypes.c_uint32.from_address(flag).value = 1
 
 
 def _refuse_foreign(dtype: np.dtype) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tests.gpu import frameworks, kernels, nccl, sharing, strategies, telemetry
+from tests.gpu import finiteness, frameworks, kernels, nccl, sharing, strategies, telemetry
 from tests.gpu.results import Row
 
 Check = Callable[[bool], Iterable[Row]]
@@ -25,4 +25,7 @@ ALL: dict[str, Check] = {
     "jax": frameworks.jax_arrays,
     "training": strategies.training,
     "errors": strategies.errors,
+    "finite-kernels": finiteness.flags_of_kernels,
+    "finite-costs": finiteness.looking_costs,
+    "finite-first-nan": finiteness.first_nan,
 }

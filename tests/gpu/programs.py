@@ -76,3 +76,22 @@ def too_much() -> Any:
     import cupy
 
     return cupy.empty(1 << 45, np.uint8)
+
+
+def spoilt_by_one(wb: Any) -> str:
+    """Where, as `wb.inspect` says, the NaN came from that replica 1 gives to the 24th of 40 steps."""
+    strategy = wb.MirroredStrategy()
+    with strategy.scope():
+        w = wb.Variable(np.zeros(8, np.float32), name="w")
+
+    def step(k: int) -> None:
+        ctx = wb.distribute.get_replica_context()
+        gradient = ctx.xp.ones(8, np.float32)
+        if (ctx.replica_id_in_sync_group, k) == (1, 23):
+            gradient[5] = np.nan
+        w.assign_sub(0.1 * ctx.all_reduce("mean", gradient))
+
+    for k in range(40):
+        strategy.run(step, args=(k,))
+    text = " ".join(str(wb.inspect(w)).split())
+    return text[text.find("The first NaN") :]

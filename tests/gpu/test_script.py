@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.communicators.simulated_gpu import SimulatedGpus
-from tests.gpu import kernels, programs, sharing
+from tests.gpu import finiteness, kernels, programs, sharing
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table
 from workbench.backends import cupy as gpu
@@ -47,6 +47,19 @@ def test_a_wrong_result_is_found(simulated: SimulatedGpus, monkeypatch: pytest.M
 
 def test_the_fused_kernel_check(simulated: SimulatedGpus) -> None:
     assert [row.state for row in kernels.fused_correctness(True)] == ["ok", "ok"]
+
+
+def test_the_check_of_flags(simulated: SimulatedGpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [row.state for row in finiteness.flags_of_kernels(True)] == ["ok"]
+    monkeypatch.setattr(simulated, "flag_not_finite", lambda array, flag: None)
+    assert [row.state for row in finiteness.flags_of_kernels(True)] == ["FAILED"]
+
+
+def test_a_nan_on_cpus() -> None:
+    with wb.connect(replicas=2, processes=False):
+        said = programs.spoilt_by_one(wb)
+
+    assert said.startswith("The first NaN or infinity: replica 1 gave it to all_reduce #1 at programs.py:")
 
 
 def test_training_on_cpus() -> None:

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from workbench.backends.flags import Flags
+
 
 @dataclass(frozen=True, slots=True)
 class GpuIdentity:
@@ -62,6 +64,13 @@ class Accelerator(Protocol):
         Raises:
           BackendUnavailable: if the library is not there.
         """
+
+    @property
+    def flags(self) -> Flags:
+        """Words of the host that kernels can set; the process's, for as long as it lives."""
+
+    def bytes_per_ns(self, ordinal: int) -> float:
+        """How fast a device can read its memory, for estimates."""
 
     def owns(self, x: Any) -> bool:
         """Whether `x` is an array in the memory of a GPU, also of another library."""
@@ -121,7 +130,15 @@ class Accelerator(Protocol):
     def copy(self, source: Any, target: Any) -> None:
         """Copies elements, converting them; equal shapes."""
 
-    def combine(self, op: str, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0) -> None:
+    def combine(
+        self,
+        op: str,
+        sources: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        mean_over: int = 0,
+        flags: int = 0,
+    ) -> None:
         """Combines contiguous one-dimensional arrays in the order given and writes the result to every target.
 
         Args:
@@ -129,7 +146,11 @@ class Accelerator(Protocol):
           sources: One dtype and size. float16 and bfloat16 accumulate in float32.
           targets: Arrays of that dtype (float64 for a mean of integers) and size.
           mean_over: What a mean is divided by; 0 leaves the sum.
+          flags: Address of a word for each source, which is set to 1 if that has NaN or infinity in it; 0 for none.
         """
+
+    def flag_not_finite(self, array: Any, flag: int) -> None:
+        """Sets the word at the address `flag` to 1 if a contiguous array of floats has NaN or infinity in it."""
 
     def divide(self, array: Any, by: int) -> None:
         """In place."""

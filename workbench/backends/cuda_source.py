@@ -55,6 +55,12 @@ template <> struct Convert<float, bf16> {
   }
 };
 
+// Zero of what is finite, NaN of everything else: added up, one instruction per number tells whether all are.
+__device__ inline float doubt(float x) { return x * 0; }
+__device__ inline double doubt(double x) { return x * 0; }
+__device__ inline float doubt(c64 x) { return x.re * 0 + x.im * 0; }
+__device__ inline double doubt(c128 x) { return x.re * 0 + x.im * 0; }
+
 // Minimum and maximum keep a NaN of either side; the first one wins.
 template <class A> __device__ inline A add(A a, A b) { return a + b; }
 template <class A> __device__ inline A multiply(A a, A b) { return a * b; }
@@ -81,38 +87,88 @@ COMPLEX(c64, float)
 COMPLEX(c128, double)
 """
 
+_DOUBTFUL = """
+typedef decltype(DOUBT(ACC())) Doubt;
+
+template <class T> __device__ inline bool doubtful(const T* at, int count) {
+  Doubt doubts = 0;
+#pragma unroll 1
+  for (int i = 0; i < count; i++) doubts += DOUBT((Convert<ACC, T>::widen(at[i])));
+  return doubts != 0;
+}
+"""
+
 _COMBINE = """
-extern "C" __global__ void combine(__PARAMETERS__, index_t vectors, index_t count) {
+extern "C" __global__ void combine(__PARAMETERS__, index_t vectors, index_t count, unsigned long long flags) {
   // Every pointer arrives by value, so the loops over buffers unroll into registers and constant memory.
   const FIRST* const first = (const FIRST*)s0;
   const IN* const source[__SOURCES__] = {__SOURCE_POINTERS__};
   OUT* const target[__TARGETS__] = {__TARGET_POINTERS__};
   const index_t start = (index_t)blockIdx.x * blockDim.x + threadIdx.x;
   const index_t stride = (index_t)gridDim.x * blockDim.x;
+  unsigned int bad = 0;  // a bit for each source
   for (index_t i = start; i < vectors; i += stride) {
     Vector<FIRST, LANES> head = ((const Vector<FIRST, LANES>*)first)[i];
     Vector<IN, LANES> part[__SOURCES__];
 #pragma unroll
     for (int k = 1; k < __SOURCES__; k++) part[k] = ((const Vector<IN, LANES>*)source[k])[i];
     Vector<OUT, LANES> result;
+    Doubt doubts = 0;
 #pragma unroll
     for (int lane = 0; lane < LANES; lane++) {
       ACC total = Convert<ACC, FIRST>::widen(head.lane[lane]);
+      if (LOOKS_AT_FIRST) doubts += DOUBT(total);
 #pragma unroll
-      for (int k = 1; k < __SOURCES__; k++) total = STEP(total, Convert<ACC, IN>::widen(part[k].lane[lane]));
+      for (int k = 1; k < __SOURCES__; k++) {
+        ACC next = Convert<ACC, IN>::widen(part[k].lane[lane]);
+        doubts += DOUBT(next);
+        total = STEP(total, next);
+      }
       result.lane[lane] = Convert<ACC, OUT>::narrow(FINISH(total));
+    }
+    if (doubts != 0) {  // rare: read once more, so that no registers are kept for it
+      if (LOOKS_AT_FIRST && doubtful(first + i * LANES, LANES)) bad |= 1;
+#pragma unroll
+      for (int k = 1; k < __SOURCES__; k++) if (doubtful(source[k] + i * LANES, LANES)) bad |= 1u << k;
     }
 #pragma unroll
     for (int k = 0; k < __TARGETS__; k++) ((Vector<OUT, LANES>*)target[k])[i] = result;
   }
   for (index_t i = vectors * LANES + start; i < count; i += stride) {
     ACC total = Convert<ACC, FIRST>::widen(first[i]);
+    if (LOOKS_AT_FIRST && DOUBT(total) != 0) bad |= 1;
 #pragma unroll
-    for (int k = 1; k < __SOURCES__; k++) total = STEP(total, Convert<ACC, IN>::widen(source[k][i]));
+    for (int k = 1; k < __SOURCES__; k++) {
+      ACC next = Convert<ACC, IN>::widen(source[k][i]);
+      if (DOUBT(next) != 0) bad |= 1u << k;
+      total = STEP(total, next);
+    }
     OUT result = Convert<ACC, OUT>::narrow(FINISH(total));
 #pragma unroll
     for (int k = 0; k < __TARGETS__; k++) target[k][i] = result;
   }
+  if (bad && flags) {
+#pragma unroll
+    for (int k = 0; k < __SOURCES__; k++) if (bad >> k & 1) ((unsigned int*)flags)[k] = 1;
+  }
+}
+"""
+
+_NOT_FINITE = """
+extern "C" __global__ void not_finite(unsigned long long from, index_t vectors, index_t count,
+                                      unsigned long long flag) {
+  const index_t start = (index_t)blockIdx.x * blockDim.x + threadIdx.x;
+  const index_t stride = (index_t)gridDim.x * blockDim.x;
+  Doubt doubts = 0;
+#pragma unroll 4
+  for (index_t i = start; i < vectors; i += stride) {
+    Vector<IN, LANES> part = ((const Vector<IN, LANES>*)from)[i];
+#pragma unroll
+    for (int lane = 0; lane < LANES; lane++) doubts += DOUBT((Convert<ACC, IN>::widen(part.lane[lane])));
+  }
+  for (index_t i = vectors * LANES + start; i < count; i += stride)
+    doubts += DOUBT((Convert<ACC, IN>::widen(((const IN*)from)[i])));
+  if (doubts != 0) *(unsigned int*)flag = 1;
 }
 """
 
@@ -254,6 +310,7 @@ def combine(
     sources: int,
     targets: int,
     mean_over: int = 0,
+    continued: bool = False,
 ) -> str:
     """The kernel `combine` that reduces `sources` buffers into one result, written to `targets` buffers.
 
@@ -264,6 +321,7 @@ def combine(
       sources: At most `MOST_BUFFERS`.
       targets: At most `MOST_BUFFERS`.
       mean_over: Divide by so many replicas at the end; 0 for not at all.
+      continued: Whether the first source is a partial result, whose NaN other buffers have been flagged for.
     """
     first, other, accumulator, out = dtypes
     names = [f"s{i}" for i in range(sources)] + [f"t{i}" for i in range(targets)]
@@ -280,8 +338,22 @@ def combine(
         "LANES": str(lanes(other)),
         "STEP(...)": f"{_function(op, other)}<ACC>(__VA_ARGS__)",
         "FINISH(...)": f"over<ACC>(__VA_ARGS__, {mean_over})" if mean_over else "(__VA_ARGS__)",
+        "LOOKS_AT_FIRST": str(int(not continued)),
+        "DOUBT(x)": "doubt(x)" if other.kind in "fcV" else "0",
     }
-    return _PRELUDE + _with(defines) + text
+    return _PRELUDE + _with(defines) + _DOUBTFUL + text
+
+
+def not_finite(dtype: np.dtype) -> str:
+    """The kernel `not_finite`: sets a word if an array of floating or complex numbers has NaN or infinity in it."""
+    name = c_type(dtype)
+    defines = {
+        "IN": name,
+        "ACC": "float" if name in ("f16", "bf16") else name,
+        "LANES": str(lanes(dtype)),
+        "DOUBT(x)": "doubt(x)",
+    }
+    return _PRELUDE + _with(defines) + _DOUBTFUL + _NOT_FINITE
 
 
 def ordered(dtype: np.dtype, op: str) -> str:

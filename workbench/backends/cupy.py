@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import socket
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ import numpy as np
 
 from workbench.backends import cuda_source
 from workbench.backends.accelerator import GpuIdentity
+from workbench.backends.flags import FLAG, WORDS, Flags
 from workbench.backends.numpy import accumulator
 from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
@@ -31,6 +33,9 @@ DTYPES = frozenset(
     "float16 bfloat16 float32 float64 complex64 complex128".split()
 )
 """Names of the dtypes that CuPy has; it refuses float8, extended precision, dates and texts."""
+_flags: list[Flags] = []  # never freed: kernels that nobody waits for may still write to it
+_flags_lock = threading.Lock()
+_SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs tell no clock
 _BLOCK = 256
 _BLOCKS_PER_PROCESSOR = 8
 
@@ -266,6 +271,24 @@ class CupyAccelerator:
             )
         return nccl
 
+    @property
+    def flags(self) -> Flags:
+        """Pinned memory: it has one address, for the host and for every GPU."""
+        with _flags_lock:
+            if not _flags:
+                pinned = namespace().cuda.alloc_pinned_memory(WORDS * FLAG.itemsize)
+                words = np.frombuffer(pinned, FLAG, WORDS)
+                words[:] = 0
+                _flags.append(Flags(words))
+        return _flags[0]
+
+    def bytes_per_ns(self, ordinal: int) -> float:
+        """By the clock of the memory, at two transfers each, and the width of its bus."""
+        cuda = namespace().cuda.runtime
+        clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
+        width_bits = int(cuda.deviceGetAttribute(cuda.cudaDevAttrGlobalMemoryBusWidth, ordinal))
+        return max(_SLOWEST_BYTES_PER_NS, 2 * clock_khz * width_bits / 8 / 1e6)
+
     def owns(self, x: Any) -> bool:
         """Whether `x` is in the memory of a GPU."""
         return is_gpu_array(x)
@@ -377,7 +400,15 @@ class CupyAccelerator:
         """On the current stream."""
         namespace().copyto(target, source)
 
-    def combine(self, op: str, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0) -> None:
+    def combine(
+        self,
+        op: str,
+        sources: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        mean_over: int = 0,
+        flags: int = 0,
+    ) -> None:
         """The fused kernel, on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype.
 
         Args:
@@ -385,21 +416,42 @@ class CupyAccelerator:
           sources: Arrays of one size and dtype.
           targets: Arrays that get the result, of the same size.
           mean_over: Number by which a mean is divided; 0 for other operations.
+          flags: Address of a word for each source, set to 1 if that is not finite; 0 for none.
         """
         most = cuda_source.MOST_BUFFERS
         dtype, out = sources[0].dtype, targets[0].dtype
         wide = accumulator(dtype, op)
-        first, chunk, rest = dtype, list(sources[:most]), list(sources[most:])
-        while rest:
+        first, chunk, done = dtype, list(sources[:most]), min(most, len(sources))
+        continued = False
+        while done < len(sources):
             partial = self.empty(sources[0].size, wide)
-            self._launch(op, (first, dtype, wide, wide), chunk, [partial])
-            first, chunk, rest = wide, [partial, *rest[: most - 1]], rest[most - 1 :]
-        self._launch(op, (first, dtype, wide, out), chunk, targets[:most], mean_over=mean_over)
+            self._launch(op, (first, dtype, wide, wide), chunk, [partial], continued=continued, flags=flags)
+            # The words of the next chunk begin one before its first array, at the place of the partial result.
+            flags += (len(chunk) - 1) * FLAG.itemsize if flags else 0
+            first, chunk = wide, [partial, *sources[done : done + most - 1]]
+            done, continued = done + len(chunk) - 1, True
+        self._launch(
+            op,
+            (first, dtype, wide, out),
+            chunk,
+            targets[:most],
+            mean_over=mean_over,
+            continued=continued,
+            flags=flags,
+        )
         for target in targets[most:]:
             self.copy(targets[0], target)
 
     def _launch(
-        self, op: str, dtypes: Any, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0
+        self,
+        op: str,
+        dtypes: Any,
+        sources: Sequence[Any],
+        targets: Sequence[Any],
+        *,
+        mean_over: int = 0,
+        continued: bool = False,
+        flags: int = 0,
     ) -> None:
         count = int(targets[0].size)
         if count == 0:
@@ -408,10 +460,24 @@ class CupyAccelerator:
         aligned = not any(pointer % 16 for pointer in pointers)
         vectors = count // cuda_source.lanes(dtypes[1]) if aligned else 0
         text = cuda_source.combine(
-            op, dtypes, sources=len(sources), targets=len(targets), mean_over=mean_over
+            op,
+            dtypes,
+            sources=len(sources),
+            targets=len(targets),
+            mean_over=mean_over,
+            continued=continued,
         )
-        arguments = (*map(np.uint64, pointers), np.int64(vectors), np.int64(count))
+        arguments = (*map(np.uint64, pointers), np.int64(vectors), np.int64(count), np.uint64(flags))
         _kernel(text, "combine")(_blocks(vectors or count), (_BLOCK,), arguments)
+
+    def flag_not_finite(self, array: Any, flag: int) -> None:
+        """By one kernel."""
+        if array.size:
+            pointer, count = self.pointer(array), int(array.size)
+            vectors = count // cuda_source.lanes(array.dtype) if pointer % 16 == 0 else 0
+            arguments = (np.uint64(pointer), np.int64(vectors), np.int64(count), np.uint64(flag))
+            kernel = _kernel(cuda_source.not_finite(array.dtype), "not_finite")
+            kernel(_blocks(vectors or count), (_BLOCK,), arguments)
 
     def divide(self, array: Any, by: int) -> None:
         """In place, in the array's own dtype."""

@@ -60,7 +60,7 @@ class Finiteness:
 
     def look(self, array: np.ndarray) -> None:
         """Reads an array that this replica gives to the present collective, if there is time for it."""
-        if array.dtype.kind not in "fc" and not _is_narrow_float(array.dtype):
+        if not can_be_infinite(array.dtype):
             return
         if array.size <= ALWAYS:
             if not is_finite(array):
@@ -85,9 +85,10 @@ class Finiteness:
             self.found = NOT_FINITE
 
 
-def _is_narrow_float(dtype: np.dtype) -> bool:
-    """Whether it is one of those that NumPy knows only as another library's, such as bfloat16; no record or bytes."""
-    return dtype.kind == "V" and not issubclass(dtype.type, np.void)
+def can_be_infinite(dtype: np.dtype) -> bool:
+    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like."""
+    # Of kind "V" are also records and bytes, and those that NumPy knows only as another library's, such as bfloat16.
+    return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 
 
 def is_finite(array: np.ndarray) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.communicators.core.call import Asked, Call
-from workbench.communicators.core.finiteness import Finiteness
+from workbench.communicators.core.finiteness import FINITE, Finiteness
 
 _REMEMBERED = 2000
 OUTSIDE = Call("", "", "", "", "", "", 0, 0, "", "")
@@ -122,6 +122,11 @@ class Position:
         """Reads what the replica gives to the present collective, if somebody records that and there is time."""
         if self.inputs is not None:
             self.inputs.look(array)
+
+    def reads_on_host(self) -> None:
+        """Notes that the present collective, of a replica on a device, takes what `look` is given, and no more."""
+        if self.inputs is not None:
+            self.inputs.found = FINITE
 
     def asked(self) -> Asked:
         """The present call in words."""

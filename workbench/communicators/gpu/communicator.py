@@ -153,7 +153,7 @@ class GpuCommunicator:
             counts = [_count(shape) * dtype.itemsize for shape in shapes]
             position.moved = value.size, sum(counts), dtype.name
             with self._gpu.on(self._ordinal):
-                source = self._gpu.flat([value], dtype).view(_BYTE)
+                source = self._gpu.flat([value], dtype)
                 target = self._gpu.empty(sum(counts), _BYTE)
             self._queue(link, position, [source], [target], lambda ops, works: ops.all_gather(works, counts))
             with self._gpu.on(self._ordinal):
@@ -189,10 +189,13 @@ class GpuCommunicator:
             position.moved = _count(shape), _count(shape) * dtype.itemsize, dtype.name
             if _ON_HOST in blocks:
                 copy = blocks[root].view(dtype).reshape(shape).copy()
+                position.reads_on_host()
+                if self.rank == root:
+                    position.look(copy)
                 return copy if array is None else backend.like(copy, array), False
             with self._gpu.on(self._ordinal):
                 target = self._gpu.empty(_count(shape) * dtype.itemsize, _BYTE)
-                sources = [] if value is None else [self._gpu.flat([value], value.dtype).view(_BYTE)]
+                sources = [] if value is None else [self._gpu.flat([value], value.dtype)]
             self._queue(link, position, sources, [target], lambda ops, works: ops.broadcast(works, root))
             result = target.view(dtype).reshape(shape)
             return result if array is None else self._gpu.like(result, array), True

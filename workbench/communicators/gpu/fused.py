@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from workbench.backends.accelerator import Accelerator
 from workbench.communicators.gpu.work import Work
+
+_BYTE = np.dtype(np.uint8)
 
 
 class SharedGpuOps:
@@ -37,7 +41,11 @@ class SharedGpuOps:
             for work in works:
                 part = slice(bounds[work.rank], bounds[work.rank + 1])
                 self._gpu.combine(
-                    op, [other.sources[0][part] for other in works], work.targets, mean_over=mean_over
+                    op,
+                    [other.sources[0][part] for other in works],
+                    work.targets,
+                    mean_over=mean_over,
+                    flags=works[0].flag,
                 )
 
     def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
@@ -46,14 +54,15 @@ class SharedGpuOps:
             for work in works:
                 at = 0
                 for other in works:
-                    self._gpu.copy(other.sources[0], work.targets[0][at : at + counts[other.rank]])
+                    part = work.targets[0][at : at + counts[other.rank]]
+                    self._gpu.copy(other.sources[0].view(_BYTE), part)
                     at += counts[other.rank]
 
     def broadcast(self, works: Sequence[Work], root: int) -> None:
         """By copies."""
         with self._gpu.on(self._ordinal, works[0].stream):
             for work in works:
-                self._gpu.copy(works[root].sources[0], work.targets[0])
+                self._gpu.copy(works[root].sources[0].view(_BYTE), work.targets[0])
 
     def abort(self) -> None:
         """Nothing here waits for anybody."""
@@ -68,4 +77,5 @@ class SharedGpuOps:
     def _combine(self, op: str, works: Sequence[Work], position: int, targets: Sequence[object]) -> None:
         mean_over = len(works) if op == "mean" else 0
         with self._gpu.on(self._ordinal, works[0].stream):
-            self._gpu.combine(op, [work.sources[position] for work in works], targets, mean_over=mean_over)
+            sources = [work.sources[position] for work in works]
+            self._gpu.combine(op, sources, targets, mean_over=mean_over, flags=works[0].flag)

@@ -159,8 +159,10 @@ class GpuPlane:
                 for work in local:
                     work.stream = lane.stream
                     gpu.wait(work.ready)
+                fused = self.fused and bool(position.call.redop)
+                flags = lane.inputs.look(local, fused=fused) if self._rings else None
                 gpu.record(start)
-            pairs.append(Pair(lane, start, end, local, lane.base))
+            pairs.append(Pair(lane, start, end, local, lane.base, flags))
         launch(ops, works)
         for pair in pairs:
             with gpu.on(pair.lane.ordinal, pair.lane.stream):
@@ -256,13 +258,15 @@ class GpuPlane:
             self._link.fail(Failure.of(error, self._generation))
             return False
 
-    def _record(self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str) -> None:
+    def _record(
+        self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str, inputs: str
+    ) -> None:
         ring, call = self._rings.get(work.rank), work.call
         if ring is not None:
             count, nbytes, dtype = work.moved or (call.count, call.nbytes, call.dtype)
             signature = Signature(
                 self._generation, self._group, call.op, call.redop, dtype, algorithm, call.packs,
-                "gpu" if self.fused else "nccl", state, call.site, call.purpose,
+                "gpu" if self.fused else "nccl", state, call.site, call.purpose, inputs,
             )  # fmt: skip
             ring.write(
                 ring.number(signature), work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.backends.accelerator import Accelerator
+from workbench.backends.flags import Taken
+from workbench.communicators.core.finiteness import NOT_READ
+from workbench.communicators.gpu.inputs import Inputs, found
 from workbench.communicators.gpu.work import Work
 
 REBASE_SECONDS = 10.0
@@ -26,6 +29,7 @@ class Pair:
       end: After it.
       works: The work of each replica on the device; they keep all buffers alive until the pair is retired.
       base: The base event to count from, and when it happened.
+      flags: A word for each work, set if what its replica gave is not finite; None if nothing has looked.
     """
 
     lane: Lane
@@ -33,6 +37,7 @@ class Pair:
     end: Any
     works: Sequence[Work]
     base: tuple[Any, int]
+    flags: Taken | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +65,7 @@ class Lane:
     Attributes:
       ordinal: Number of the device in this process.
       stream: Where collectives run, beside the streams of user code.
+      inputs: Looks at what its replicas give to collectives.
       base: An event, and when it happened (monotonic ns).
     """
 
@@ -70,6 +76,7 @@ class Lane:
             self.stream = accelerator.stream()
             # Nothing else runs there, so what is recorded there happens at once.
             self._side = accelerator.stream()
+        self.inputs = Inputs(accelerator, ordinal)
         self._events: list[Any] = []
         self.base: tuple[Any, int] = (None, 0)
         self._based = 0.0
@@ -120,12 +127,21 @@ def retire(
     launched: Launched,
     write: Callable[..., None],
 ) -> None:
-    """Records a collective that has happened: calls `write(work, start_ns, end_ns, algorithm, state)` per replica."""
+    """Records a collective that has happened.
+
+    Args:
+      accelerator: The GPU library.
+      launched: The collective.
+      write: Called as `write(work, start_ns, end_ns, algorithm, state, inputs)` for each replica.
+    """
     for pair in launched.pairs:
         event, when_ns = pair.base
         start_ns = when_ns + accelerator.elapsed_ns(event, pair.start)
         end_ns = start_ns + accelerator.elapsed_ns(pair.start, pair.end)
-        for work in pair.works:
+        for place, work in enumerate(pair.works):
             began = max(work.enter_ns, start_ns)
-            write(work, began, max(began, end_ns), launched.algorithm, launched.state)
+            inputs = found(work, pair.flags, place) if launched.state == "ok" else NOT_READ
+            write(work, began, max(began, end_ns), launched.algorithm, launched.state, inputs)
         pair.lane.give_back(pair.start, pair.end)
+        if pair.flags is not None:
+            accelerator.flags.give_back(pair.flags)

@@ -28,6 +28,8 @@ class Work:
       finished: Event after which `targets` hold the result; set by the plane.
       temporary: Buffers that must live until then; set by the plane.
       moved: Elements, bytes and dtype, where only the exchange has told them.
+      flag: Address of the word that says, once set, that `sources` are not finite; 0 if nothing records that.
+      unread: Some of `sources` was not looked at, for lack of time.
     """
 
     rank: int
@@ -42,12 +44,15 @@ class Work:
     finished: Any = None
     temporary: list[Any] = field(default_factory=list)
     moved: tuple[int, int, str] | None = None
+    flag: int = 0
+    unread: bool = False
 
 
 class GpuOps(Protocol):
     """Queues a collective on the streams of this process's replicas; waits for nothing.
 
-    `works` are those of all replicas of the process, by rank.
+    `works` are those of all replicas of the process, by rank. Arrays of `all_gather` and `broadcast` have the sender's
+    dtype as sources and are bytes as targets.
     """
 
     @property
