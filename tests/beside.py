@@ -1,7 +1,7 @@
-"""A pytest plugin for `.ci/run`: one process runs the tests that `.ci/beside` names, while another one runs the rest.
+"""A pytest plugin for `.ci/run`: each file in `.ci/beside` names tests for a process; one more process runs the rest.
 
-The latter takes over what the former reports, so there is one list of failures, and one summary. Neither is a child of
-the other, because tests look at what their own process has started.
+The latter takes over what the others report, so there is one list of failures, and one summary. None is a child of
+another, because tests look at what their own process has started.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from typing import Any
 import pytest
 
 REPORTS, ENDED, LOG = "reports", "ended", "log"
-"""Files in the folder that both know: reports, the exit status of the process that wrote them, and what it printed."""
+"""Files in the folder that two processes know: reports, the exit status of the one that wrote them, what it printed."""
 
 _PATIENCE_SECONDS = 1800.0
 _TOLD_CHARACTERS = 4000
-_MISSING = pytest.StashKey[set[str]]()
-_TIMES = pytest.StashKey[str]()
+_MISSING = pytest.StashKey[dict[str, set[str]]]()
+_TIMES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One option for each of the two processes."""
-    group = parser.getgroup("beside", "tests in two processes")
+    """One option for either kind of process."""
+    group = parser.getgroup("beside", "tests in several processes")
     group.addoption(
         "--beside-to",
         type=Path,
         metavar="FOLDER",
-        help="run what .ci/beside names; reports go to this folder",
+        help="run what the file in .ci/beside names that is called as this folder; reports go to the folder",
     )
     group.addoption(
-        "--beside-from", type=Path, metavar="FOLDER", help="run the rest; take reports over from this folder"
+        "--beside-from",
+        type=Path,
+        metavar="FOLDER",
+        help="run the rest; take reports over from folders in this one",
     )
 
 
@@ -45,39 +48,50 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Parts the tests. Where the file names all or none of them, the process that takes over runs them itself."""
+    """Parts the tests. Where the files name all or none of them, the process that takes over runs them itself."""
     if not (config.option.beside_to or config.option.beside_from):
         return
-    names = (config.rootpath / ".ci" / "beside").read_text(encoding="utf-8").split()
+    beside = {
+        file.name: [item for item in items if _is_in(item.path, _places(config, file))]
+        for file in sorted((config.rootpath / ".ci" / "beside").iterdir())
+    }
+    everywhere = {item for part in beside.values() for item in part}
+    rest = [item for item in items if item not in everywhere]
+    if config.option.beside_to:
+        items[:] = beside[config.option.beside_to.name] if rest else []
+    elif everywhere and rest:
+        items[:] = rest
+        config.stash[_MISSING] = {name: {item.nodeid for item in part} for name, part in beside.items()}
+
+
+def _places(config: pytest.Config, file: Path) -> list[Path]:
+    names = file.read_text(encoding="utf-8").split()
     for name in names:
         if not (config.rootpath / name).exists():
-            raise pytest.UsageError(f".ci/beside names {name}, which is not there")
-    places = [config.rootpath / name for name in names]
-    beside = [item for item in items if _is_in(item.path, places)]
-    rest = [item for item in items if not _is_in(item.path, places)]
-    if config.option.beside_to:
-        items[:] = beside if rest else []
-    elif beside and rest:
-        items[:] = rest
-        config.stash[_MISSING] = {item.nodeid for item in beside}
+            raise pytest.UsageError(f".ci/beside/{file.name} names {name}, which is not there")
+    return [config.rootpath / name for name in names]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     """Takes reports over after the tests of this process."""
-    missing = session.config.stash.get(_MISSING, set())
-    session.testscollected += len(missing)
+    config = session.config
+    parts = {name: tests for name, tests in config.stash.get(_MISSING, {}).items() if tests}
+    session.testscollected += sum(map(len, parts.values()))
     result = yield
-    if missing and not session.config.option.collectonly:
-        _take_over(session.config, session.config.option.beside_from, missing)
+    if parts and not config.option.collectonly:
+        config.stash[_TIMES] = [
+            _take_over(config, config.option.beside_from / name, tests) for name, tests in parts.items()
+        ]
     return result
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints how well the tests are parted."""
-    if times := config.stash.get(_TIMES, ""):
+    if times := config.stash.get(_TIMES, []):
         terminalreporter.section("tests beside these")
-        terminalreporter.line(times)
+        for line in times:
+            terminalreporter.line(line)
 
 
 def _is_in(path: Path, places: list[Path]) -> bool:
@@ -97,8 +111,11 @@ class _Writer:
             pickle.dump(data, file)
 
 
-def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> None:
-    """Passes on all reports; what does not come of `missing` tests, or of the process itself, is a failure."""
+def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> str:
+    """Passes on all reports, and says how long they took.
+
+    What does not come of `missing` tests, or of the process itself, is a failure.
+    """
     begun, took, tests = time.monotonic(), 0.0, len(missing)
     while not (folder / ENDED).is_file() and time.monotonic() < begun + _PATIENCE_SECONDS:
         time.sleep(0.1)
@@ -112,12 +129,12 @@ def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> None:
         if report.when == "teardown":
             config.hook.pytest_runtest_logfinish(**told)
             missing.discard(report.nodeid)
-    config.stash[_TIMES] = f"{tests} tests in {took:.0f} s, of which this process waited for {waited:.0f} s"
     status = (folder / ENDED).read_text().strip() if (folder / ENDED).is_file() else "none so far"
     if missing or status not in ("0", "1"):
         log = (folder / LOG).read_text(encoding="utf-8", errors="replace")[-_TOLD_CHARACTERS:]
         text = f"{len(missing)} of its tests did not end; its exit status: {status}. It printed:\n{log}"
-        config.hook.pytest_runtest_logreport(report=_failure(text))
+        config.hook.pytest_runtest_logreport(report=_failure(folder.name, text))
+    return f"{folder.name}: {tests} tests in {took:.0f} s, of which this process waited for {waited:.0f} s"
 
 
 def _reports(config: pytest.Config, path: Path) -> Iterator[pytest.TestReport]:
@@ -132,6 +149,6 @@ def _reports(config: pytest.Config, path: Path) -> Iterator[pytest.TestReport]:
             yield config.hook.pytest_report_from_serializable(config=config, data=data)
 
 
-def _failure(text: str) -> pytest.TestReport:
-    name = "the process beside this one"
-    return pytest.TestReport(name, (".ci/beside", 0, name), {}, "failed", text, "call")
+def _failure(part: str, text: str) -> pytest.TestReport:
+    name = f"the process with the tests of .ci/beside/{part}"
+    return pytest.TestReport(name, (f".ci/beside/{part}", 0, name), {}, "failed", text, "call")

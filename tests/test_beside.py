@@ -1,4 +1,4 @@
-"""The tests of `.ci/run` are parted between two processes, and the reports of both come to one end."""
+"""The tests of `.ci/run` are parted between processes, and the reports of all come to one end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENDING = "import os\n\ndef test_ending():\n    os._exit(9)\n"
 
 
 class Run:
-    """Both processes over a folder with tests.
+    """All processes over a folder with tests.
 
     Attributes:
       status: The exit status of the process that takes over.
@@ -47,14 +47,16 @@ class Run:
 
     def __init__(self, folder: Path, tests: dict[str, str], *options: str) -> None:
         exchange = folder / "exchange"
-        for path, text in {".ci/beside": "tests/late\n", **tests}.items():
+        for path, text in {".ci/beside/waiting": "tests/late\n", **tests}.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
-        exchange.mkdir()
         self._folder = folder
-        status, text = self._pytest(f"--beside-to={exchange}", *options)
-        (exchange / LOG).write_text(text, encoding="utf-8")
-        (exchange / ENDED).write_text(f"{status}\n", encoding="ascii")
+        for part in (folder / ".ci" / "beside").iterdir():
+            own = exchange / part.name
+            own.mkdir(parents=True)
+            status, text = self._pytest(f"--beside-to={own}", *options)
+            (own / LOG).write_text(text, encoding="utf-8")
+            (own / ENDED).write_text(f"{status}\n", encoding="ascii")
         self.status, text = self._pytest(f"--beside-from={exchange}", *options)
         self.lines = [line for line in text.splitlines() if line]
 
@@ -77,7 +79,9 @@ def test_each_test_runs_once_and_counts_once(tmp_path: Path) -> None:
     assert run.status == pytest.ExitCode.OK
     assert "collected 4 items" in run.lines[4:8]
     assert any(line.startswith("SKIPPED [1] tests/late/test_late.py:5: never here") for line in run.lines)
-    assert any(re.match(r"3 tests in \d+ s, of which this process waited", line) for line in run.lines)
+    assert any(
+        re.match(r"waiting: 3 tests in \d+ s, of which this process waited", line) for line in run.lines
+    )
     assert "3 passed, 1 skipped" in run.lines[-1]
 
 
@@ -108,10 +112,22 @@ def test_a_process_that_ends_early_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_a_name_that_leads_nowhere_fails_the_run(tmp_path: Path) -> None:
-    run = Run(tmp_path, {".ci/beside": "tests/gone\n", "tests/test_calm.py": CALM})
+    run = Run(tmp_path, {".ci/beside/waiting": "tests/gone\n", "tests/test_calm.py": CALM})
 
     assert run.status == pytest.ExitCode.USAGE_ERROR
-    assert any(".ci/beside names tests/gone, which is not there" in line for line in run.lines)
+    assert any(".ci/beside/waiting names tests/gone, which is not there" in line for line in run.lines)
+
+
+def test_several_processes_beside_each_run_their_own(tmp_path: Path) -> None:
+    tests = {"tests/test_calm.py": CALM, "tests/late/test_late.py": LATE, "tests/bad/test_bad.py": BROKEN}
+    run = Run(tmp_path, {".ci/beside/computing": "tests/bad/test_bad.py\n", **tests})
+
+    assert run.status == pytest.ExitCode.TESTS_FAILED
+    assert [line.split(" in ")[0] for line in run.lines if ", of which this process waited" in line] == [
+        "computing: 1 tests",
+        "waiting: 3 tests",
+    ]
+    assert "1 failed, 3 passed, 1 skipped, 1 rerun" in run.lines[-1]
 
 
 @pytest.mark.parametrize("chosen", ["late or broken", "calm"])

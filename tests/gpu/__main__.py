@@ -63,7 +63,7 @@ def _run(name: str, check: checks.Check, *, quick: bool) -> list[Row]:
     try:
         rows = list(check(quick))
     except Skip as reason:
-        rows = [Row(name, "skipped", str(reason))]
+        rows = [Row(reason.name, "skipped", str(reason))]
     except Exception as error:
         traceback.print_exc()
         rows = [Row(name, "FAILED", f"{type(error).__name__}: {error}"[:300])]

@@ -11,15 +11,18 @@ from tests.gpu.replicas import alone
 from tests.gpu.results import Row, Skip, held
 from workbench.communicators import Reduction
 
+TORCH = "PyTorch tensors on the GPU"
+JAX = "JAX arrays on the GPU"
+
 
 def torch_tensors(quick: bool) -> Iterator[Row]:
     """Tensors on the GPU go in without a copy and come back as tensors."""
     try:
         import torch
     except ImportError as error:
-        raise Skip("PyTorch is not installed") from error
+        raise Skip("PyTorch is not installed", TORCH) from error
     if not torch.cuda.is_available():
-        raise Skip("this PyTorch has no CUDA")
+        raise Skip("this PyTorch has no CUDA", TORCH)
     communicator = alone(None)
     wrong = []
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.complex64):
@@ -35,7 +38,7 @@ def torch_tensors(quick: bool) -> Iterator[Row]:
     if gradient.tolist() != [2.0, 2.0, 2.0]:
         wrong.append("gradient")
     communicator.close()
-    yield held("PyTorch tensors on the GPU", not wrong, f"wrong: {wrong or 'none'}")
+    yield held(TORCH, not wrong, f"wrong: {wrong or 'none'}")
 
 
 def jax_arrays(quick: bool) -> Iterator[Row]:
@@ -51,7 +54,7 @@ def jax_arrays(quick: bool) -> Iterator[Row]:
     try:
         import jax  # noqa: F401
     except ImportError as error:
-        raise Skip("JAX is not installed") from error
+        raise Skip("JAX is not installed", JAX) from error
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -62,5 +65,5 @@ def jax_arrays(quick: bool) -> Iterator[Row]:
         check=False,
     )
     if "assert jax.devices()" in done.stderr:
-        raise Skip("this JAX has no CUDA")
-    yield held("JAX arrays on the GPU", done.returncode == 0, (done.stdout or done.stderr[-80:]).strip())
+        raise Skip("this JAX has no CUDA", JAX)
+    yield held(JAX, done.returncode == 0, (done.stdout or done.stderr[-80:]).strip())

@@ -15,6 +15,10 @@ from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, Skip, held
 from workbench.backends import cupy as gpu
 
+ON_ONE_GPU = "NCCL, two ranks on one GPU"
+PER_GPU = "NCCL, a process per GPU"
+GROUPED = "grouped NCCL, one process"
+
 
 def nccl_one_rank(quick: bool) -> Iterator[Row]:
     """A real communicator of one rank: every call that we make, every dtype; it shows signatures and constants."""
@@ -68,16 +72,16 @@ def nccl_two_ranks(quick: bool) -> Iterator[Row]:
     """Two processes on the one GPU, which NCCL allows since 2.30 when asked."""
     version = gpu.accelerator.nccl.get_version()
     if version < 23000:
-        raise Skip(f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can")
-    yield from _two_processes({"NCCL_MULTI_RANK_GPU_ENABLE": "1"}, "two ranks on one GPU")
+        raise Skip(f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can", ON_ONE_GPU)
+    yield from _two_processes({"NCCL_MULTI_RANK_GPU_ENABLE": "1"}, ON_ONE_GPU)
 
 
 def nccl_two_gpus(quick: bool) -> Iterator[Row]:
     """A process per GPU."""
     count = count_gpus()
     if count < 2:
-        raise Skip(f"needs 2 GPUs, this machine has {count}")
-    yield from _two_processes({}, "a process per GPU")
+        raise Skip(f"needs 2 GPUs, this machine has {count}", PER_GPU)
+    yield from _two_processes({}, PER_GPU)
 
 
 def _two_processes(environment: dict[str, str], name: str) -> Iterator[Row]:
@@ -86,13 +90,13 @@ def _two_processes(environment: dict[str, str], name: str) -> Iterator[Row]:
         command, env=os.environ | environment, capture_output=True, text=True, timeout=180, check=False
     )
     last = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
-    yield held(f"NCCL, {name}", done.returncode == 0, last[:100])
+    yield held(name, done.returncode == 0, last[:100])
 
 
 def grouped_gpus(quick: bool) -> Iterator[Row]:
     """Replicas of one process on GPUs of their own."""
     count = count_gpus()
     if count < 2:
-        raise Skip(f"needs 2 GPUs, this machine has {count}")
+        raise Skip(f"needs 2 GPUs, this machine has {count}", GROUPED)
     wrong = threads_of(2, {0: 0, 1: 1})
-    yield held("grouped NCCL, one process", not wrong, f"wrong: {wrong[:3] or 'none'}")
+    yield held(GROUPED, not wrong, f"wrong: {wrong[:3] or 'none'}")

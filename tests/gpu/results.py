@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 
 class Skip(Exception):
-    """This machine cannot show that; the text says why."""
+    """This machine cannot show that; the text says why.
+
+    Attributes:
+      name: What was not checked, as a `Row` has it where it was.
+    """
+
+    def __init__(self, reason: str, name: str) -> None:
+        super().__init__(reason)
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)

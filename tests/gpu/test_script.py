@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.benchmarks.readme import between
 from tests.communicators.simulated_gpu import SimulatedGpus
-from tests.gpu import finiteness, kernels, programs, sharing
+from tests.gpu import finiteness, kernels, page, programs, sharing
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table
 from workbench.backends import cupy as gpu
@@ -74,3 +75,36 @@ def test_the_table_counts_states() -> None:
 
     assert "FAILED   b" in text
     assert "'ok': 1, 'FAILED': 1, 'skipped': 1" in text
+
+
+def test_the_guide_says_what_the_results_say() -> None:
+    text = between(page.PAGE.read_text(encoding="utf-8"))
+
+    assert text == page.section(page.runs()), "python -m tests.gpu.page"
+
+
+def test_a_check_has_the_newest_run_that_did_not_skip_it() -> None:
+    hardware = {
+        "gpus": ["NVIDIA H200"], "memory_bytes": 139 << 30, "driver": 13000, "nccl": 22809, "cupy": "14.2.0",
+        "numpy": "2.5.2", "python": "3.12.3",
+    }  # fmt: skip
+
+    def run(day: int, **states: str) -> dict[str, Any]:
+        rows = [
+            {"name": name, "state": state, "found": f"day {day}", "bar": ""} for name, state in states.items()
+        ]
+        return {"date": f"2026-11-{day}T00:00", "hardware": hardware | {"nccl": 22800 + day}, "rows": rows}
+
+    text = page.section(
+        [run(10, a="ok", b="FAILED", c="skipped"), run(11, a="skipped", d="ok"), run(12, b="noted")]
+    )
+
+    assert text.splitlines()[0].startswith(
+        "1. 2026-11-10: 1 × NVIDIA H200 of 139 GiB, CUDA 13.0, CuPy 14.2.0, NCCL 2.28.10,"
+    )
+    assert text.splitlines()[6:] == [
+        "| 1 | a | day 10 |  | yes |",
+        "| 3 | b | day 12 |  |  |",
+        "| 1 | c | day 10 |  | skipped |",
+        "| 2 | d | day 11 |  | yes |",
+    ]
