@@ -56,7 +56,9 @@ export async function buildLab() {
   mkdirSync(`${out}/static`, { recursive: true });
   mkdirSync(`${out}/schemas/${name}`, { recursive: true });
   writeFileSync(`${out}/${load}`, entry);
-  copyFileSync("../workbench/static/widget.js", `${out}/static/views.js`); // for reports that stand alone
+  for (const name of ["widget", "exports"])
+    // for exports, and for reports that stand alone
+    copyFileSync(`../workbench/static/${name}.js`, `${out}/static/${name}.js`);
   const jupyterlab = { extension: true, _build: { load, extension: "./extension" } };
   const about = JSON.stringify({ name, version, description, license, jupyterlab }, null, 2);
   writeFileSync(`${out}/package.json`, `${about}\n`);

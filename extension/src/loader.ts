@@ -2,36 +2,64 @@
 interface Model {
   get(name: string): unknown;
   send(content: unknown): void;
+  on(event: string, handler: (content: { kind: string; text: string }) => void): void;
+  off(event: string, handler: (content: never) => void): void;
   widget_manager: { get_model(id: string): Promise<Model> };
 }
 interface Views {
   attach(model: Model, element: HTMLElement): () => void;
-  provideCode(from: () => Promise<string>): void;
+  provideCode(from: (name: string) => Promise<string>): void;
 }
 
 const PLACE = Symbol.for("workbench.views");
+const PATIENCE_MS = 30_000;
 const loaded: Map<string, Promise<Views>> = ((globalThis as Record<symbol, unknown>)[PLACE] ??=
   new Map()) as never;
 
-async function load(model: Model): Promise<Views> {
-  const id = String(model.get("code")).replace("IPY_MODEL_", "");
-  const code = await model.widget_manager.get_model(id);
-  const text = String(code.get("text"));
+async function load(text: string): Promise<Views> {
   const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   try {
-    const views = (await import(address)) as Views;
-    views.provideCode(() => Promise.resolve(text));
-    return views;
+    return (await import(address)) as Views;
   } finally {
     URL.revokeObjectURL(address);
   }
 }
 
+/** A module that the kernel sends only when it is asked for it. */
+function asked(code: Model, name: string): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    const take = (content: { kind: string; text: string }) => {
+      if (content.kind !== name) return;
+      code.off("msg:custom", take);
+      resolve(content.text);
+    };
+    code.on("msg:custom", take);
+    setTimeout(() => {
+      code.off("msg:custom", take);
+      reject(
+        new Error(
+          "the kernel does not answer. If a cell runs, try again after it; if the kernel has ended, run the cell again",
+        ),
+      );
+    }, PATIENCE_MS);
+    try {
+      code.send({ kind: name });
+    } catch {
+      reject(new Error("the kernel has ended: run the cell again"));
+    }
+  });
+}
+
 export default {
   async render({ model, el }: { model: Model; el: HTMLElement }) {
     const digest = String(model.get("digest"));
-    if (!loaded.has(digest)) loaded.set(digest, load(model));
-    const detach = (await loaded.get(digest)!).attach(model, el);
+    const code = await model.widget_manager.get_model(String(model.get("code")).replace("IPY_MODEL_", ""));
+    const text = String(code.get("text"));
+    if (!loaded.has(digest)) loaded.set(digest, load(text));
+    const views = await loaded.get(digest)!;
+    // The kernel of the newest view is the one that most likely answers.
+    views.provideCode((name) => (name === "widget" ? Promise.resolve(text) : asked(code, name)));
+    const detach = views.attach(model, el);
     try {
       model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
     } catch {

@@ -1,5 +1,5 @@
 export { attach } from "./attach";
-export { provideCode } from "./export/code";
+export { provideCode } from "./export/modules";
 export { mount } from "./mount";
 import { drawReport } from "./export/report_page";
 

@@ -7,7 +7,7 @@ import { wording } from "../src/parts/terms";
 import { button, settled, textOf } from "./page";
 import * as recorded from "./recorded";
 
-const views = await import("../src/attach");
+const views = await import("../src/widget");
 const { pane } = await import("../src/dashboard/pane");
 const { shell } = await import("../src/dashboard/shell");
 

@@ -84,7 +84,8 @@ def test_pages_are_in_the_list_beside_those_of_dask(cluster: wb.Cluster, dask: C
             status, body = get(dask, "/" + url.rpartition("/")[2])
             assert status == 200
             assert b'from "./workbench/widget.js"' in body
-        assert get(dask, "/workbench/widget.js")[0] == 200
+        for name in ("widget", "exports"):
+            assert get(dask, f"/workbench/{name}.js")[0] == 200
     assert ours(dask) == {}
     assert get(dask, "/individual-workbench-lanes")[0] == 404
     assert get(dask, "/workbench/model.json")[0] == 404

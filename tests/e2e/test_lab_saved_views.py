@@ -162,6 +162,15 @@ def test_a_reload_finds_the_live_view_again(page: Any, lab: Lab) -> None:
 
     expect(live).to_contain_text("all_reduce")
     expect(page.locator(".jp-Notebook .wb-collectives")).to_have_count(1)
+    page.evaluate(
+        """() => void [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
+             .sessionContext.session.kernel.requestExecute({ code: "import time\\nwhile True: time.sleep(0.05)" })"""
+    )
+    live.get_by_role("button", name="Export", exact=True).first.click()
+    with page.expect_download() as download:  # by what the kernel sends while a cell runs
+        live.get_by_role("menuitem", name="Table (CSV)").click()
+    assert "all_reduce" in Path(download.value.path()).read_text(encoding="utf-8")
+    end_kernels(lab)
 
 
 def test_a_restart_of_the_kernel_leaves_the_views_as_they_were_last_seen(page: Any, lab: Lab) -> None:

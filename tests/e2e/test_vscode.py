@@ -7,6 +7,7 @@ it sends messages between its process and the page, and its themes.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -156,5 +157,9 @@ def test_views_are_drawn_follow_the_kernel_and_ask_it(
     expect(values).to_contain_text("MirroredVariable w:0")
     values.get_by_role("button", name="Elements").click()
     expect(values).to_contain_text("Elements of w:0")  # which the kernel has answered
+    values.get_by_role("button", name="Export", exact=True).last.click()
+    with page.expect_download() as download:  # by what the kernel sends when it is asked
+        values.get_by_role("menuitem", name="Everything (JSON)").click()
+    assert json.loads(Path(download.value.path()).read_bytes())["view"] == "values"
     assert page.evaluate("() => window.failures") == []
     assert faults == []

@@ -16,9 +16,10 @@ from tests.chromium import chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
-BUNDLE: Final = Path(workbench.__file__).parent / "static" / "widget.js"
+STATIC: Final = Path(workbench.__file__).parent / "static"
 RECORDED: Final = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
 ORIGIN: Final = "http://gallery.test"
+MODULES: Final = {f"{ORIGIN}/{name}.js": STATIC / f"{name}.js" for name in ("widget", "exports")}
 SHOWN: Final = {
     "overview": ("collectives", "lost"),
     "topology": ("topology", "topology_busy", "topology_lost"),
@@ -43,7 +44,7 @@ SHOWN: Final = {
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>views</title><html lang="en"><body style="margin:12px">
 <main></main><script type="module">
 import { mount, provideCode } from "./widget.js";
-provideCode(async () => (await fetch("./widget.js")).text());
+provideCode(async (name) => (await fetch(`./${name}.js`)).text());
 window.show = (view, model, options) => {
   const place = document.createElement("div");
   place.style.margin = "0 0 18px";
@@ -90,8 +91,8 @@ def open_gallery(browser: Browser, *, dark: bool = False, width: int = 1000) -> 
     def answer(route: Route) -> None:
         if route.request.url == f"{ORIGIN}/":
             route.fulfill(body=PAGE, content_type="text/html")
-        elif route.request.url == f"{ORIGIN}/widget.js":
-            route.fulfill(path=BUNDLE, content_type="text/javascript")
+        elif route.request.url in MODULES:
+            route.fulfill(path=MODULES[route.request.url], content_type="text/javascript")
         else:
             faults.append(f"requested {route.request.url}")
             route.abort()

@@ -58,6 +58,40 @@ def test_a_menu_that_is_left_is_closed(page: Page) -> None:
     page.wait_for_selector("[role=menu]", state="detached")
 
 
+def test_what_makes_files_is_loaded_once_when_a_person_asks_for_one(page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    show(page, "devices", model("devices"))
+    page.get_by_role("button", name="Export", exact=True).click()
+    page.get_by_role("menuitem", name="Report (HTML)").wait_for()
+    page.keyboard.press("Escape")
+    assert "exports.js" not in asked
+
+    saved(page, "Table (CSV)")
+    saved(page, "Table (Parquet)")
+
+    assert asked.count("exports.js") == 1
+
+
+def test_where_it_cannot_be_loaded_the_view_says_why_until_it_can(page: Page) -> None:
+    show(page, "devices", model("devices"))
+    page.route("**/exports.js", lambda route: route.abort())
+    page.get_by_role("button", name="Export", exact=True).click()
+    page.get_by_role("menuitem", name="Table (CSV)").click()
+    said = page.get_by_text("devices.csv is not saved: the code that makes files did not come: ")
+    said.wait_for()
+    assert said.bounding_box()["width"] > 200  # type: ignore[index]
+    assert "Failed to fetch" in said.inner_text()
+
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !document.querySelector('.wb-unsaved')")
+
+    page.unroute("**/exports.js")
+    assert b"name" in saved(page, "Table (CSV)")
+    said.wait_for(state="detached")
+    page.faults.clear()  # type: ignore[attr-defined]  # the console tells of what was aborted
+
+
 @pytest.mark.parametrize("view", SHOWN)
 def test_csv_and_parquet_have_the_same_rows(page: Page, view: str) -> None:
     show(page, view, model(SHOWN[view][0]))

@@ -17,7 +17,7 @@ import pytest
 from tests.extension.gallery import ORIGIN, model
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Route
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.e2e
 ANYWIDGET = Path(anywidget.__file__).parent / "nbextension" / "index.js"
@@ -60,7 +60,7 @@ window.define = (needs, make) => {
 };
 window.show = async (loader, views, drawn) => {
   const { AnyModel, AnyView } = window.loaded;
-  const code = new DOMWidgetModel({ text: views }, null);
+  const code = (window.code = new DOMWidgetModel({ text: views }, null));
   const manager = { get_model: async (id) => (id === "c0de" ? code : Promise.reject(new Error(`no model ${id}`))) };
   const traits = { _esm: loader, _anywidget_id: "workbench", view: "values", digest: "d1" };
   window.model = new AnyModel({ ...traits, model: drawn, code: "IPY_MODEL_c0de" }, manager);
@@ -105,6 +105,21 @@ def test_anywidget_s_own_code_draws_a_view_updates_it_and_takes_it_away(
     page.evaluate("(drawn) => window.model.set('model', drawn)", model("values"))
     view.get_by_text("MirroredVariable").first.wait_for()
 
+    page.evaluate("() => { window.code.send = () => { throw new Error('Cannot send'); }; }")
+    choose(page, "Table (CSV)")
+    page.get_by_text("values.csv is not saved: the code that makes files did not come").wait_for()
+    page.evaluate("() => { delete window.code.send; }")
+    choose(page, "Table (CSV)")  # the next time it is asked again, and a kernel that answers sends it
+    page.wait_for_function("() => window.code.sent.length === 1")
+    assert page.evaluate("() => window.code.sent") == [{"kind": "exports"}]
+    answer_with = "(text) => window.code.trigger('msg:custom', { kind: 'exports', text }, [])"
+    with page.expect_download() as download:
+        page.evaluate(answer_with, text_of(built, "exports"))
+    assert Path(download.value.path()).read_text(encoding="utf-8").startswith("name,")
+    with page.expect_download():
+        choose(page, "Table (Parquet)")
+    assert page.evaluate("() => [window.code.sent.length, window.code.handlers.length]") == [1, 0]
+
     kept = page.evaluate("() => window.model.handlers.filter((one) => one.event === 'msg:custom').length")
     page.evaluate("() => window.view.remove()")
     page.wait_for_function(
@@ -116,16 +131,15 @@ def test_anywidget_s_own_code_draws_a_view_updates_it_and_takes_it_away(
     page.close()
 
 
-@pytest.mark.parametrize("name", ["loader", "widget"])
+@pytest.mark.parametrize("name", ["loader", "widget", "exports"])
 def test_the_views_import_nothing_and_know_of_no_server_and_no_application(
     built: ModuleType, name: str
 ) -> None:
     text = text_of(built, name)
 
     assert re.findall(r"(?:^|[;\n])\s*import\b(?!\()|\brequire\s*\(", text) == []
-    assert len(re.findall(r"\bimport\(", text)) == (
-        1 if name == "loader" else 0
-    )  # of the code that it was given
+    # Of the code that they are given.
+    assert len(re.findall(r"\bimport\(", text)) == (0 if name == "exports" else 1)
     for foreign in (
         "@jupyterlab",
         "@lumino",
@@ -135,6 +149,12 @@ def test_the_views_import_nothing_and_know_of_no_server_and_no_application(
         "acquireVsCodeApi",
     ):
         assert foreign not in text
+
+
+def choose(page: Page, name: str) -> None:
+    """Chooses an entry of the menu "Export"."""
+    page.get_by_role("button", name="Export", exact=True).first.click()
+    page.get_by_role("menuitem", name=name, exact=True).click()
 
 
 def text_of(built: ModuleType, name: str) -> str:

@@ -331,7 +331,7 @@ def test_a_report_has_views_tables_and_a_policy_and_nothing_of_the_data_is_marku
 
     page = Tags(path.read_text(encoding="utf-8"))
     named = [tag for tag, _ in page.tags]
-    assert named.count("script") == 2
+    assert named.count("script") == 3
     assert "img" not in named
     assert named.count("section") == 3
     data, *_ = page.scripts

@@ -24,7 +24,7 @@ from workbench.ui.cluster.cluster_model import topology_model
 from workbench.ui.cluster.cluster_views import ClusterView, Table
 from workbench.ui.sharding.dataset_model import dataset_model
 from workbench.ui.sharding.dataset_source import what_if
-from workbench.ui.widgets.built import is_built
+from workbench.ui.widgets.built import STATIC, is_built
 from workbench.ui.widgets.bundle import MIME, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 from workbench.ui.widgets.sources import Fixed, Polled
@@ -110,6 +110,10 @@ class Kernel:
                 raise AssertionError("\n".join(content["traceback"]))
             elif message["msg_type"] == "status" and content["execution_state"] == "idle":
                 return shown
+
+    def send(self, kind: str, **content: Any) -> None:
+        """Sends a message that no cell is behind."""
+        self._client.shell_channel.send(self._client.session.msg(kind, content))
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +273,25 @@ def test_the_code_of_the_views_is_sent_once_per_kernel(kernel: Kernel) -> None:
         kernel.run("wb.topology()")
 
     assert sum("text" in state and "attach" in state["text"] for state in kernel.opened.values()) == 1
+
+
+@built
+def test_the_code_that_makes_files_is_sent_when_a_front_end_asks_for_it(kernel: Kernel) -> None:
+    kernel.run("wb.topology()")
+    assert not any("PAR1" in json.dumps(state) for state in kernel.opened.values())
+    (code,) = (id for id, state in kernel.opened.items() if "attach" in state.get("text", ""))
+    answers: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        if (content := pushes(message)) is not None and message["content"]["comm_id"] == code:
+            answers.append(content)
+
+    kernel.send("comm_msg", comm_id=code, data={"method": "custom", "content": {"kind": "exports"}})
+    kernel.send("comm_msg", comm_id=code, data={"method": "custom", "content": {"kind": "../errors"}})
+    kernel.run("1", on_message)
+
+    (answer,) = answers
+    assert answer == {"kind": "exports", "text": (STATIC / "exports.js").read_text(encoding="utf-8")}
 
 
 VIEWS = """

@@ -32,7 +32,12 @@ _PAGE: Final = """<!doctype html>
 <body>
 <main id="view"></main>
 <script type="module">
-import {{ mount }} from "./workbench/widget.js";
+import {{ mount, provideCode }} from "./workbench/widget.js";
+provideCode(async (name) => {{
+  const answer = await fetch(`./workbench/${{name}}.js`);
+  if (!answer.ok) throw new Error("the scheduler does not send it");
+  return answer.text();
+}});
 let version = "", mounted = null;
 async function look() {{
   try {{

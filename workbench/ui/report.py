@@ -107,10 +107,19 @@ def _inert(value: Any) -> str:
 
 
 def _script(nonce: str) -> str:
-    """The views, which draw what the page has as JSON when they find themselves in it; "" if they were not built."""
+    """The views, which draw what the page has as JSON when they find themselves in it; "" if they were not built.
+
+    The code that makes files stands beside them as text, until they need it.
+    """
     if not is_built():
         return ""
-    code = (STATIC / "widget.js").read_text(encoding="utf-8")
+    return (
+        f'<script type="module" nonce="{nonce}">{_code("widget")}</script>\n'
+        f'<script type="text/plain" id="workbench-exports">{_code("exports")}</script>'
+    )
+
+
+def _code(name: str) -> str:
+    code = (STATIC / f"{name}.js").read_text(encoding="utf-8")
     # In literals, the only places where our own code could have these, a backslash changes nothing.
-    code = code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return f'<script type="module" nonce="{nonce}">{code}</script>'
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,5 +1,6 @@
 // A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
 import type { attach, Message, WidgetModel } from "../attach";
+import type { ModuleName, provideCode } from "../export/modules";
 import { OPEN } from "../view";
 import { type PanelComponent, sendFirst } from "./bokeh";
 
@@ -16,10 +17,19 @@ interface What {
 /** What the module of the views has: it comes by itself, so that notebooks do not carry what is here. */
 interface Views {
   attach: typeof attach;
+  provideCode: typeof provideCode;
+}
+
+/** The text of one of the modules, from where the page has them all. */
+async function codeOf(name: ModuleName): Promise<string> {
+  const answer = await fetch(new URL(`views/${name}.js`, document.baseURI));
+  if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+  return answer.text();
 }
 
 /** Shows a view in an element, as soon as its model comes, until Panel removes the component. */
 export function pane(component: PanelComponent, element: HTMLElement, what: What, views: Views): void {
+  views.provideCode(codeOf);
   const note = document.createElement("p");
   note.setAttribute("role", "status");
   note.textContent = "loading …";

@@ -1,91 +1,66 @@
 // The menu "Export" in the head of a view: files of what it shows, made and kept by the browser alone.
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Collectives } from "../models";
-import { codeSource } from "./code";
-import { parquet } from "./parquet";
-import { pictureOf, pngOf } from "./picture";
-import { reportOf } from "./report";
+import type { Ending } from "./index";
+import { allCode, loadExports } from "./modules";
 import { ExportScope, type Scope } from "./scope";
-import { sheetOf } from "./sheet";
-import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
 import { IconButton } from "../parts/icons";
+import { drawings } from "../parts/painting";
 import { Button } from "../parts/small";
 import { take } from "../parts/keys";
 
-interface Format {
-  name: string;
-  /** Of the file, after the name of the view. */
-  ending: string;
-  type: string;
-  make(scope: Scope, root: HTMLElement): BlobPart | Blob | Promise<BlobPart | Blob>;
-}
-
-const json = (value: unknown) => `${JSON.stringify(value)}\n`;
-const timed = ({ model }: Scope) => ("collectives" in model ? model.collectives : model) as Collectives;
-const JSON_TYPE = "application/json";
-
-function format(name: string, ending: string, type: string, make: Format["make"]): Format {
-  return { name, ending, type, make };
-}
-
-const FORMATS = [
-  format("Picture (PNG)", ".png", "image/png", (_, root) => pngOf(pictureOf(root))),
-  format("Picture (SVG)", ".svg", "image/svg+xml", (_, root) => pictureOf(root).markup),
-  format("Table (CSV)", ".csv", "text/csv", ({ view, model }) => csv(sheetOf(view, model))),
-  format("Table (Parquet)", ".parquet", "application/vnd.apache.parquet", ({ view, model }) =>
-    parquet(sheetOf(view, model)),
-  ),
-  format("Everything (JSON)", ".json", JSON_TYPE, ({ whole }) => json(whole)),
+type Format = readonly [name: string, ending: Ending];
+const FORMATS: Format[] = [
+  ["Picture (PNG)", ".png"],
+  ["Picture (SVG)", ".svg"],
+  ["Table (CSV)", ".csv"],
+  ["Table (Parquet)", ".parquet"],
+  ["Everything (JSON)", ".json"],
 ];
-const TIMED = [
-  format("Trace (Perfetto)", ".trace.json", JSON_TYPE, (it) => json(perfetto(timed(it)))),
-  format("Table (nccl-tests)", ".txt", "text/plain", (it) => ncclTests(timed(it).snapshot.table)),
-  format("Table (nccl-tests JSON)", ".nccl.json", JSON_TYPE, (it) =>
-    json(ncclTestsJson(timed(it).snapshot.table)),
-  ),
+const TIMED: Format[] = [
+  ["Trace (Perfetto)", ".trace.json"],
+  ["Table (nccl-tests)", ".txt"],
+  ["Table (nccl-tests JSON)", ".nccl.json"],
 ];
-const REPORT = format("Report (HTML)", ".html", "text/html", async ({ whole, title }) =>
-  reportOf(whole, title, await codeSource()!()),
-);
+const REPORT: Format = ["Report (HTML)", ".html"];
 
 /** What a view can be exported as. */
-function formatsOf(scope: Scope): Format[] {
-  const isTimed = "snapshot" in scope.model || "collectives" in scope.model;
-  return [...FORMATS, ...(isTimed ? TIMED : []), ...(codeSource() ? [REPORT] : [])];
+function formatsOf({ model }: Scope): Format[] {
+  return [...FORMATS, ...("snapshot" in model || "collectives" in model ? TIMED : []), REPORT];
 }
 
 export function ExportMenu() {
   const scope = useContext(ExportScope);
   const [open, setOpen] = useState(false);
-  const [said, setSaid] = useState("");
+  /** How the last export went; what failed is in sight. */
+  const [said, setSaid] = useState({ text: "", failed: false });
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
-    const menu = box.current?.querySelector<HTMLElement>("[role=menu]");
-    if (!open || !menu) return;
+    const menu = box.current?.querySelector<HTMLElement>("ul, .wb-unsaved");
     // Below the right end of its button, if there is room.
-    const view = menu.closest(".wb")?.getBoundingClientRect();
-    if (view && menu.getBoundingClientRect().left < view.left) menu.dataset["side"] = "left";
-    items(box.current)[0]?.focus();
-  }, [open]);
+    const view = menu?.closest(".wb")?.getBoundingClientRect();
+    if (view && menu!.getBoundingClientRect().left < view.left) menu!.dataset["side"] = "left";
+    if (open) items(box.current)[0]?.focus();
+  }, [open, said]);
   if (!scope) return null;
 
   const close = (focus: boolean) => {
     setOpen(false);
+    setSaid((now) => (now.failed ? { ...now, failed: false } : now)); // a person has seen it
     if (focus) box.current?.querySelector<HTMLElement>("button")?.focus();
   };
-  const save = async (format: Format) => {
+  const save = async (ending: Ending) => {
     close(true);
     const root = box.current?.closest<HTMLElement>(".wb-part") ?? box.current?.closest<HTMLElement>(".wb");
     if (!root) return;
+    const name = scope.view + ending;
+    setSaid({ text: `making ${name} …`, failed: false });
     try {
-      const made = await format.make(scope, root);
-      download(
-        made instanceof Blob ? made : new Blob([made], { type: format.type }),
-        scope.view + format.ending,
-      );
-      setSaid(`${scope.view + format.ending} is saved`);
+      const { fileOf } = await loadExports();
+      download(await fileOf(ending, { ...scope, root, charts: drawings, code: allCode }), name);
+      setSaid({ text: `${name} is saved`, failed: false });
     } catch (error) {
-      setSaid(`not saved: ${error instanceof Error ? error.message : String(error)}`);
+      const why = error instanceof Error ? error.message : String(error);
+      setSaid({ text: `${name} is not saved: ${why}`, failed: true });
     }
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -93,7 +68,7 @@ export function ExportMenu() {
     const at = all.indexOf(document.activeElement as HTMLElement);
     const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
     if (!open && event.key === "ArrowDown") setOpen(true);
-    else if (open && event.key === "Escape") close(true);
+    else if ((open || said.failed) && event.key === "Escape") close(true);
     else if (open && to !== undefined) all.at(to % all.length)?.focus();
     else return;
     take(event);
@@ -112,17 +87,17 @@ export function ExportMenu() {
       />
       {open && (
         <ul role="menu" aria-label="Export">
-          {formatsOf(scope).map((format) => (
-            <li key={format.name} role="none">
-              <Button role="menuitem" tabIndex={-1} onClick={() => void save(format)}>
-                {format.name}
+          {formatsOf(scope).map(([name, ending]) => (
+            <li key={name} role="none">
+              <Button role="menuitem" tabIndex={-1} onClick={() => void save(ending)}>
+                {name}
               </Button>
             </li>
           ))}
         </ul>
       )}
-      <span class="wb-heard" role="status">
-        {said}
+      <span class={said.failed && !open ? "wb-unsaved" : "wb-heard"} role="status">
+        {said.text}
       </span>
     </span>
   );

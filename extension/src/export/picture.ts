@@ -1,4 +1,5 @@
 // A view as a picture: what is drawn on the page as SVG of plain shapes and text, which every program reads; and that as PNG.
+import type { drawings } from "../parts/painting";
 import { vectorOf } from "./svg_canvas";
 import { element, escaped } from "./xml";
 
@@ -24,11 +25,11 @@ export interface Picture {
 }
 
 /** What an element shows now, without its buttons. */
-export function pictureOf(root: HTMLElement): Picture {
+export function pictureOf(root: HTMLElement, charts: typeof drawings): Picture {
   const box = root.getBoundingClientRect();
   const width = Math.ceil(box.width) + 2 * MARGIN;
   const height = Math.ceil(box.height) + 2 * MARGIN;
-  const painter = new Painter(box.left - MARGIN, box.top - MARGIN);
+  const painter = new Painter(charts, box.left - MARGIN, box.top - MARGIN);
   const ground = element("rect", { width, height, fill: groundOf(root) });
   const markup = element(
     "svg",
@@ -60,6 +61,7 @@ class Painter {
   readonly #text = document.createElement("canvas").getContext("2d")!;
 
   constructor(
+    private readonly charts: typeof drawings,
     private readonly left: number,
     private readonly top: number,
   ) {}
@@ -76,7 +78,7 @@ class Painter {
   }
 
   #inside(node: Element, box: DOMRect, style: CSSStyleDeclaration): string {
-    if (node instanceof HTMLCanvasElement) return canvasOf(node, box, style);
+    if (node instanceof HTMLCanvasElement) return this.#canvas(node, box, style);
     if (node instanceof SVGSVGElement) return svgOf(node, box);
     if (node instanceof HTMLSelectElement)
       return this.#chosen(node.selectedOptions[0]?.text ?? "", box, style);
@@ -201,6 +203,14 @@ class Painter {
     );
   }
 
+  #canvas(canvas: HTMLCanvasElement, { x, y, width, height }: DOMRect, style: CSSStyleDeclaration): string {
+    const draw = this.charts.get(canvas);
+    const vector = draw ? vectorOf(draw) : null;
+    if (vector === null) return element("image", { x, y, width, height, href: canvas.toDataURL() });
+    const font = { "font-family": style.fontFamily, "font-size": "11px" };
+    return element("g", { transform: `translate(${x} ${y})`, ...font }, vector);
+  }
+
   #at(box: DOMRect): DOMRect {
     return new DOMRect(box.x - this.left, box.y - this.top, box.width, box.height);
   }
@@ -209,14 +219,6 @@ class Painter {
 interface Side {
   size: number;
   colour: string;
-}
-
-function canvasOf(canvas: HTMLCanvasElement, box: DOMRect, style: CSSStyleDeclaration): string {
-  const { x, y, width, height } = box;
-  const vector = vectorOf(canvas);
-  if (vector === null) return element("image", { x, y, width, height, href: canvas.toDataURL() });
-  const font = { "font-family": style.fontFamily, "font-size": "11px" };
-  return element("g", { transform: `translate(${x} ${y})`, ...font }, vector);
 }
 
 /** A copy whose style is in its attributes: a file has no style sheet. */

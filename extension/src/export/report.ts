@@ -1,12 +1,12 @@
 // The text of a page of one file that shows a view without a server: the twin of workbench/ui/report.py.
 import { count, counted, joined, momentText } from "../format";
 import type { Collectives } from "../models";
+import type { ModuleName } from "./modules";
+import { EXPORTS, type Part, PLACE } from "./report_parts";
 import type { Shown } from "./scope";
 import { sheetOf, type Row } from "./sheet";
 import { escaped } from "./xml";
 
-/** The id of the element with the data of the page. */
-export const PLACE = "workbench-views";
 const STYLE = `
 :root { color-scheme: light dark; }
 body { max-width: 1400px; margin: 0 auto; padding: 16px; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; }
@@ -16,11 +16,8 @@ td, th { padding: 1px 8px; text-align: right; white-space: pre; }
 section { margin: 0 0 28px; overflow-x: auto; }
 summary { cursor: pointer; opacity: .75; }`;
 
-/** What the page has of each view: what is shown, and the title of the view that opens first in it. */
-export type Part = Shown & { open?: string };
-
-/** The page, with the views' code in it; it opens on the view with the title `first`. */
-export function reportOf(shown: Shown, first: string, code: string): string {
+/** The page, with all code in it; it opens on the view with the title `first`. */
+export function reportOf(shown: Shown, first: string, code: Record<ModuleName, string>): string {
   const title = titleOf(shown, first);
   // Scripts without this word do not run; nobody who wrote a text that is shown could know it.
   const nonce = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))));
@@ -28,8 +25,6 @@ export function reportOf(shown: Shown, first: string, code: string): string {
   // JSON without "<" is nothing but JSON to a parser of HTML.
   const part: Part = { ...shown, open: first };
   const data = JSON.stringify([part]).replaceAll("<", "\\u003c");
-  // In literals, the only places where our own code could have these, a backslash changes nothing.
-  const script = code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -46,10 +41,16 @@ export function reportOf(shown: Shown, first: string, code: string): string {
 <section data-view="0">${tableOf(sheetOf(shown.view, shown.model))}</section>
 </main>
 <script type="application/json" id="${PLACE}">${data}</script>
-<script type="module" nonce="${nonce}">${script}</script>
+<script type="module" nonce="${nonce}">${inScript(code.widget)}</script>
+<script type="text/plain" id="${EXPORTS}">${inScript(code.exports)}</script>
 </body>
 </html>
 `;
+}
+
+/** Code as it may stand in a page: in literals, the only places that have these, a backslash changes nothing. */
+function inScript(code: string): string {
+  return code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 }
 
 /** Such as "Collective lanes: MirroredStrategy, run 7a3f". */

@@ -1,15 +1,18 @@
 // What runs in the page of a report: it draws the views of which the page has the data.
 import { mount } from "../mount";
 import { VIEWS, type ViewName } from "../views";
-import { provideCode } from "./code";
-import { PLACE, type Part } from "./report";
+import { provideCode } from "./modules";
+import { EXPORTS, type Part, PLACE } from "./report_parts";
 
 /** Draws the views of the page that this module is a part of; what was there for readers without scripts is folded away. */
 export function drawReport(): void {
   const place = document.getElementById(PLACE);
   if (!place) return;
-  const own = document.querySelector("script[type=module]")?.textContent ?? "";
-  provideCode(() => Promise.resolve(own));
+  provideCode((name) => {
+    const script =
+      name === "widget" ? document.querySelector("script[type=module]") : document.getElementById(EXPORTS);
+    return Promise.resolve(script?.textContent ?? "");
+  });
   const views = JSON.parse(place.textContent) as (Part | null)[];
   views.forEach((shown, index) => {
     const section = document.querySelector(`section[data-view="${index}"]`);

@@ -1,9 +1,6 @@
 // A canvas that writes SVG: what charts draw, as lines and text instead of pixels.
 import { element, escaped, short } from "./xml";
 
-/** How charts on canvases are drawn; told by whoever paints them. */
-export const drawings = new WeakMap<HTMLCanvasElement, (context: CanvasRenderingContext2D) => void>();
-
 const STYLE = {
   fillStyle: "#000",
   strokeStyle: "#000",
@@ -105,10 +102,8 @@ class SvgCanvas {
   }
 }
 
-/** A chart as SVG in the coordinates of its canvas, or null where it draws what only a canvas can. */
-export function vectorOf(canvas: HTMLCanvasElement): string | null {
-  const draw = drawings.get(canvas);
-  if (!draw) return null;
+/** What a chart draws as SVG in the coordinates of its canvas, or null where that is what only a canvas can. */
+export function vectorOf(draw: (context: CanvasRenderingContext2D) => void): string | null {
   const svg = new SvgCanvas();
   const context = new Proxy(svg, {
     get(target, name) {

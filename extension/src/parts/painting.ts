@@ -21,6 +21,9 @@ export interface Painting {
   cursor: Cell | null;
 }
 
+/** How charts on canvases are drawn, for pictures of them. */
+export const drawings = new WeakMap<HTMLCanvasElement, (context: CanvasRenderingContext2D) => void>();
+
 /** Writes a text that ends at x. */
 export function paintEnd(
   { canvas, palette }: Pick<Painting, "canvas" | "palette">,

@@ -2,11 +2,10 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf } from "../colours";
-import { drawings } from "../export/svg_canvas";
 import type { Steps } from "../selection";
 import { clamped } from "../scale";
 import { rangeText } from "./steps";
-import type { Cell, Painting } from "./painting";
+import { type Cell, drawings, type Painting } from "./painting";
 import { useWidth } from "./width";
 import { take } from "./keys";
 

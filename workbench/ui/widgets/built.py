@@ -10,4 +10,4 @@ STATIC: Final = Path(__file__).parents[2] / "static"
 
 def is_built() -> bool:
     """Whether the views were built; a checkout that was never installed has none."""
-    return (STATIC / "widget.js").is_file() and (STATIC / "loader.js").is_file()
+    return all((STATIC / f"{name}.js").is_file() for name in ("widget", "exports", "loader"))

@@ -17,15 +17,34 @@ from workbench.ui.widgets.sources import Message, Source
 
 
 class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no annotations
-    """Holds the views as one ES module, so that not every widget has to bring them along."""
+    """Holds the views as one ES module, so that not every widget has to bring them along.
+
+    The module that makes files of views is sent when a front end asks for it.
+
+    Attributes:
+      text: The views.
+    """
 
     text = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self) -> None:
+        super().__init__(text=_module("widget"))
+        _answer_while_a_cell_runs(self)
+        self.on_msg(self._on_message)
+
+    def _on_message(self, widget: Any, content: Message, buffers: Any) -> None:
+        if content.get("kind") == "exports":
+            self.send({"kind": "exports", "text": _module("exports")})
 
 
 @cache
 def view_code() -> ViewCode:
     """The one of this kernel."""
-    return ViewCode(text=(STATIC / "widget.js").read_text(encoding="utf-8"))
+    return ViewCode()
+
+
+def _module(name: str) -> str:
+    return (STATIC / f"{name}.js").read_text(encoding="utf-8")
 
 
 @cache

@@ -11,7 +11,7 @@ import { IStateDB } from "@jupyterlab/statedb";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
-import { provideCode } from "../../export/code";
+import { provideCode } from "../../export/modules";
 import { OPEN } from "../../view";
 import { OPENED, VIEWS, type ViewName } from "../../views";
 import { textOf } from "../arguments";
@@ -56,7 +56,7 @@ function activate(
   const connection = new Connection(() => openSocket(server));
   document.addEventListener("visibilitychange", () => connection.setVisible(!document.hidden));
   const api = new Api(server);
-  provideCode(() => api.viewsCode());
+  provideCode((name) => api.code(name));
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
   const services: PaneServices = {
     connection,

@@ -1,5 +1,6 @@
 // The REST interface of our server extension.
 import { ServerConnection } from "@jupyterlab/services";
+import type { ModuleName } from "../../export/modules";
 import type { Replay, Runs } from "../../models";
 import type { WorkerOptions } from "../clusters/worker_options";
 import type { ClusterInfo } from "./messages";
@@ -53,9 +54,9 @@ export class Api {
     );
   }
 
-  /** The views as one module, which the extension brings along beside its own bundle. */
-  async viewsCode(): Promise<string> {
-    const address = `${this.settings.baseUrl}lab/extensions/workbench-lab/static/views.js`;
+  /** One of the modules of views, which the extension brings along beside its own bundle. */
+  async code(name: ModuleName): Promise<string> {
+    const address = `${this.settings.baseUrl}lab/extensions/workbench-lab/static/${name}.js`;
     const response = await ServerConnection.makeRequest(address, { method: "GET" }, this.settings);
     if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
     return response.text();

@@ -16,7 +16,7 @@ from typing import Any
 from tests.benchmarks.measure import Script
 from tests.chromium import chromium
 from tests.extension.crowd import Crowd
-from tests.extension.gallery import BUNDLE, ORIGIN
+from tests.extension.gallery import MODULES, ORIGIN
 from workbench.ui.widgets.collectives import CollectivesSource
 
 REPLICAS = 512
@@ -142,9 +142,8 @@ def opened(browser: Any) -> Any:
     """An empty page, which can fetch the views' code."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.route(f"{ORIGIN}/", lambda route: route.fulfill(body=PAGE, content_type="text/html"))
-    page.route(
-        f"{ORIGIN}/widget.js", lambda route: route.fulfill(path=BUNDLE, content_type="text/javascript")
-    )
+    for address, path in MODULES.items():
+        page.route(address, lambda route, path=path: route.fulfill(path=path, content_type="text/javascript"))
     page.goto(f"{ORIGIN}/")
     return page
 
