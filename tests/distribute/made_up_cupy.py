@@ -6,6 +6,7 @@ forgets where an array is fails here as it would on a GPU.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from workbench.backends import numpy as backend
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.cupy import DTYPES
+from workbench.backends.flags import FLAG, Flags
+from workbench.communicators.core.finiteness import can_be_infinite
 
 
 class ndarray(NDArrayOperatorsMixin):
@@ -120,6 +123,9 @@ class Accelerator:
 
     nccl = None
 
+    def __init__(self) -> None:
+        self.flags = Flags(np.zeros(256, FLAG))
+
     def owns(self, x: Any) -> bool:
         return isinstance(x, ndarray) or hasattr(x, "__cupy_get_ndarray__")
 
@@ -169,9 +175,24 @@ class Accelerator:
     def copy(self, source: ndarray, target: ndarray) -> None:
         target.host[...] = source.host
 
+    def bytes_per_ns(self, ordinal: int) -> float:
+        return 1000.0
+
+    def flag_not_finite(self, array: ndarray, flag: int) -> None:
+        if can_be_infinite(array.dtype) and not np.isfinite(array.host).all():
+            ctypes.c_uint32.from_address(flag).value = 1
+
     def combine(
-        self, op: str, sources: Sequence[ndarray], targets: Sequence[ndarray], *, mean_over: int = 0
+        self,
+        op: str,
+        sources: Sequence[ndarray],
+        targets: Sequence[ndarray],
+        *,
+        mean_over: int = 0,
+        flags: int = 0,
     ) -> None:
+        for k, source in enumerate(sources if flags else ()):
+            self.flag_not_finite(source, flags + k * FLAG.itemsize)
         wide = backend.accumulator(sources[0].dtype, op)
         total = backend.ufunc(op).reduce([source.host.astype(wide) for source in sources])
         for target in targets:

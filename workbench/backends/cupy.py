@@ -12,8 +12,8 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -255,6 +255,24 @@ def _blocks(items: int) -> tuple[int]:
     return (max(1, min(most, -(-items // _BLOCK))),)
 
 
+class _OnStream:
+    """Sets a device and one of its streams; as a generator it would take longer than what it is for."""
+
+    __slots__ = ("_device", "_stream")
+
+    def __init__(self, device: Any, stream: Any) -> None:
+        self._device = device
+        self._stream = stream
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        self._stream.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+        self._device.__exit__(*error)
+
+
 class CupyAccelerator:
     """`Accelerator` over CuPy; see there for what the methods do."""
 
@@ -335,15 +353,10 @@ class CupyAccelerator:
         uuid = bytes(properties.get("uuid", b"")).hex() or f"{socket.gethostname()}/{pci}"
         return GpuIdentity(uuid, pci, name.decode() if isinstance(name, bytes) else str(name))
 
-    @contextmanager
-    def on(self, ordinal: int, stream: Any = None) -> Iterator[None]:
+    def on(self, ordinal: int, stream: Any = None) -> AbstractContextManager[Any]:
         """Sets device and stream."""
-        with namespace().cuda.Device(ordinal):
-            if stream is None:
-                yield
-            else:
-                with stream:
-                    yield
+        device = namespace().cuda.Device(ordinal)
+        return device if stream is None else _OnStream(device, stream)
 
     def stream(self) -> Any:
         """Non-blocking: it does not wait for the default stream by itself."""
