@@ -45,6 +45,23 @@ def is_learnt(spec: Spec) -> bool:
     return spec.type in _learnt or any(is_learnt(child) for child in spec.children())
 
 
+def flatten_records(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
+    """As `flatten`, with records of all classes as nodes, also of those that nobody has seen before."""
+    leaves, spec = flatten(tree, is_leaf)
+    return flatten_records(tree, is_leaf) if learn(leaves) else (leaves, spec)
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is such a record, of a class that is a node."""
+    return type(value) in _learnt
+
+
+def parts(record: Any) -> dict[str, Any]:
+    """The children of such a record, by the names of their fields, or "0", "1", ... if it only says what they are."""
+    level = optree.tree_flatten_one_level(record, namespace="workbench")
+    return dict(zip(map(str, level.entries), level.children, strict=True))
+
+
 _learnt: set[type] = set()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
-from workbench.errors import InvalidArgumentError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 
 def ints(dataset: Any) -> list[int]:
@@ -103,6 +103,9 @@ class TestCounter:
             ((300, 1, np.uint8), "start is 300, which uint8 cannot hold"),
             ((0, 1, "string"), "dtype is 'string'"),
             ((0, 1, bool), "dtype is"),
+            ((2**70,), "which int64 cannot hold"),
+            ((2**70, 1, np.float16), "which float16 cannot hold"),
+            ((0, 10**400, np.float64), "which float64 cannot hold"),
         ],
     )
     def test_numbers_that_the_dtype_cannot_hold_are_refused(
@@ -110,6 +113,11 @@ class TestCounter:
     ) -> None:
         with pytest.raises(InvalidArgumentError, match=told):
             Dataset.counter(*arguments)
+
+    def test_floats_begin_where_no_int64_does(self) -> None:
+        counted = Dataset.counter(2**70, 2**60, np.float32).take(2)
+        assert [x.item() for x in counted] == [np.float32(2**70), np.float32(2**70 + 2**60)]
+        assert ints(Dataset.counter(True).take(2)) == [1, 2]
 
     def test_a_narrow_dtype_wraps_around_in_elements_and_in_batches(self) -> None:
         counted = Dataset.counter(254, dtype=np.uint8).take(4)
@@ -191,6 +199,28 @@ class TestChoices:
         datasets = [Dataset.from_tensors(np.int64(n)).repeat() for n in range(2)]
         weights = Dataset.from_tensor_slices(np.array([[1.0, 0.0], [0.0, 1.0]])).repeat()
         assert ints(Dataset.sample_from_datasets(datasets, weights).take(6)) == [0, 1, 0, 1, 0, 1]
+
+    def test_choices_of_nothing_but_datasets_that_have_ended_end(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("workbench.data.sources.combine._MOST_PASSED_OVER", 50)
+        ended, left = Dataset.range(2), Dataset.range(3)
+        weights = Dataset.from_tensors(np.array([1.0, 0.0])).repeat()
+        for chosen in (
+            Dataset.sample_from_datasets([ended, left], weights),
+            Dataset.choose_from_datasets(
+                [ended, left], Dataset.range(1).repeat(), stop_on_empty_dataset=False
+            ),
+        ):
+            elements = iter(chosen.take(9))
+            assert [int(next(elements)), int(next(elements))] == [0, 1]
+            with pytest.raises(
+                FailedPreconditionError, match=r"last 50 choices .*that are left, too: number 1"
+            ):
+                next(elements)
+            assert list(elements) == []
+        finite = Dataset.from_tensors(np.array([1.0, 0.0])).repeat(200)
+        assert ints(Dataset.sample_from_datasets([ended, left], finite)) == [0, 1]
 
     def test_samples_of_datasets_that_end(self) -> None:
         datasets = [Dataset.range(3), Dataset.range(100, 103)]

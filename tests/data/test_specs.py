@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from typing import Any
 
@@ -189,3 +190,47 @@ def test_arrays_of_datasets_fit_where_their_shapes_may_agree() -> None:
     assert not DatasetSpec(numbers, [None]).is_compatible_with(DatasetSpec(numbers))
     assert not DatasetSpec(numbers, [3]).is_compatible_with(DatasetSpec(numbers, [2]))
     assert DatasetSpec(numbers, [3]) == DatasetSpec(numbers, (3,))
+
+
+def test_optionals_and_iterators_have_their_own_specs_as_elements() -> None:
+    five = Optional.from_value(np.int64(5))
+    assert Optional.from_value(five).element_spec == OptionalSpec(INT)
+    assert Optional.from_value((five, Dataset.range(2))).element_spec == (OptionalSpec(INT), DatasetSpec(INT))
+    assert Dataset.from_tensors(iter(Dataset.range(2))).element_spec == IteratorSpec(INT)
+    mapped = Dataset.range(3).map(lambda x: Optional.from_value(x))
+    assert mapped.element_spec == OptionalSpec(INT)
+    assert [int(x) for x in mapped.map(lambda optional: optional.get_value())] == [0, 1, 2]
+
+
+def test_an_optional_is_no_dataset_and_cannot_be_stacked() -> None:
+    five = Optional.from_value(np.int64(5))
+    with pytest.raises(TypeError, match="zip takes datasets in tuples or dicts, got Optional"):
+        Dataset.zip((five, five))
+    with pytest.raises(TypeError, match=r"hold OptionalSpec.* cannot be batched; map them to what it holds"):
+        _ = Dataset.from_tensors(five).batch(2).element_spec
+    with pytest.raises(TypeError, match="item 0 is Optional"):
+        Dataset.from_tensor_slices([five, five])
+
+
+def test_records_are_structure_in_specs_before_any_element_was_one() -> None:
+    def record() -> Any:
+        return dataclasses.make_dataclass("Record", ["x", "y"])
+
+    kind = record()
+    generated = Dataset.from_generator(lambda: [kind(1, 2)], output_signature=kind(INT, INT))
+    (element,) = generated
+    assert (type(element), int(element.x), int(element.y)) == (kind, 1, 2)
+    kind = record()
+    assert hash(OptionalSpec(kind(INT, INT))) == hash(OptionalSpec(kind(INT, INT)))
+    kind = record()
+    assert DatasetSpec(kind(INT, INT)).is_compatible_with(DatasetSpec(kind(INT, INT)))
+    kind = record()
+    (first, _) = Dataset.zip(kind(Dataset.range(2), Dataset.range(3)))
+    assert (type(first), int(first.x), int(first.y)) == (kind, 0, 0)
+
+
+def test_a_cardinality_is_an_int64_as_an_element() -> None:
+    windows = Dataset.range(5).window(2).map(lambda window: window.cardinality())
+    assert windows.element_spec == INT
+    assert [int(x) for x in windows] == [2, 2, 1]
+    assert repr(Dataset.range(5).cardinality()) == "5"

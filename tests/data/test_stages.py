@@ -304,7 +304,7 @@ def test_a_cache_keeps_the_first_complete_pass() -> None:
         batch += 1
 
 
-def test_a_file_cache_wins_over_a_changed_pipeline_and_cannot_run_code(tmp_path: Path) -> None:
+def test_a_file_cache_wins_over_a_changed_pipeline(tmp_path: Path) -> None:
     path = str(tmp_path / "c")
     rows = (np.arange(6).reshape(3, 2), ["a", "b\0", ""])
     first = list(Dataset.from_tensor_slices(rows).cache(path))

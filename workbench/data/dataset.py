@@ -21,7 +21,7 @@ from workbench.data.methods.grouping import Grouping
 from workbench.data.methods.ordering import Ordering
 from workbench.data.options import Options
 from workbench.data.passes import Pass
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, DatasetSpec
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Cardinality, DatasetSpec
 from workbench.data.stage import Opener, Source, Stage
 from workbench.data.stages.observed import observed
 from workbench.data.stages.ordering.select import Repeat
@@ -135,7 +135,9 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
     def cardinality(self) -> int:
         """Number of elements, `INFINITE_CARDINALITY` (-1) or `UNKNOWN_CARDINALITY` (-2)."""
         upstream = self.upstream()
-        return self.source.cardinality() if upstream is None else self.stages[-1].cardinality(upstream)
+        return Cardinality(
+            self.source.cardinality() if upstream is None else self.stages[-1].cardinality(upstream)
+        )
 
     def __len__(self) -> int:
         count = self.cardinality()

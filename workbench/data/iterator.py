@@ -26,6 +26,56 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 _NOTHING = object()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class IteratorSpec(ElementsSpec):
+    """The spec of an iterator over a dataset.
+
+    Attributes:
+      element_spec: The nested spec of its elements.
+    """
+
+    @classmethod
+    def from_value(cls, value: Any) -> IteratorSpec:
+        """The spec of an iterator.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        if not isinstance(value, DatasetIterator):
+            raise TypeError(f"{type(value).__name__} is no iterator over a dataset: {value!r:.80}")
+        return IteratorSpec(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what has such a spec."""
+        return DatasetIterator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionalSpec(ElementsSpec):
+    """The spec of an optional value.
+
+    Attributes:
+      element_spec: The nested spec of the value.
+    """
+
+    @classmethod
+    def from_value(cls, value: Any) -> OptionalSpec:
+        """The spec of an optional value.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        if not isinstance(value, Optional):
+            raise TypeError(f"{type(value).__name__} is no Optional: {value!r:.80}")
+        return OptionalSpec(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what has such a spec."""
+        return Optional
+
+
 class Optional:
     """A value that may be missing, such as the element after the last one.
 
@@ -58,6 +108,11 @@ class Optional:
             leaves, structure = flatten(self._value)
             self._element_spec = structure.pack([spec_of(leaf) for leaf in leaves])
         return self._element_spec
+
+    @property
+    def spec_class(self) -> type[OptionalSpec]:
+        """The class of what stands for it in the spec of an element."""
+        return OptionalSpec
 
     def has_value(self) -> bool:
         """Whether there is a value."""
@@ -158,6 +213,11 @@ class DatasetIterator:
         """What the elements look like, as `Dataset.element_spec`."""
         return self._dataset.element_spec
 
+    @property
+    def spec_class(self) -> type[IteratorSpec]:
+        """The class of what stands for it in the spec of an element."""
+        return IteratorSpec
+
     def get_next(self) -> Any:
         """The next element.
 
@@ -228,53 +288,3 @@ class DatasetIterator:
         self._pass = dataclasses.replace(self._pass, epoch=position.epoch)
         self._items = elements_of(rest_of(self._dataset, position).open(self._pass))
         self._given, self._failed = position.given, position.failed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IteratorSpec(ElementsSpec):
-    """The spec of an iterator over a dataset.
-
-    Attributes:
-      element_spec: The nested spec of its elements.
-    """
-
-    @classmethod
-    def from_value(cls, value: Any) -> IteratorSpec:
-        """The spec of an iterator.
-
-        Raises:
-          TypeError: if it is something else.
-        """
-        if not isinstance(value, DatasetIterator):
-            raise TypeError(f"{type(value).__name__} is no iterator over a dataset: {value!r:.80}")
-        return IteratorSpec(value.element_spec)
-
-    @property
-    def value_type(self) -> type:
-        """The class of what has such a spec."""
-        return DatasetIterator
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OptionalSpec(ElementsSpec):
-    """The spec of an optional value.
-
-    Attributes:
-      element_spec: The nested spec of the value.
-    """
-
-    @classmethod
-    def from_value(cls, value: Any) -> OptionalSpec:
-        """The spec of an optional value.
-
-        Raises:
-          TypeError: if it is something else.
-        """
-        if not isinstance(value, Optional):
-            raise TypeError(f"{type(value).__name__} is no Optional: {value!r:.80}")
-        return OptionalSpec(value.element_spec)
-
-    @property
-    def value_type(self) -> type:
-        """The class of what has such a spec."""
-        return Optional

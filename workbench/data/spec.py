@@ -19,6 +19,10 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
+class Cardinality(int):
+    """A number of elements: as an element of another dataset it is an int64, where other Python numbers are int32."""
+
+
 class Spec(ABC):
     """What specs of all kinds have in common; the names are those of tf.TypeSpec."""
 
@@ -163,8 +167,24 @@ class ElementsSpec(Spec):
     element_spec: Any
 
     def __hash__(self) -> int:
-        leaves, structure = tree.flatten(self.element_spec)  # in which dicts may be
+        leaves, structure = tree.flatten_records(self.element_spec)  # in which dicts may be
         return hash((type(self), structure, tuple(leaves)))
+
+    def batched(self, size: int | None) -> ElementsSpec:
+        """The spec of `size` of them stacked.
+
+        Raises:
+          TypeError: as only datasets can be stacked.
+        """
+        raise TypeError(f"elements that hold {self} cannot be batched; map them to what it holds")
+
+    def unbatched(self) -> ElementsSpec:
+        """The spec of one row.
+
+        Raises:
+          TypeError: as only arrays of datasets have rows.
+        """
+        raise TypeError(f"elements that hold {self} have no rows; map them to what it holds")
 
     def _fits(self, other: Spec) -> bool:
         return type(other) is type(self) and fits(self.element_spec, other.element_spec)
@@ -212,9 +232,14 @@ class DatasetSpec(ElementsSpec):
         Raises:
           TypeError: if it is something else.
         """
-        if not hasattr(value, "element_spec") or not hasattr(value, "cardinality"):
+        if not is_dataset(value):
             raise TypeError(f"{type(value).__name__} is no dataset: {value!r:.80}")
         return DatasetSpec(value.element_spec)
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether a value is a dataset, and not only an iterator or optional, which have an `element_spec` as well."""
+    return hasattr(value, "element_spec") and hasattr(value, "cardinality")
 
 
 def dtype_of(dtype: Any) -> np.dtype[Any]:
@@ -243,15 +268,15 @@ def may_agree(shape: Shape, other: Shape) -> bool:
 
 def fits(spec: Any, other: Any) -> bool:
     """Whether two nested specs have one structure, and every component is compatible."""
-    leaves, structure = tree.flatten(spec)
-    others, found = tree.flatten(other)
+    leaves, structure = tree.flatten_records(spec)
+    others, found = tree.flatten_records(other)
     return structure == found and all(
         leaf.is_compatible_with(seen) for leaf, seen in zip(leaves, others, strict=True)
     )
 
 
-def spec_of(value: Any) -> TensorSpec | DatasetSpec:
-    """The spec of one converted component: an array, a NumPy scalar, bytes, or a nested dataset."""
+def spec_of(value: Any) -> TensorSpec | ElementsSpec:
+    """The spec of one converted component: an array, a NumPy scalar, bytes, or something that has elements."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == STRING and value.size:
             parts: list[Any] = value.reshape(-1).tolist()
@@ -262,7 +287,8 @@ def spec_of(value: Any) -> TensorSpec | DatasetSpec:
         return TensorSpec(value.shape, value.dtype)
     if isinstance(value, bytes):
         return TensorSpec((), STRING)
-    return DatasetSpec(value.element_spec)
+    kind: type[ElementsSpec] = DatasetSpec if is_dataset(value) else value.spec_class
+    return kind(value.element_spec)
 
 
 def relax(first: Any, second: Any) -> Any:
@@ -271,8 +297,8 @@ def relax(first: Any, second: Any) -> Any:
     Raises:
       TypeError: if structures or dtypes differ.
     """
-    leaves, structure = tree.flatten(first)
-    others, other = tree.flatten(second)
+    leaves, structure = tree.flatten_records(first)
+    others, other = tree.flatten_records(second)
     if structure != other:
         raise TypeError(f"structures differ: {first} and {second}")
     return tree.unflatten(structure, [_relax_leaf(a, b) for a, b in zip(leaves, others, strict=True)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.spec import STRING
+from workbench.data.spec import STRING, is_dataset
 from workbench.data.structure import Array, Structure
 from workbench.errors import InvalidArgumentError
 
@@ -66,7 +66,7 @@ def check_structures(structures: Sequence[Structure], lengths: Sequence[int]) ->
 
 def _stacked(values: list[Any], structure: Structure, component: int) -> Array:
     first = values[0]
-    if isinstance(first, bytes) or hasattr(first, "element_spec"):
+    if isinstance(first, bytes) or is_dataset(first):
         column = np.empty(len(values), STRING)
         column[:] = values
         return column

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.backends.numpy import require_unmasked
-from workbench.data.spec import STRING
+from workbench.data.spec import STRING, Cardinality, is_dataset
 from workbench.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -126,6 +126,8 @@ def convert(value: Any) -> Any:
             return value
         case bool():
             return np.bool_(value)
+        case Cardinality():
+            return np.int64(value)
         case int():
             if _INT32.min <= value <= _INT32.max:
                 return np.int32(value)
@@ -163,7 +165,7 @@ def whole_number(value: Any, argument: str) -> int:
 
 
 def _from_list(values: list[Any]) -> Array:
-    if values and all(hasattr(value, "element_spec") for value in values):
+    if values and all(map(is_dataset, values)):
         datasets = np.empty(len(values), STRING)
         for index, value in enumerate(values):  # at once, NumPy would look for rows in them
             datasets[index] = value
@@ -200,7 +202,7 @@ def _from_list(values: list[Any]) -> Array:
 def _strings(array: Array) -> Array:
     """An object array whose items are all bytes; `S` arrays would lose trailing NUL bytes."""
     items = array.reshape(-1).tolist()
-    if array.dtype == STRING and items and all(hasattr(item, "element_spec") for item in items):
+    if array.dtype == STRING and items and all(map(is_dataset, items)):
         return array  # of datasets
     if array.dtype == STRING and all(type(item) is bytes for item in items):
         return array

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import errno
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,6 +101,58 @@ def test_named_tuples_come_back_and_element_spec_gives_them_their_class(tmp_path
     assert first._fields == ("left", "right")
     assert list(first.right) == ["b", "a"]
     assert type(own) is Pair
+
+
+@dataclass
+class Record:
+    _left: Any
+    right: Any
+
+
+class Told:
+    """A class that says itself what it holds."""
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right = left, right
+
+    def __tf_flatten__(self) -> tuple[Any, Any]:
+        return (), (self.left, self.right)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Any, components: Any) -> Told:
+        return cls(*components)
+
+
+@pytest.mark.parametrize("kind", [Record, Told])
+def test_records_come_back_as_named_tuples_or_in_the_class_of_element_spec(tmp_path: Path, kind: Any) -> None:
+    dataset = Dataset.range(3).map(lambda x: kind(x, {"a": -x}))
+    dataset.save(tmp_path / "d")
+
+    loaded = list(Dataset.load(tmp_path / "d"))
+    assert [(int(record[0]), int(record[1]["a"])) for record in loaded] == [(0, 0), (1, -1), (2, -2)]
+    assert type(loaded[0]).__name__ == kind.__name__
+    again = list(Dataset.load(tmp_path / "d", dataset.element_spec))
+    assert [type(record) for record in again] == [kind] * 3
+    assert [int(record.right["a"]) for record in again] == [0, -1, -2]
+
+
+def test_a_class_in_element_spec_need_not_have_been_an_element(tmp_path: Path) -> None:
+    Dataset.range(2).map(lambda x: Pair(x, x)).save(tmp_path / "d")
+
+    Other = dataclasses.make_dataclass("Pair", ["left", "right"])
+    spec = TensorSpec((), np.int64)
+    (first, _) = Dataset.load(tmp_path / "d", Other(spec, spec))
+    assert type(first) is Other
+    assert (int(first.left), int(first.right)) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", [Record, Told])
+def test_a_snapshot_holds_records(tmp_path: Path, kind: Any) -> None:
+    dataset = Dataset.range(3).map(lambda x: kind(x, -x)).snapshot(tmp_path / "s")
+    for _ in range(2):
+        found = list(dataset)
+        assert [type(record) for record in found] == [kind] * 3
+        assert [int(record.right) for record in found] == [0, -1, -2]
 
 
 def test_loaded_datasets_go_through_further_stages_and_can_be_read_again(tmp_path: Path) -> None:

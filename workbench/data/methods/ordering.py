@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
@@ -19,6 +20,7 @@ from workbench.data.stages.ordering.select import AssertCardinality, Repeat, Sha
 from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.stages.ordering.unique import Unique
 from workbench.data.stages.prefetch import Prefetch
+from workbench.data.stored.file_cache import FileCache
 from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -201,25 +203,26 @@ class Ordering(Staged):
         """
         return self.with_stage(Prefetch.of(buffer_size), name)
 
-    def cache(self, filename: str = "", name: str | None = None) -> Self:
+    def cache(self, filename: str | os.PathLike[str] = "", name: str | None = None) -> Self:
         """Keeps the elements of the first complete pass, and reuses them in later ones.
 
         A pass that stops early, or in which an element fails, leaves nothing.
 
         Args:
-          filename: The beginning of the name of the file that holds them; "" keeps them in memory. A file stays, and
-            wins over a pipeline that has changed.
+          filename: The beginning of the name of the folder that holds them, `filename.cache`, which is made if it is
+            missing; "" keeps them in memory. The folder stays, and wins over a pipeline that has changed.
           name: Name of the stage.
 
         Raises:
-          FailedPreconditionError: in a pass, if a file cannot hold the structure of the elements.
+          InvalidArgumentError: in a pass, if files cannot hold the elements, such as windows.
+          FailedPreconditionError: in a pass, if the folder is a file, lies below one, or holds other things.
           StorageFull: in a pass, if there is no space left.
 
         >>> dataset = wb.data.Dataset.range(3).map(lambda x: x * x).cache()
         >>> [int(x) for epoch in range(2) for x in dataset]
         [0, 1, 4, 0, 1, 4]
         """
-        return self.with_stage(Cache(filename), name)
+        return self.with_stage(FileCache.of(filename) if filename else Cache(), name)
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Self:
         """States the number of elements, which iterating checks.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.sources.random_numbers import RandomNumbers
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, relax
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, is_dataset, relax
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+
+_MOST_PASSED_OVER: Final = 1_000_000  # nothing tells whether another will ever be chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +100,9 @@ class Zipped(Source):
         Raises:
           TypeError: if something in it is no dataset.
         """
-        leaves, structure = tree.flatten(datasets, is_leaf=lambda node: isinstance(node, list))
+        leaves, structure = tree.flatten_records(datasets, is_leaf=lambda node: isinstance(node, list))
         for leaf in leaves:
-            if not hasattr(leaf, "element_spec"):
+            if not is_dataset(leaf):
                 raise TypeError(
                     f"zip takes datasets in tuples or dicts, got {type(leaf).__name__}; wrap it in a "
                     "Dataset first"
@@ -198,6 +200,8 @@ class Chosen(Source):
             for dataset, inner in zip(self.datasets, passes, strict=True)
         ]
         left = set(range(len(streams)))
+        endless = self.choice.cardinality() < 0
+        passed_over = 0
         for choice in attempts(self.choice.open(choosing), False):
             if isinstance(choice, Failed):
                 yield choice
@@ -212,12 +216,20 @@ class Chosen(Source):
                 continue
             chosen = next(streams[number], None)
             if chosen is not None:
+                passed_over = 0
                 element = chosen if isinstance(chosen, Failed) else single(*chosen)
                 yield current.numbered(element, int(number) << DATASET_SHIFT)
                 continue
             left.discard(int(number))
             if self.stop_on_empty or not left:
                 return
+            passed_over += 1
+            if endless and passed_over == _MOST_PASSED_OVER:
+                raise FailedPreconditionError(
+                    f"{self.name}: the last {passed_over:,} choices were of datasets that have ended; give "
+                    f"stop_on_empty_dataset=True, or choose datasets that are left, too: number "
+                    f"{', '.join(map(str, sorted(left)))}"
+                )
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
@@ -266,7 +278,7 @@ def chosen_by_weight(
     """
     name = "sample_from_datasets"
     _some(datasets, name)
-    if hasattr(weights, "element_spec"):
+    if is_dataset(weights):
         pairs = Zipped.of((weights, dataset(random)))
         choice = dataset(pairs).map(_Draw(len(datasets)))
     else:
@@ -306,7 +318,7 @@ def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
     if not datasets:
         raise InvalidArgumentError(f"{name} needs at least one dataset, got none")
     for dataset in datasets:
-        if not hasattr(dataset, "element_spec"):
+        if not is_dataset(dataset):
             raise TypeError(f"{name} takes datasets, got {type(dataset).__name__}")
     return datasets
 

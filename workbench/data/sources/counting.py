@@ -97,9 +97,13 @@ class Counter(Source):
 
 def _number(value: Any, wanted: np.dtype[Any], argument: str) -> Any:
     given = np.asarray(value)
-    fits = not given.shape and given.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf")
-    if fits and wanted.kind in "iu":
-        fits = np.iinfo(wanted).min <= int(given) <= np.iinfo(wanted).max or argument == "step"
-    if not fits:
-        raise InvalidArgumentError(f"counter: {argument} is {value!r:.40}, which {wanted.name} cannot hold")
-    return given.item()
+    number = given.item() if not given.shape else None
+    if isinstance(number, int) and wanted.kind != "f":
+        bounds = np.iinfo(wanted)
+        if bounds.min <= number <= bounds.max or (argument == "step" and given.dtype.kind in "biu"):
+            return number
+    elif isinstance(number, int) and abs(number) <= float(np.finfo(wanted).max):
+        return float(number)
+    elif isinstance(number, float) and wanted.kind == "f":
+        return number
+    raise InvalidArgumentError(f"counter: {argument} is {value!r:.40}, which {wanted.name} cannot hold")

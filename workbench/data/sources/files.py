@@ -18,7 +18,7 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.sources.remote import remote_files
 from workbench.data.sources.urls import Url, file_name
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, is_dataset
 from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.structure import convert
 from workbench.data.tables import Run, items
@@ -132,7 +132,7 @@ def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
       TypeError: if it is something else.
       InvalidArgumentError: if a URL holds a password or key.
     """
-    if hasattr(filenames, "element_spec"):
+    if is_dataset(filenames):
         if filenames.element_spec != TensorSpec((), STRING):
             raise TypeError(
                 f"filenames: the dataset must hold scalar text, it holds {filenames.element_spec}"

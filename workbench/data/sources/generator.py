@@ -28,7 +28,7 @@ class Generated(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        specs, spec = tree.flatten(self.signature)
+        specs, spec = tree.flatten_records(self.signature)
         structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
         for index, value in enumerate(self.generator(*self.args)):
             try:
@@ -62,7 +62,7 @@ def signature_of(output_types: Any, output_shapes: Any) -> Any:
     """
     if output_types is None:
         raise TypeError("from_generator needs output_signature (nested TensorSpecs), or output_types")
-    types, structure = tree.flatten(output_types, is_leaf=lambda node: isinstance(node, list))
+    types, structure = tree.flatten_records(output_types, is_leaf=lambda node: isinstance(node, list))
     if any(isinstance(kind, list) for kind in types):
         raise TypeError(
             f"from_generator: output_types is {output_types!r}; nest dtypes in tuples and dicts: a list stands for "
@@ -70,7 +70,7 @@ def signature_of(output_types: Any, output_shapes: Any) -> Any:
         )
     shapes: list[Any] = [None] * len(types)
     if output_shapes is not None:
-        shapes = tree.flatten(output_shapes, is_leaf=is_shape)[0]
+        shapes = tree.flatten_records(output_shapes, is_leaf=is_shape)[0]
     return tree.unflatten(
         structure, [TensorSpec(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def spec_json(element_spec: Any) -> Json:
     """The nested spec of an element as JSON.
 
     Raises:
-      InvalidArgumentError: for nested datasets, and containers that are neither tuples nor dicts.
+      InvalidArgumentError: for nested datasets, and containers that are neither records, tuples nor dicts.
     """
     leaves, structure = tree.flatten(element_spec)
     specs = []
@@ -70,7 +71,7 @@ def spec_json(element_spec: Any) -> Json:
 
 
 def spec_of_json(value: Json) -> Any:
-    """The nested spec that `spec_json` wrote. Named tuples are those of a class made anew.
+    """The nested spec that `spec_json` wrote. Records are named tuples of a class made anew.
 
     Raises:
       ValueError, TypeError, LookupError, AttributeError: if it wrote no such value.
@@ -83,25 +84,33 @@ def skeleton(node: Any) -> Json:
     """A nested structure whose leaves are numbers as JSON.
 
     Raises:
-      InvalidArgumentError: for containers that are neither tuples nor dicts.
+      InvalidArgumentError: for containers that are neither records, tuples nor dicts.
     """
     if node is None or type(node) is int:
         return node
     if isinstance(node, tuple) and hasattr(node, "_fields"):
-        return {
-            "named": type(node).__name__,
-            "fields": list(node._fields),
-            "items": [skeleton(n) for n in node],
-        }
+        return _named_skeleton(node, node._fields, node)
+    if tree.is_record(node):
+        parts = tree.parts(node)
+        return _named_skeleton(node, parts.keys(), parts.values())
     if type(node) is tuple:
         return {"tuple": [skeleton(item) for item in node]}
     if type(node) in (dict, collections.OrderedDict) and all(type(key) in (str, int) for key in node):
         kind = "dict" if type(node) is dict else "ordered"
         return {kind: [[key, skeleton(item)] for key, item in node.items()]}
     raise InvalidArgumentError(
-        f"files of datasets hold tuples and dicts with text or numbers as keys, not {type(node).__name__}; "
+        f"files of datasets hold records, tuples, and dicts with text or numbers as keys, not {type(node).__name__}; "
         "map the elements to such"
     )
+
+
+def _named_skeleton(node: Any, fields: Iterable[str], items: Iterable[Any]) -> Json:
+    name = type(node).__name__
+    return {
+        "named": name,
+        "fields": list(_named(name, tuple(fields))._fields),
+        "items": [skeleton(item) for item in items],
+    }
 
 
 def _built(node: Json, leaves: list[Any]) -> Any:
@@ -123,4 +132,6 @@ def _built(node: Json, leaves: list[Any]) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    return collections.namedtuple(name, fields)  # which takes names only if they are identifiers
+    return collections.namedtuple(
+        name, fields, rename=True
+    )  # _0 in the place of what can be no name, such as "0"

@@ -138,7 +138,7 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
     Raises:
       InvalidArgumentError: if the elements are others.
     """
-    leaves, structure = tree.flatten(element_spec)
+    leaves, structure = tree.flatten_records(element_spec)
     known, stored_structure = tree.flatten(stored.spec)
     same = _shape_of(structure) == _shape_of(stored_structure) and all(
         _covers(asked, spec) for asked, spec in zip(leaves, known, strict=True)
@@ -151,8 +151,8 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
     return Stored(stored.path, stored.folder, stored.shards, element_spec)
 
 
-def has_named_tuples(element_spec: Any) -> bool:
-    """Whether loading had to make classes of named tuples."""
+def has_classes(element_spec: Any) -> bool:
+    """Whether loading had to make classes anew."""
     return '"named"' in json.dumps(spec_json(element_spec)["structure"])
 
 
@@ -167,7 +167,7 @@ def _covers(asked: Any, stored: Any) -> bool:
 
 
 def _shape_of(structure: tree.Spec) -> Any:
-    """The structure without the identity of named tuples, which loading makes anew."""
+    """The structure without the identity of classes, which loading makes anew."""
     return skeleton(tree.unflatten(structure, list(range(structure.num_leaves))))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench.data.failing import raised
-from workbench.data.spec import INFINITE_CARDINALITY
+from workbench.data.spec import INFINITE_CARDINALITY, is_dataset
 from workbench.data.stage import Pipeline, Source
 from workbench.data.stages.computing import probe
 from workbench.data.stored.blocks import check_stored_compression
@@ -79,7 +79,7 @@ def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], st
       TypeError: if that is no dataset.
     """
     dataset = reader_func(make(StoredShards(stored)))
-    if not hasattr(dataset, "element_spec"):
+    if not is_dataset(dataset):
         raise TypeError(f"reader_func must return a Dataset, got {type(dataset).__name__}")
     return dataset
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -9,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
-from workbench.data.provenance import OffsetTable
 from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprint
 from workbench.data.stored.manifest import read_manifest
-from workbench.data.stored.reading import Stored, has_named_tuples, with_spec
+from workbench.data.stored.reading import Stored, has_classes, with_spec
 from workbench.data.stored.saving import ShardFunction, read_by, shard_of
 from workbench.data.stored.writing import Writing, is_being_written
-from workbench.data.tables import ArrayTable, Failed, RangeTable, Run, attempts, single
+from workbench.data.stored.written import written
+from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError, NotFoundError
 
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
@@ -116,7 +117,7 @@ class Snapshot(Stage):
             yield from upstream()
             return
         stored = Stored.of(path, manifest)
-        if self.snapshot_name or has_named_tuples(
+        if self.snapshot_name or has_classes(
             stored.spec
         ):  # else asking would call users' functions for nothing
             stored = with_spec(stored, self.pipeline.element_spec)
@@ -127,38 +128,9 @@ class Snapshot(Stage):
 
     def _written(self, path: str, upstream: Opener, current: Pass) -> Iterator[Run]:
         writing = Writing(path, self.pipeline.element_spec, self.compression)  # type: ignore[union-attr]
-        complete = False
-        try:
-            failed = False
-            for run in upstream():
-                if not isinstance(run, Failed) and self.shard_func is None and _is_at_rest(run):
-                    writing.add_run(run)
-                    yield run
-                    continue
-                for item in attempts(iter((run,)), current.provenance):
-                    if isinstance(item, Failed):
-                        failed = True
-                        yield item
-                        continue
-                    leaves, structure, ids = item
-                    shard = 0 if self.shard_func is None else shard_of(self.shard_func, leaves, structure)
-                    writing.add(leaves, structure, shard)
-                    yield single(leaves, structure, ids)
-            if not failed:
-                writing.commit(replace=False)
-                complete = True
-        finally:
-            if not complete:
-                writing.discard()
+        shard_of_element = None if self.shard_func is None else functools.partial(shard_of, self.shard_func)
+        return written(writing, upstream, current, shard_of=shard_of_element)
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return upstream.cardinality() if self.reader_func is None else UNKNOWN_CARDINALITY
-
-
-def _is_at_rest(run: Run) -> bool:
-    """Whether the elements exist, so that reading them twice computes nothing twice and cannot fail."""
-    table = run.table
-    while isinstance(table, OffsetTable):
-        table = table.table
-    return isinstance(table, ArrayTable | RangeTable)

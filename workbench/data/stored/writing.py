@@ -165,7 +165,7 @@ def is_being_written(path: str) -> bool:
     """Whether somebody who lives is storing a dataset in the folder `path`."""
     try:
         names = os.listdir(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     for name in names:
         owner = os.path.join(path, name, "owner")

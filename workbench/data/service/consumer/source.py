@@ -78,5 +78,5 @@ class ServiceSource(Source):
 
 def _structure_of(element_spec: Any) -> Structure:
     """The structure of elements with this spec."""
-    _, spec = tree.flatten(element_spec)
+    _, spec = tree.flatten_records(element_spec)
     return LEAF if spec == LEAF.spec else Structure(spec)
