@@ -12,21 +12,13 @@ const DTYPES: Record<string, string> = {
   complex128: "c128",
 };
 
-/** The number with 3 significant digits, never in exponent form; whole from 100 on. */
+const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
+
+/** The number with 3 significant digits, never in exponent form; whole from 100 on, with commas from 1,000 on. */
 export function significant(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return NOTHING;
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  // 9.996 has three digits as 10.0: look at the rounded number.
-  for (const [limit, digits] of [
-    [0.1, 4],
-    [1, 3],
-    [10, 2],
-    [100, 1],
-  ] as const) {
-    if (Number(size.toFixed(digits)) < limit) return value.toFixed(digits);
-  }
-  return value.toFixed(0);
+  const whole = value === 0 || Math.abs(value) >= 99.95;
+  return whole ? count(Math.round(value)) : value.toLocaleString("en-US", THREE);
 }
 
 /** A value of an array with 3 significant digits, with an exponent where it is very small or large. */

@@ -655,6 +655,7 @@ export interface EventItem {
   step: number;
   site: string;
   generation: number;
+  group?: string;
   version: number;
 }
 

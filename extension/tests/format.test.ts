@@ -3,15 +3,18 @@ import { test } from "node:test";
 import { dtypeText, figure, rateText, runsOf, significant, sizeText, timeUnit } from "../src/format";
 
 test("numbers have three significant digits, as in Python", () => {
-  const numbers = [0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, 9.996, null];
+  const numbers = [0.00588, 0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, 9.996, -0.09996, 99.96, null];
   assert.deepEqual(numbers.map(significant), [
+    "0.00588",
     "0.0123",
     "0.412",
     "5.40",
     "38.0",
     "215",
-    "12346",
+    "12,346",
     "10.0",
+    "-0.100",
+    "100",
     "–",
   ]);
 });

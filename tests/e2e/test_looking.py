@@ -98,7 +98,7 @@ except wb.errors.NotFinite as error:
     expect(status).to_contain_text("2 NaN")
     command(page, "workbench:open-pane", view="log")
     log = page.locator(".wb-pane .wb-log")
-    expect(log).to_contain_text("wb.inspect found in loss on replicas 0, 1: NaN at step 0, at [0]")
+    expect(log).to_contain_text("wb.inspect found in loss on replicas 0 and 1: NaN at step 0, at [0]")
     expect(log).to_contain_text("what the replica function returned is not finite on replica 0 at step 1")
     expect(status.locator("button")).to_have_attribute(
         "title", re.compile("2 times NaN or infinity was found")

@@ -58,7 +58,7 @@ def test_lengths_that_differ_by_host_are_refused_alike_where_padding_is_not_aske
 
     with pytest.raises(wb.errors.InvalidArgumentError, match=r"2 to 3 rows.*partial_batch='pad'"):
         strategy.run(lambda x: x, (rows,))
-    with pytest.raises(wb.errors.InvalidArgumentError, match=r"another dtype.*replicas 2, 3"):
+    with pytest.raises(wb.errors.InvalidArgumentError, match=r"another dtype.*replicas 2 and 3"):
         strategy.run(lambda x: x, (by_replica(strategy, *[np.ones(2, t) for t in ("f4", "f4", "i4", "i4")]),))
     assert float(strategy.local_results(strategy.run(lambda x: x + 1, (np.float32(1),)))[3]) == 2
 

@@ -53,6 +53,25 @@ def test_after_a_first_step_that_failed_it_says_only_what_is_known(cluster: wb.C
     assert healthy[0] == f"Overview, {strategy.group.name}, 2 replicas on 1 host, step 1, live"
 
 
+def fail() -> None:
+    """Every replica fails before it meets another."""
+    raise ValueError("no data")
+
+
+def test_a_step_that_fails_is_told_until_one_succeeds_even_where_replicas_never_meet(
+    cluster: wb.Cluster,
+) -> None:
+    strategy = wb.MirroredStrategy()
+    with pytest.raises(ValueError, match="no data"):
+        strategy.run(fail)
+
+    assert "Step 0 failed on replica 0: ValueError at test_overview.py:" in repr(wb.overview(strategy))
+    assert "step 0 failed on replica 0: ValueError" in repr(wb.diagnose(strategy))
+    strategy.run(lambda: 1)
+    assert "failed" not in repr(wb.overview(strategy))
+    assert "failed" not in repr(wb.diagnose(strategy))
+
+
 def train(batch: float) -> dict[str, np.float64]:
     """A step that returns its loss, another one on each replica."""
     context = wb.distribute.get_replica_context()

@@ -26,6 +26,7 @@ class Event:
       step: Step in which it happened, or -1.
       site: Call site, or "".
       generation: How often the gang had been rebuilt, or -1.
+      group: Name in telemetry of the only group concerned, such as "MirroredStrategy/1", or "".
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Event:
     step: int = -1
     site: str = ""
     generation: int = -1
+    group: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The event as a JSON-able dict; `Event(**d)` is its inverse."""

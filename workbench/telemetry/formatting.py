@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 NOTHING: Final = "–"
@@ -27,21 +28,19 @@ _ACTING: Final = re.compile(
 
 
 def significant(value: float | None) -> str:
-    """The number with 3 significant digits, never in exponent form; whole from 100 on.
+    """The number with 3 significant digits, never in exponent form; whole from 100 on, with commas from 1,000 on.
 
-    >>> [significant(x) for x in (0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, None)]
-    ['0.0123', '0.412', '5.40', '38.0', '215', '12346', '–']
+    >>> [significant(x) for x in (0.00588, 0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, None)]
+    ['0.00588', '0.0123', '0.412', '5.40', '38.0', '215', '12,346', '–']
     """
     if value is None:
         return NOTHING
     if value == 0:
         return "0"
-    size = abs(value)
-    # 9.996 has three digits as 10.0: look at the rounded number.
-    for limit, digits in ((0.01, 4), (0.1, 4), (1, 3), (10, 2), (100, 1)):
-        if round(size, digits) < limit:
-            return f"{value:.{digits}f}"
-    return f"{value:.0f}"
+    if not math.isfinite(value):
+        return str(value)
+    exponent = int(f"{value:.2e}".partition("e")[2])  # of the rounded number: 9.996 has three digits as 10.0
+    return f"{value:,.{max(0, 2 - exponent)}f}"
 
 
 def size_text(size_bytes: int) -> str:
@@ -97,6 +96,24 @@ def dtype_text(dtype: str) -> str:
         if dtype.startswith(long):
             return short + dtype[len(long) :]
     return dtype
+
+
+def replicas_text(replicas: Sequence[int], most: int = 3) -> str:
+    """Some replicas by number, as every text names them.
+
+    Args:
+      replicas: One at least.
+      most: How many to name where there are more.
+
+    >>> replicas_text([1]), replicas_text([1, 2]), replicas_text(range(9))
+    ('replica 1', 'replicas 1 and 2', 'replicas 0, 1, 2 and 6 more')
+    """
+    if len(replicas) == 1:
+        return f"replica {replicas[0]}"
+    numbers = [str(replica) for replica in replicas[:most]]
+    if more := len(replicas) - len(numbers):
+        numbers.append(f"{more} more")
+    return f"replicas {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def shorten(text: str, width: int) -> str:

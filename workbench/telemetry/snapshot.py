@@ -388,6 +388,7 @@ class EventItem:
     step: int
     site: str
     generation: int
+    group: str = field(default="", metadata=ADDED)
     version: int = field(default=0, compare=False)
 
 

@@ -257,13 +257,14 @@ def cluster_html(cluster: Cluster) -> str:
     from workbench.runtime.placement_text import placement
     from workbench.ui.cluster.cluster_model import busy_replicas
 
+    groups = list(cluster.gang.groups.values())
     rows = [
         [
             worker.host,
             worker.name,
             str(worker.pid),
             str(worker.device_count),
-            str(worker.lost or next(iter(busy_replicas(worker).values()), "idle")),
+            str(worker.lost or next(iter(busy_replicas(worker, groups).values()), "idle")),
         ]
         for worker in cluster.gang.workers.values()
     ]
@@ -298,7 +299,7 @@ def strategy_html(strategy: Strategy) -> str:
     rows = []
     for rank, device in enumerate(strategy.devices[:_MAX_ROWS]):
         worker, _ = group.place(rank)
-        now = str(worker.lost or busy_replicas(worker).get((group.id, rank), "idle"))
+        now = str(worker.lost or busy_replicas(worker, [group]).get((group.id, rank), "idle"))
         rows.append([str(rank), device.host, device.short.lower(), now])
     hidden = len(strategy.devices) - len(rows)
     parts = _table(["replica", "host", "device", "now"], rows, left=4, hidden=hidden)

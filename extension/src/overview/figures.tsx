@@ -1,8 +1,7 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { ascending, NOTHING, count, meanOf } from "../format";
+import { ascending, NOTHING, count, meanOf, significant } from "../format";
 import type { GroupView, Overview, StepTiming } from "../models";
-import { amount } from "../parts/rates";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
 import { PAUSE, usualSeconds } from "./rows";
@@ -35,7 +34,7 @@ export function Figures({ overview, group, steps, open }: Props) {
   const figures = [
     {
       name: "Steps per second",
-      value: amount(steps_per_second),
+      value: significant(steps_per_second),
       unit: "",
       course: course(({ seconds }) => (seconds ? 1 / seconds : null)),
       view: "collective_table",

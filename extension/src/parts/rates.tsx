@@ -1,6 +1,6 @@
 // The course of rates, as far as a view has seen them.
 import { useRef } from "preact/hooks";
-import { count, significant } from "../format";
+import { significant } from "../format";
 import { Spark } from "./marks";
 
 const REMEMBERED = 60;
@@ -23,11 +23,6 @@ export function Course({ rates, label }: { rates: readonly number[] | undefined;
   return rates && rates.length > 1 ? <Spark values={rates} label={label} /> : null;
 }
 
-/** A rate, without a unit: whole from 100 on. */
-export function amount(value: number | null): string {
-  return value !== null && value >= 100 ? count(Math.round(value)) : significant(value);
-}
-
 export function perSecond(rate: number): string {
-  return `${amount(rate)}/s`;
+  return `${significant(rate)}/s`;
 }

@@ -1,9 +1,9 @@
 // A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
-import { count, counted, NOTHING, percent, runsOf } from "../format";
+import { count, counted, NOTHING, percent, runsOf, significant } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
-import { amount, Course, perSecond, useRates } from "../parts/rates";
+import { Course, perSecond, useRates } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
 import type { View } from "../view";
@@ -156,7 +156,7 @@ const JOBS: Column<JobStatus>[] = [
   named("mode", modeOf, { rank: 6, help: "which worker gets what" }),
   {
     title: "elements/s",
-    text: (job) => (job.cached ? NOTHING : amount(job.elements_per_second)),
+    text: (job) => (job.cached ? NOTHING : significant(job.elements_per_second)),
     order: (job) => job.elements_per_second,
   },
   {
@@ -184,7 +184,7 @@ const JOBS: Column<JobStatus>[] = [
 
 const WORKERS: Column<WorkerStatus>[] = [
   named("worker", (worker) => worker.address, { least: 90 }),
-  numeric("elements/s", (worker) => worker.elements_per_second, amount),
+  numeric("elements/s", (worker) => worker.elements_per_second, significant),
   numeric("elements sent", (worker) => worker.elements, count, { rank: 1, help: "how many" }),
   numeric("lanes", (worker) => worker.lanes, count, { rank: 2, help: "streams of elements" }),
 ];

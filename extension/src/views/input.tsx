@@ -4,7 +4,7 @@ import { Courses } from "../parts/courses";
 import { Bar, ReplicaName } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { ChartOrTable } from "../parts/head";
-import { amount, perSecond } from "../parts/rates";
+import { perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import {
@@ -241,8 +241,8 @@ const STAGES: Column<Line>[] = [
       help: "a method of the dataset",
     },
   ),
-  numeric("elements/s", ({ stage }) => stage.elements_per_second, amount),
-  numeric("now/s", ({ stage }) => stage.recent_per_second, amount, {
+  numeric("elements/s", ({ stage }) => stage.elements_per_second, significant),
+  numeric("now/s", ({ stage }) => stage.recent_per_second, significant, {
     help: "elements per second in the last seconds",
     rank: 1,
   }),

@@ -109,7 +109,10 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
             <Other model={shown} context={context} />
           </section>
         ) : !group ? (
-          <Nothing title="No step has run yet" code="strategy.run(step, args=(batch,))">
+          <Nothing
+            title={verdict.severity === "error" ? verdict.sentence : "No step has run yet"}
+            code="strategy.run(step, args=(batch,))"
+          >
             Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
             are.
           </Nothing>

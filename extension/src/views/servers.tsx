@@ -3,7 +3,7 @@ import { count, counted, dtypeText, NOTHING, significant, sizeText, sumOf } from
 import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
-import { amount, Course, perSecond, useRates } from "../parts/rates";
+import { Course, perSecond, useRates } from "../parts/rates";
 import { QUIET, Sign, StatusWord } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
 import type { View } from "../view";
@@ -151,7 +151,7 @@ function Server({ server, largest, rates }: ServerProps) {
         {server.detail && <span>{server.detail}</span>}
         {server.state === "live" && (
           <>
-            <b>{amount(server.updates_per_second)} updates/s</b>
+            <b>{significant(server.updates_per_second)} updates/s</b>
             <Course rates={rates} label={`updates per second of ${server.name}, lately`} />
           </>
         )}
@@ -223,7 +223,7 @@ const WORKERS: Column<WorkerFunctions>[] = [
     rank: 1,
     show: (worker) => <StatusWord word={worker.state} />,
   }),
-  numeric("functions/s", (worker) => worker.functions_per_second, amount, {
+  numeric("functions/s", (worker) => worker.functions_per_second, significant, {
     help: "in the last five seconds",
   }),
   numeric("functions", (worker) => worker.done, count),
@@ -242,7 +242,9 @@ const SERVERS: Column<ServerStatus>[] = [
     show: (server) => <StatusWord word={server.state} />,
   }),
   numeric("holds", (server) => server.size_bytes, sizeText, { help: "its variables" }),
-  numeric("updates/s", (server) => server.updates_per_second, amount, { help: "in the last five seconds" }),
+  numeric("updates/s", (server) => server.updates_per_second, significant, {
+    help: "in the last five seconds",
+  }),
   numeric("updates", (server) => server.updates, count, { rank: 2 }),
   {
     title: "staleness",

@@ -89,7 +89,7 @@ def test_a_host_that_gives_no_answer_is_named_as_such(listener: TcpListener, wha
     roll_call.ask(others(listener))
     failure = roll_call.overdue(waiting(0))
     assert (
-        "waiting for replica 3, which has not come to it and waiting for replicas 1, 2, whose host does not"
+        "waiting for replica 3, which has not come to it and waiting for replicas 1 and 2, whose host does not"
         in (failure.text)
     )
     assert failure.replica == 3

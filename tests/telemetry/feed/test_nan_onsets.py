@@ -63,7 +63,7 @@ def test_several_replicas_are_all_named() -> None:
     one, other = onset(run({(3, 0): [1, 2]})), onset(run({(3, 0): range(N)}))
     assert one is not None
     assert other is not None
-    assert onset_text(one).startswith("replicas 1, 2 gave it to all_reduce #1")
+    assert onset_text(one).startswith("replicas 1 and 2 gave it to all_reduce #1")
     assert onset_text(other).startswith("all 4 replicas gave it")
 
 

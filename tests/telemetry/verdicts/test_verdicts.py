@@ -187,6 +187,70 @@ def test_a_failed_step_says_where_until_a_later_one_has_run() -> None:
     assert [each.code for each in judged(even(60), events=[failed])] == ["good"]
 
 
+def failed_in(group: str, step: int, t_ns: int = 50 * MS) -> Event:
+    message = f"M: step {step} failed on replica 0: ValueError at In[1]:4"
+    return Event("lifecycle", "step_failed", message, t_ns, replica=0, step=step, generation=0, group=group)
+
+
+def went_on(group: str, step: int, generation: int = 1) -> Event:
+    message = f"M: step {step} succeeded"
+    return Event(
+        "lifecycle", "step_succeeded", message, 60 * MS, step=step, generation=generation, group=group
+    )
+
+
+def test_a_step_that_failed_is_no_news_once_one_without_collectives_has_succeeded() -> None:
+    failed, over = failed_in("g", 40), went_on("g", 41)
+
+    assert judged(even(40), events=[failed])[0].code == "failed"
+    assert [each.code for each in judged(even(40), events=[failed, over])] == ["good"]
+    assert judged(even(40), events=[failed, over, failed_in("g", 42)])[0].step == 42
+
+
+def test_a_step_that_fails_before_any_replica_has_met_another_is_told() -> None:
+    feed = Feed()
+    feed.add_event(failed_in("M/1", 0))
+    (found,) = verdicts(feed.snapshot())
+
+    assert (found.severity, found.code, found.step) == ("error", "failed", 0)
+    assert found.sentence == "Step 0 failed on replica 0: ValueError at In[1]:4"
+    feed.add_event(went_on("M/1", 1))
+    assert [each.code for each in verdicts(feed.snapshot())] == ["watching"]
+
+
+def test_what_fails_is_told_of_its_own_strategy_alone() -> None:
+    """A strategy that is made anew counts its steps and generations from 0 again."""
+    assert [each.code for each in judged(even(40), events=[failed_in("M/2", 0)])] == ["failed"]
+    assert [each.code for each in judged(even(40), events=[failed_in("M/2", 0), went_on("M/2", 1)])] == [
+        "good"
+    ]
+    long_ago = failed_in("M/2", 0, t_ns=-20_000 * MS)
+    assert [each.code for each in judged(even(40), events=[long_ago])] == ["good"]
+
+
+def test_a_replica_that_was_gone_is_no_news_once_a_step_without_collectives_has_succeeded() -> None:
+    lost = Event("alert", "replica_lost", "M: worker 1 died", 50 * MS, "error", 1, "a", step=40, generation=0)
+
+    assert judged(even(40), events=[lost])[0].code == "gone"
+    assert [each.code for each in judged(even(40), events=[lost, went_on("g", 41)])] == ["good"]
+
+
+def test_an_inspection_after_a_step_without_collectives_is_told() -> None:
+    nan = Event(
+        "alert",
+        "nan",
+        "M: wb.inspect found in w: NaN",
+        70 * MS,
+        "warning",
+        2,
+        step=42,
+        generation=1,
+        group="g",
+    )
+
+    assert judged(even(40), events=[failed_in("g", 40), went_on("g", 41), nan])[0].code == "nan"
+
+
 def test_collectives_that_do_not_fit_are_told_before_the_step_that_failed() -> None:
     events = [
         Event("lifecycle", "step_failed", "M: step 40 failed", 50 * MS, step=40, generation=0),

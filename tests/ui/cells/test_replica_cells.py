@@ -275,13 +275,13 @@ def test_outputs_by_replica_have_a_part_each() -> None:
 
 def test_outputs_by_stream_put_the_same_together() -> None:
     assert grouped(OUTCOMES, "stream")[:5] == [
-        ("stdout of replicas 0, 1, 2", "same"),
+        ("stdout of replicas 0, 1 and 2", "same"),
         ("stderr of replica 3", "odd"),
-        ("result of replicas 0, 2", "1"),
+        ("result of replicas 0 and 2", "1"),
         ("result of replica 1", "2"),
         ("error of replica 3", "Traceback\nKeyError: 'k'"),
     ]
-    assert grouped([Outcome(0, True), Outcome(1, True)], "stream") == [("replicas 0, 1: no output", "")]
+    assert grouped([Outcome(0, True), Outcome(1, True)], "stream") == [("replicas 0 and 1: no output", "")]
 
 
 def test_outputs_as_differences_show_only_what_differs() -> None:

@@ -438,7 +438,8 @@ def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
     _, alert = told()
     assert (alert.name, alert.replica, alert.step) == ("inf", -1, -1)
     assert (
-        alert.message == "wb.inspect found in spoiled:0 on replicas 0, 1: Inf, at [0,0], and in 1 more value"
+        alert.message
+        == "wb.inspect found in spoiled:0 on replicas 0 and 1: Inf, at [0,0], and in 1 more value"
     )
 
 

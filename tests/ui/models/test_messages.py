@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,10 @@ from workbench.data.sharding.model import Shape
 from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.runtime.metrics import WorkerMetrics
+from workbench.runtime.worker.signals_thread import HEARTBEAT_SECONDS
 from workbench.ui.cluster import cluster_model
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
+from workbench.ui.formatters import cluster_html, strategy_html
 from workbench.ui.models.collectives_model import collectives_model
 from workbench.ui.render.plain_values import plain
 from workbench.ui.runs.runs_model import runs_model
@@ -40,11 +43,43 @@ def test_what_workbench_asks_of_a_replica_is_no_step_of_the_user() -> None:
         (7, 2, True, 4, -1, "", "running", ""),
     ]
     worker: Any = SimpleNamespace(statuses=statuses)
+    group: Any = SimpleNamespace(id=7, unreported=[[-1], [], [4]].__getitem__)
 
-    assert busy_replicas(worker) == {
+    assert busy_replicas(worker, [group]) == {
         (7, 0): "between steps: all_reduce #4, waiting",
         (7, 2): "step 4: running",
     }
+
+
+def test_a_heartbeat_from_before_the_end_of_a_step_makes_nobody_busy() -> None:
+    statuses = [
+        (7, 0, True, 4, 0, "all_reduce", "waiting", ""),
+        (7, 1, True, 4, 0, "all_reduce", "waiting", ""),
+        (7, 2, True, 4, 0, "all_reduce", "waiting", ""),
+        (8, 0, True, 4, 0, "", "running", ""),
+    ]
+    worker: Any = SimpleNamespace(statuses=statuses)
+    group: Any = SimpleNamespace(id=7, unreported=[[], [9, 10], [4, 5]].__getitem__)
+
+    assert busy_replicas(worker, [group]) == {
+        (7, 1): "step 9: running",
+        (7, 2): "step 4: all_reduce #1, waiting",
+    }
+
+
+def test_a_step_is_over_for_the_topology_as_soon_as_it_is_over_for_the_notebook(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+) -> None:
+    def step() -> None:
+        replica().all_reduce("sum", np.ones(8))
+        time.sleep(1.2 * HEARTBEAT_SECONDS)  # so that one heartbeat at least tells of the step
+
+    strategy.run(step)
+
+    now = repr(wb.topology(strategy))
+    assert "running" not in now
+    assert now.count("idle") >= 2
+    assert "running" not in cluster_html(cluster) + strategy_html(strategy)
 
 
 def test_a_topology_has_every_replica_on_its_device(

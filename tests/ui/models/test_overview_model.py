@@ -89,6 +89,29 @@ def test_a_lost_replica_is_not_live() -> None:
     assert (model.verdict.severity, model.verdict.replica) == ("error", 2)
 
 
+def test_steps_that_an_inspection_knows_of_are_counted_as_not_finite() -> None:
+    crowd = run(4, 30)
+    generation = crowd.feed.snapshot().groups[0].generation
+
+    def counted(step: int) -> int:
+        message = "wb.inspect found in w: NaN"
+        event = Event("alert", "nan", message, 1, severity="warning", step=step, generation=generation)
+        crowd.feed.add_event(event)
+        model = overview_model(crowd.feed.snapshot(), status="live")
+        assert model.verdict.code == "nan"
+        return model.not_finite_steps
+
+    assert [counted(step) for step in (-1, 29, 20)] == [1, 1, 10]
+
+
+def test_a_first_step_that_fails_everywhere_is_the_verdict() -> None:
+    crowd = Crowd(4)
+    crowd.feed.add_event(Event("lifecycle", "step_failed", "M: step 0 failed", 1, step=0, group="M/1"))
+
+    model = overview_model(crowd.feed.snapshot(), status="live")
+    assert (model.group, model.verdict.sentence) == ("", "Step 0 failed")
+
+
 def test_of_a_cluster_that_was_closed_nobody_is_live() -> None:
     assert overview_model(run(4, 30).feed.snapshot(), status="stopped").live == 0
 

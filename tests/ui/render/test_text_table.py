@@ -64,7 +64,7 @@ def test_figures_have_three_digits_and_an_exponent_where_needed() -> None:
         "0",
         "0.500",
         "-12.3",
-        "99999",
+        "99,999",
         "1.00e+06",
         "1.00e-04",
         "-2.50e-12",

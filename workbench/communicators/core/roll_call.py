@@ -17,6 +17,7 @@ from workbench.communicators.core.control_page import FINGERPRINT, MOST_SEATS, S
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.position import Position
 from workbench.communicators.core.remote_roll_call import OtherHosts
+from workbench.telemetry.formatting import replicas_text
 
 _ANSWER_SECONDS = 1.0  # a host that does not say who is there in this time is called silent
 _MOST_NAMES = 16
@@ -108,18 +109,13 @@ def _absence(missing: Sequence[int], silent: set[int]) -> str:
         )
     parts = []
     if late:
-        parts.append(f"waiting for {_replicas(late)}, which {_has(late)} not come to it")
+        parts.append(f"waiting for {replicas_text(late, _MOST_NAMES)}, which {_has(late)} not come to it")
     if unknown:
-        parts.append(f"waiting for {_replicas(unknown)}, whose host does not answer")
+        parts.append(f"waiting for {replicas_text(unknown, _MOST_NAMES)}, whose host does not answer")
     return (
-        f"{' and '.join(parts)}. Look at what {_replicas(late or unknown)} did meanwhile, every replica must make the "
-        f"same collective calls; or allow more time (CommunicationOptions.timeout_seconds)."
+        f"{' and '.join(parts)}. Look at what {replicas_text(late or unknown, _MOST_NAMES)} did meanwhile, every "
+        f"replica must make the same collective calls; or allow more time (CommunicationOptions.timeout_seconds)."
     )
-
-
-def _replicas(ranks: Sequence[int]) -> str:
-    names = ", ".join(map(str, ranks[:_MOST_NAMES])) + (" …" if len(ranks) > _MOST_NAMES else "")
-    return f"replica {names}" if len(ranks) == 1 else f"replicas {names}"
 
 
 def _has(ranks: Sequence[int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from optree import PyTreeSpec
 
@@ -18,6 +18,9 @@ from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.step import Step, Wait
 from workbench.runtime.user_code.notebook_cells import last_site, with_cell_names
+from workbench.telemetry.formatting import replicas_text
+
+_NAMED: Final = 16
 
 
 def step_error(step: Step, root: BaseException | None) -> BaseException:
@@ -97,15 +100,17 @@ def _lost_error(step: Step) -> WorkbenchError:
     others = [r for r in range(group.size) if r not in step.lost]
     wait = _waited(step)
     collective, last = _last_position(step, rank, worker, wait)
-    released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released"
-    if wait is not None:
+    released = "; no replica survived"
+    if others:
+        released = f"; {replicas_text(others, _NAMED)} {'was' if len(others) == 1 else 'were'} released"
+    if others and wait is not None:
         released += f" from {wait.collective}" + (f" ({wait.site})" if wait.site else "")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
     detail = f": {end.detail}" if end.detail else ""
-    more = f" (and {replicas_text(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
+    more = f" (and {replicas_text(sorted(step.lost)[1:], _NAMED)})" if len(step.lost) > 1 else ""
     return end.error_type(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {end.what} {at}{last}{detail}"
-        f"{released if others else '; no replica survived'}. "
+        f"{released}. "
         f"{group.committed_text}. Run {group.gang.run_id} generation {group.generation} "
         f"→ the next step recovers as {group.generation + 1}. Details: wb.diagnose()",
         run=group.gang.run_id,
@@ -182,15 +187,6 @@ def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
         step=step.number,
         cause=f"exited with code {failure.text or 0}",
     )
-
-
-def replicas_text(ranks: list[int]) -> str:
-    """Replicas in words: "replica 1", "replicas 1, 2"."""
-    return f"replica {ranks[0]}" if len(ranks) == 1 else f"replicas {_names(ranks)}"
-
-
-def _names(ranks: list[int]) -> str:
-    return ", ".join(map(str, ranks[:16])) + (" …" if len(ranks) > 16 else "")
 
 
 def structure_error(step: Step) -> WorkbenchError | None:

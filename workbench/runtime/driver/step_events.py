@@ -70,6 +70,7 @@ def step_failed(step: Step) -> Iterator[Event]:
         step=step.number,
         site=step.site,
         generation=step.group.generation,
+        group=step.group.name,
     )
     causes = sorted(
         (failure for failure in step.failures if not failure.secondary), key=lambda failure: failure.rank
@@ -88,7 +89,22 @@ def step_failed(step: Step) -> Iterator[Event]:
             step=step.number,
             site=step.site,
             generation=group.generation,
+            group=group.name,
         )
+
+
+def step_succeeded(step: Step) -> Event:
+    """A line for the first step that succeeded after one that failed, so that the failure is no news any more."""
+    return Event(
+        "lifecycle",
+        "step_succeeded",
+        f"{step.group.label}: step {step.number} succeeded",
+        time.monotonic_ns(),
+        step=step.number,
+        site=step.site,
+        generation=step.group.generation,
+        group=step.group.name,
+    )
 
 
 def _failure(step: Step) -> str:

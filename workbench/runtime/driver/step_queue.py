@@ -20,8 +20,9 @@ from workbench.runtime.driver.merge_call import refuse_merge, refuse_stuck_merge
 from workbench.runtime.driver.recent_results import RecentResults
 from workbench.runtime.driver.step import Runner, Step
 from workbench.runtime.driver.step_errors import StepErrors
-from workbench.runtime.driver.step_events import step_failed
+from workbench.runtime.driver.step_events import step_failed, step_succeeded
 from workbench.runtime.driver.straggler_deadline import Overdue
+from workbench.telemetry.formatting import replicas_text
 
 # After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
 _SAY_AFTER_SECONDS = 2.0
@@ -42,10 +43,15 @@ class StepQueue(Runner):
         self.recent = RecentResults()
         self.errors = StepErrors()
         self._steps: dict[int, Step] = {}  # by serial, the oldest first
+        self._has_failed = False  # a step of the user's, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
         """The steps that have not ended, oldest first; for threads that only look, without the lock."""
         return list(self._steps.values())
+
+    def unreported(self, rank: int) -> list[int]:
+        """Numbers of the steps that a replica has not reported yet, oldest first; -1 for one of workbench's own."""
+        return [step.number for step in self.on_their_way() if rank in step.waiting]
 
     def at_steps(self) -> list[int]:
         """Per replica the number of the user's step that it is in, or did last; -1 before the first.
@@ -196,6 +202,7 @@ class StepQueue(Runner):
             if self.errors.cause is step.error:  # and not another step, whose failure this one only followed
                 for event in step_failed(step):
                     self.gang.notify(event)
+                self._has_failed = self._has_failed or step.number >= 0
         if step.error is not None:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
@@ -209,6 +216,9 @@ class StepQueue(Runner):
             self.state.commit(step.serial, step.number)
             if step.number >= 0 and step.error is None:
                 self.recent.add(step)
+                if self._has_failed:
+                    self._has_failed = False
+                    self.gang.notify(step_succeeded(step))
         if step.accepted is not None:
             # Of a step that was sent again: those that were dropped before that have another serial.
             if step.accepted.losses:
@@ -323,10 +333,11 @@ class StepQueue(Runner):
                 if not said and time.monotonic() - start > _SAY_AFTER_SECONDS:
                     said = True
                     self.interrupt()  # user code may have caught the first one
-                    busy = ", ".join(map(str, sorted(step.waiting))) or "?"
+                    busy = sorted(step.waiting)
+                    who = replicas_text(busy, most=16) if busy else "a replica"
                     print(
-                        f"replica {busy} has not stopped yet: it is inside C code. Interrupt again to restart its "
-                        f"worker.",
+                        f"{who} {'have' if len(busy) > 1 else 'has'} not stopped yet: C code runs there. Interrupt "
+                        f"again to restart the worker.",
                         file=sys.stderr,
                     )
         self.errors.forget()

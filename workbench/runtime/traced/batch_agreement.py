@@ -16,6 +16,7 @@ import numpy as np
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.comm.messages import Ref
 from workbench.runtime.traced.slices import Slices
+from workbench.telemetry.formatting import replicas_text
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.executor import DeviceExecutor
@@ -62,7 +63,7 @@ def rows_of(everyones: np.ndarray[Any, Any], indices: Sequence[int]) -> Iterator
         if different.size:
             raise InvalidArgumentError(
                 f"argument {index} has another dtype, or other dimensions after the first, on "
-                f"{_replicas(different)} than on replica 0; a traced program has one for all"
+                f"{replicas_text(different.tolist(), most=8)} than on replica 0; a traced program has one for all"
             )
         yield int(rows.min()), int(rows.max())
 
@@ -95,8 +96,3 @@ def _kind(component: Any) -> tuple[int, int]:
 
 def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
-
-
-def _replicas(ranks: np.ndarray[Any, Any]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return f"replica {shown}" if ranks.size == 1 else f"replicas {shown}{', …' if ranks.size > 8 else ''}"

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from workbench.telemetry.feed.history import Texts
+from workbench.telemetry.formatting import replicas_text
 from workbench.telemetry.snapshot import Onset
 
 _MOST: Final = 64
@@ -124,6 +125,5 @@ def onset_text(onset: Onset) -> str:
     if len(onset.replicas) == onset.n > 1:
         who = f"all {onset.n} replicas"
     else:
-        names = ", ".join(map(str, onset.replicas[:8])) + (", …" if len(onset.replicas) > 8 else "")
-        who = f"replica{'s' if len(onset.replicas) > 1 else ''} {names}"
+        who = replicas_text(onset.replicas, most=8)
     return f"{who} gave it to {onset.op} #{onset.seq + 1}{where} {step}"

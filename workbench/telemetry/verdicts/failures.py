@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from workbench.telemetry.formatting import replicas_text
 from workbench.telemetry.snapshot import EventItem, GroupView, LastSeen, Stuck
 from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import duration, evidence, replicas_text, sentence, without_label
+from workbench.telemetry.verdicts.words import duration, evidence, sentence, without_label
 
 
-def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """Replicas of this generation that are gone; until a later generation has run something."""
+def gone(group: GroupView, events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
+    """Replicas of this generation that are gone; until a later generation has run something.
+
+    Args:
+      group: The group that had the replicas.
+      events: What the log has of it.
+      last_step: The newest step that ran, as far as that is known.
+    """
     lost = {event.replica: event for event in events if event.name == "replica_lost" and event.replica >= 0}
     waited = group.stuck if group.stuck is not None and group.stuck.state == "lost" else None
     if lost:
@@ -20,6 +27,8 @@ def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
         replicas, told, step = list(waited.missing), "", waited.step
     else:
         return
+    if step < last_step > group.pace.last_step:
+        return  # a step without collectives, so nothing of it was recorded, has succeeded since
     who = f"{replicas_text(replicas)} {'is' if len(replicas) == 1 else 'are'} gone"
     at = f" at step {step}" if step >= 0 else ""
     hosts = " and ".join(dict.fromkeys(event.host for event in lost.values() if event.host))
@@ -36,15 +45,15 @@ def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
     )
 
 
-def stuck(group: GroupView) -> Iterator[Verdict]:
-    """A collective that some replicas wait in."""
+def stuck(group: GroupView, last_step: int) -> Iterator[Verdict]:
+    """A collective that some replicas wait in; about `last_step` see `gone`."""
     found = group.stuck
     if found is None or found.state not in ("waiting", "failed"):
         return
     who = replicas_text(found.missing)
     if found.state == "waiting":
         how = f"stuck for {duration(found.seconds)}: {found.op} waits for {who}"
-    elif found.step < group.pace.last_step:
+    elif found.step < last_step:
         return  # later steps have run since
     else:
         how = f"step {found.step} failed: {found.op} waited for {who} too long"
@@ -63,9 +72,14 @@ def stuck(group: GroupView) -> Iterator[Verdict]:
     )
 
 
-def failed(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """The newest step, if it has failed: since replicas called different collectives, or otherwise."""
-    current = [event for event in events if event.step >= max(0, group.pace.last_step)]
+def failed(events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
+    """The newest step, if it has failed: since replicas called different collectives, or otherwise.
+
+    Args:
+      events: What the log has of a group.
+      last_step: See `gone`.
+    """
+    current = [event for event in events if event.step >= max(0, last_step)]
     for event in reversed(current):
         replica = event.replica if event.replica >= 0 else None
         if event.name == "mismatch":

@@ -44,6 +44,7 @@ def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
     """
     groups = _current(snapshot.groups)
     found = [verdict for group in groups for verdict in _of_group(group, snapshot)]
+    found += _unrecorded(snapshot)
     if not found:
         found.append(_healthy(groups, snapshot))
     return tuple(sorted(found, key=lambda verdict: PRIORITY.index(verdict.code)))
@@ -60,10 +61,11 @@ def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
 
 def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
     told = _told(group, snapshot)
-    yield from failures.gone(group, told)
-    yield from failures.stuck(group)
-    yield from failures.failed(group, told)
-    yield from numbers.not_finite(group, told)
+    last = max(group.pace.last_step, _recovered(group.group, snapshot))
+    yield from failures.gone(group, told, last)
+    yield from failures.stuck(group, last)
+    yield from failures.failed(told, last)
+    yield from numbers.not_finite(group, told, last)
     yield from numbers.differing(told)
     yield from data.empty(group)
     starved = tuple(data.starved(group))
@@ -77,8 +79,32 @@ def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
 
 
 def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
-    """What the log has of the group's newest generation."""
-    return [event for event in snapshot.events if event.generation == group.generation]
+    """What the log has of the group, from the generation on that recorded last; some events name no group."""
+    return [
+        event
+        for event in snapshot.events
+        if (event.group == group.group and event.generation >= group.generation)
+        or (not event.group and event.generation == group.generation)
+    ]
+
+
+def _recovered(group: str, snapshot: Snapshot) -> int:
+    """The newest step that is known to have succeeded after one that had failed; -1 if there is none."""
+    events = snapshot.events
+    steps = (event.step for event in events if event.name == "step_succeeded" and event.group == group)
+    return max(steps, default=-1)
+
+
+def _unrecorded(snapshot: Snapshot) -> Iterator[Verdict]:
+    """Failed steps of strategies whose replicas have not met yet: only the log knows of them."""
+    newest = max((group.pace.end_ns for group in snapshot.groups), default=0)
+    met = {"", *(group.group for group in snapshot.groups)}
+    by_group: dict[str, list[EventItem]] = {}
+    for event in snapshot.events:
+        if event.group not in met and event.t_ns >= newest - _TOGETHER_NS:
+            by_group.setdefault(event.group, []).append(event)
+    for group, events in by_group.items():
+        yield from failures.failed(events, _recovered(group, snapshot))
 
 
 def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from workbench.telemetry.feed.nan_onsets import onset_text
+from workbench.telemetry.formatting import replicas_text
 from workbench.telemetry.snapshot import EventItem, GroupView, Onset
 from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import evidence, replicas_text, sentence, without_label
+from workbench.telemetry.verdicts.words import evidence, sentence, without_label
 
 
 class Copies(NamedTuple):
@@ -51,9 +52,15 @@ def differing(events: Sequence[EventItem]) -> Iterator[Verdict]:
         )
 
 
-def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """NaN or infinity that still goes into collectives, that ended the newest step, or that `wb.inspect` has found."""
-    onset, told = group.not_finite_now, _told(group, events)
+def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
+    """NaN or infinity that still goes into collectives, that ended the newest step, or that `wb.inspect` has found.
+
+    Args:
+      group: The group whose collectives these are.
+      events: What the log has of it.
+      last_step: The newest step that ran, as far as that is known.
+    """
+    onset, told = group.not_finite_now, _told(events, last_step)
     if onset is None and told is None:
         return
     what = _kind(told, given=onset is not None)
@@ -83,13 +90,13 @@ def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdic
     )
 
 
-def _told(group: GroupView, events: Sequence[EventItem]) -> EventItem | None:
+def _told(events: Sequence[EventItem], last_step: int) -> EventItem | None:
     """The newest event on NaN or infinity, unless what it is about is over."""
     newest = next((event for event in reversed(events) if event.name in ("nan", "inf", "finite")), None)
     if newest is None or newest.name == "finite":
         return None
     failed = newest.severity == "error"  # a step, which later ones have left behind
-    return None if failed and newest.step < group.pace.last_step else newest
+    return None if failed and newest.step < last_step else newest
 
 
 def _kind(told: EventItem | None, *, given: bool) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from workbench.telemetry.formatting import printable, shorten, significant, time_unit
 from workbench.telemetry.verdicts.verdict import MOST_CHARACTERS, Verdict
 
-_NAMED: Final = 3
 _EVIDENCE: Final = 240  # characters: one line of a wide pane
 
 
@@ -42,20 +40,6 @@ def time_text(time_us: float) -> str:
     """
     unit, per_us = time_unit([time_us])
     return f"{significant(time_us / per_us)} {unit}"
-
-
-def replicas_text(replicas: Sequence[int]) -> str:
-    """Some replicas by number.
-
-    >>> replicas_text([1]), replicas_text([1, 2]), replicas_text(range(9))
-    ('replica 1', 'replicas 1 and 2', 'replicas 0, 1, 2 and 6 more')
-    """
-    if len(replicas) == 1:
-        return f"replica {replicas[0]}"
-    numbers = [str(replica) for replica in replicas[:_NAMED]]
-    if more := len(replicas) - len(numbers):
-        numbers.append(f"{more} more")
-    return f"replicas {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def count_text(count: int, what: str) -> str:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal
 
+from workbench.telemetry.formatting import replicas_text
 from workbench.ui.cells.replica_session import Outcome
 
 Grouping = Literal["replica", "stream", "diff"]
@@ -45,8 +46,8 @@ def _by_stream(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
             text = _stream(outcome, stream)
             if text:
                 same.setdefault(text, []).append(outcome.replica)
-        parts += [(f"{stream} of {_named(replicas)}", text) for text, replicas in same.items()]
-    return parts or [(f"{_named([outcome.replica for outcome in outcomes])}: no output", "")]
+        parts += [(f"{stream} of {replicas_text(replicas)}", text) for text, replicas in same.items()]
+    return parts or [(f"{replicas_text([outcome.replica for outcome in outcomes])}: no output", "")]
 
 
 def _stream(outcome: Outcome, stream: str) -> str:
@@ -62,7 +63,7 @@ def _as_differences(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     parts = [(f"replica {first.replica}", before)]
     same = [outcome.replica for outcome in others if _whole(outcome) == before]
     if same:
-        parts.append((f"{_named(same)}: the same", ""))
+        parts.append((f"{replicas_text(same)}: the same", ""))
     for outcome in others:
         text = _whole(outcome)
         if text != before:
@@ -70,7 +71,3 @@ def _as_differences(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
             changes = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             parts.append((f"replica {outcome.replica}, compared with {first.replica}", "\n".join(changes)))
     return parts
-
-
-def _named(replicas: Sequence[int]) -> str:
-    return f"replica {replicas[0]}" if len(replicas) == 1 else f"replicas {', '.join(map(str, replicas))}"

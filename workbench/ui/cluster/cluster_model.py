@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -91,7 +91,7 @@ def _strategy(group: Group) -> StrategyNode:
 def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
     age = time.monotonic() - worker.last_beat
     kind, first = worker.device_kind, _first(worker, before)
-    busy = busy_replicas(worker)
+    busy = busy_replicas(worker, groups)
     replicas: defaultdict[int, list[ReplicaNode]] = defaultdict(list)
     for group in groups:
         for rank, index in group.ranks_of(worker.name).items():
@@ -145,11 +145,22 @@ def _first(worker: WorkerLink, before: int) -> int:
     return before * worker.device_count
 
 
-def busy_replicas(worker: WorkerLink) -> dict[tuple[int, int], str]:
-    """Group and rank of each replica that does something, and what, as its worker has last told."""
+def busy_replicas(worker: WorkerLink, groups: Iterable[Group]) -> dict[tuple[int, int], str]:
+    """Group and rank of each replica that does something, and what, as its worker has last told.
+
+    A heartbeat may be older than the end of the step that it tells of: what the driver knows of steps counts more.
+
+    Args:
+      worker: The worker of the replicas.
+      groups: The groups to look at.
+    """
     found = {}
+    known = {group.id: group for group in groups}
     for group, rank, busy, step, seq, op, phase, site in worker.statuses:
-        if busy:
+        sent = known[group].unreported(rank) if busy and group in known else []
+        if sent and step not in sent and -1 not in sent:
+            found[group, rank] = f"step {sent[0]}: running"
+        elif sent:
             # Between steps workbench itself asks something of replicas.
             when = f"step {step}" if step >= 0 else "between steps"
             where = f" at {with_cell_names(site)}" if site else ""

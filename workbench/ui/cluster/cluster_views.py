@@ -10,6 +10,7 @@ from workbench.runtime import Cluster
 from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.telemetry.verdicts.words import count_text
 from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models.cluster import Devices, Topology
@@ -183,7 +184,7 @@ def _log_table(snapshot: Snapshot, *, ended: bool) -> Table:
         [
             f"{(event.t_ns - start) / 1e9:.3f} s",
             " ".join(part for part in (SIGNS.get(event.severity, ""), event.name) if part),
-            NOTHING if event.replica < 0 else f"r{event.replica}@{event.host}",
+            NOTHING if event.replica < 0 else f"r{event.replica}{event.host and '@'}{event.host}",
             NOTHING if event.step < 0 else str(event.step),
             event.message,
         ]
@@ -198,10 +199,10 @@ def _log_title(snapshot: Snapshot, *, ended: bool) -> str:
     count, dropped = len(snapshot.events), snapshot.counters.dropped_events
     if not count:
         return "Log: nothing happened" if ended else "Log: nothing happened yet"
-    lines = f"the newest {_MAX_ROWS} of {count} lines" if count > _MAX_ROWS else f"{count} lines"
+    lines = f"the newest {_MAX_ROWS} of {count} lines" if count > _MAX_ROWS else count_text(count, "line")
     alerts = sum(event.kind == "alert" for event in snapshot.events)
     older = f", {dropped:,} older ones dropped" if dropped else ""
-    return f"Log: {lines}, {alerts} alerts{older}"
+    return f"Log: {lines}, {count_text(alerts, 'alert')}{older}"
 
 
 def _bounded(rows: list[list[str]]) -> list[list[str]]:

@@ -186,10 +186,7 @@ def _failed(group: Group) -> str:
     told = [
         event.message.removeprefix(f"{group.label}: ")
         for event in events
-        if event.name == "step_failed"
-        and event.generation == group.generation
-        and event.step > group.committed_step
-        and event.message.startswith(f"{group.label}: ")
+        if event.name == "step_failed" and event.group == group.name and event.step > group.committed_step
     ]
     return told[-1] if told else ""
 

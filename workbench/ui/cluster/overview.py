@@ -10,6 +10,7 @@ from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant
 from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.verdicts.words import count_text
 from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
@@ -133,5 +134,5 @@ def _figures(model: Overview) -> list[tuple[str, str]]:
             "time waited",
             NOTHING if model.waited_percent is None else f"{share(model.waited_percent)} of a step",
         ),
-        ("not finite", f"{model.not_finite_steps} steps"),
+        ("not finite", count_text(model.not_finite_steps, "step")),
     ]

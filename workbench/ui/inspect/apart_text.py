@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.telemetry.verdicts.words import replicas_text
+from workbench.telemetry.formatting import replicas_text
 from workbench.ui.render.text_table import figure
 
 if TYPE_CHECKING:

@@ -105,6 +105,7 @@ def _differ(group: Group, name: str, agreement: Agreement) -> Event:
         host=group.devices[agreement.first_replica].host,
         step=int(at[1]) if at else -1,
         generation=group.generation,
+        group=group.name,
     )
 
 
@@ -116,4 +117,5 @@ def _agree(group: Group, what: str) -> Event:
         time.monotonic_ns(),
         step=group.committed_step,
         generation=group.generation,
+        group=group.name,
     )

@@ -14,8 +14,8 @@ from workbench.distribute.values.distributed_values import Mirrored, PerReplica
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
 from workbench.runtime.replica.replica_store import Written
+from workbench.telemetry.formatting import replicas_text
 from workbench.telemetry.snapshot import Onset
-from workbench.telemetry.verdicts.words import replicas_text
 from workbench.ui.inspect.apart_text import apart_text
 from workbench.ui.inspect.copies import tell_copies
 from workbench.ui.inspect.differences import Apart, Gap, apart, differences

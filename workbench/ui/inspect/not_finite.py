@@ -11,6 +11,7 @@ from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.nan_onsets import onset_text
+from workbench.telemetry.formatting import replicas_text
 from workbench.ui.inspect.replica_places import place_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
     found, replicas = news[0]
     first = replicas[0]
     assert isinstance(first.summary, Summary)
-    where = "" if first.replica < 0 else f" on {_named([each.replica for each in replicas])}"
+    where = (
+        "" if first.replica < 0 else f" on {replicas_text([each.replica for each in replicas], most=_NAMED)}"
+    )
     more = f", and in {counted(len(news) - 1, 'more value')}" if len(news) > 1 else ""
     origin = "" if found.entered is None else f"; first, {onset_text(found.entered)}"
     return Event(
@@ -73,6 +76,7 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
         host=first.host if len(replicas) == 1 else "",
         step=first.bad_since,
         generation=group.generation,
+        group=group.name,
     )
 
 
@@ -83,10 +87,5 @@ def _over(group: Group) -> Event:
         f"{group.label}: what was not finite is finite",
         time.monotonic_ns(),
         generation=group.generation,
+        group=group.name,
     )
-
-
-def _named(replicas: list[int]) -> str:
-    names = ", ".join(map(str, replicas[:_NAMED]))
-    more = f" and {len(replicas) - _NAMED} more" if len(replicas) > _NAMED else ""
-    return f"replica{'s' if len(replicas) > 1 else ''} {names}{more}"

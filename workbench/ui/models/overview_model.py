@@ -25,13 +25,14 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
       snapshot: The snapshot of a feed or a recorded run.
       status: The status of the run, in one word.
     """
+    first, *others = map(_shown, verdicts.verdicts(snapshot))
     if not snapshot.groups:
-        nothing = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)
-        return Overview("", "", 0, 0, 0, -1, 0, nothing, None, None, 0)
+        if first.code == "watching":
+            first = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)
+        return Overview("", "", 0, 0, 0, -1, 0, first, None, None, 0, tuple(others[:_MOST_OTHERS]))
     group = snapshot.groups[0]
     lost = lost_replicas(snapshot, group)
     waited = group.pace.waited_share
-    first, *others = map(_shown, verdicts.verdicts(snapshot))
     return Overview(
         run_id=group.run_id,
         group=group.group,
@@ -43,7 +44,7 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
         verdict=first,
         steps_per_second=steps_per_second(group.steps),
         waited_percent=None if waited is None else round(100 * waited, 2),
-        not_finite_steps=_not_finite_steps(group),
+        not_finite_steps=_not_finite_steps(group, (first, *others)),
         others=tuple(others[:_MOST_OTHERS]),
     )
 
@@ -70,11 +71,14 @@ def steps_per_second(steps: Sequence[StepTiming]) -> float | None:
     return 1 / fmean(length for length in lengths if length <= _PAUSE * usual)
 
 
-def _not_finite_steps(group: GroupView) -> int:
-    """Those that are known of; an onset may be older than the steps that are kept."""
+def _not_finite_steps(group: GroupView, said: Sequence[Verdict]) -> int:
+    """Those that are known of: an onset may be older than the steps that are kept, an inspection may know of more."""
     onset = group.not_finite
     since = 0 if onset is None else onset.last_step - onset.step + 1
-    return max(since, sum(step.not_finite for step in group.steps))
+    told = next((verdict for verdict in said if verdict.code == "nan"), None)
+    last = group.steps[-1].step if group.steps else -1
+    inspected = 0 if told is None else 1 if told.step < 0 else max(1, last - told.step + 1)
+    return max(since, inspected, sum(step.not_finite for step in group.steps))
 
 
 def _shown(verdict: verdicts.Verdict) -> Verdict:
