@@ -122,6 +122,21 @@ def test_a_host_without_the_certificate_is_turned_away(together: Any) -> None:
     listener.close()
 
 
+@pytest.mark.parametrize(
+    "line", [b"[" * 1000, b'{"token": "\\ud800"}', b'{"token": ["t"], "group": 3}', b"3", b"\xff"]
+)
+def test_what_a_stranger_says_turns_away_nobody_else(line: bytes) -> None:
+    listener = TcpListener("127.0.0.1", None)
+    with (
+        socket.create_connection(listener.address, 5) as stranger,
+        socket.create_connection(listener.address, 5) as right,
+    ):
+        stranger.sendall(line + b"\n")
+        right.sendall(b'{"group": "g", "token": "t"}\n')
+        listener.accept("g", "t", time.monotonic() + 30).close()
+    listener.close()
+
+
 @pytest.mark.parametrize("missing", [("memfd_create",), ("memfd_create", "posix_fallocate")])
 def test_without_memfd_and_eventfd(
     monkeypatch: pytest.MonkeyPatch, together: Any, missing: tuple[str, ...]

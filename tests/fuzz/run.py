@@ -21,7 +21,7 @@ from tests.fuzz.folders import Images, OldZarr, Zarr
 from tests.fuzz.messages import Examples, SequenceExamples, Tensors
 from tests.fuzz.mutate import mutated
 from tests.fuzz.remote import RemoteCsv, RemoteLines, RemoteParquet, RemoteRecords
-from tests.fuzz.service import Frames, Hello
+from tests.fuzz.service import Frames, Hello, WorkerFrames, WorkerHello
 from tests.fuzz.targets import (
     Arrow,
     Csv,
@@ -47,6 +47,7 @@ TARGETS: dict[str, type[Target]] = {
         Records, GzipRecords, ZlibRecords, Examples, SequenceExamples, Tensors, Lines, GzipLines, Pieces, GzipPieces,
         Database, Csv, Parquet, Arrow, Npy, Images, Zarr, OldZarr, Stored, Position,
         RemoteRecords, RemoteLines, RemoteCsv, RemoteParquet, Frames, Hello,
+        WorkerFrames, WorkerHello,
     )
 }  # fmt: skip
 # What runs the cases.

@@ -1,21 +1,24 @@
-"""What the data service reads from its peers, out of memory instead of sockets."""
+"""What services read from their peers, out of memory instead of sockets."""
 
 from __future__ import annotations
 
 import json
 import random
 import struct
+import time
 from typing import Any, cast
 
 import numpy as np
 
 from tests.fuzz.targets import Target, WrongData
+from workbench.communicators.core.tcp import TcpListener
 from workbench.data.service.blocks import packed, unpacked
 from workbench.data.service.wire import Connection, Fields, accepted
 from workbench.data.structure import flatten
 from workbench.data.tables import Failed, ListTable, Run
 from workbench.errors import DataCorruption, UnavailableError, WorkbenchError
 from workbench.io.checksums import crc32c
+from workbench.runtime.services.frames import HEAD, pack, receive
 
 _STRUCTURE = flatten((np.int64(0), b"", np.zeros(2)))[1]
 _TOKEN = "token-of-the-service"
@@ -32,6 +35,12 @@ class Wire:
         """The next bytes."""
         start, self.position = self.position, min(self.position + count, len(self._received))
         return self._received[start : self.position]
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Puts the next bytes into `buffer`."""
+        part = self.recv(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
 
     def sendall(self, data: bytes) -> None:
         """Keeps what is sent."""
@@ -133,6 +142,85 @@ def _check(run: Run) -> None:
             raise WrongData(f"an element is {row!r:.200}")
 
 
+class WorkerFrames(Target):
+    """Frames between the notebook, parameter servers and workers: requests and replies with arrays."""
+
+    name = "worker-frames"
+
+    def good_inputs(self) -> list[bytes]:
+        arrays = [np.arange(6.0).reshape(2, 3), np.array(["a", "bc"]), np.float32(1).reshape(())]
+        requests = [
+            ({"method": "update", "key": "w@1", "number": 3}, arrays),
+            ({"method": "read", "keys": ["a", "b"]}, []),
+            ({"rows": 5}, [np.arange(5), np.empty((0, 4), np.int16)]),
+        ]
+        frames = [b"".join(pack(*request)) for request in requests]
+        return [frames[0] * 2 + frames[1], *frames, b"".join(frames)]
+
+    def check(self, data: bytes) -> None:
+        found, error = _received(data)
+        for valid in self.inputs:
+            intact = _common(valid, data)
+            expected = [frame for end, frame in _received(valid)[0] if end <= intact]
+            if [frame for _, frame in found[: len(expected)]] != expected:
+                raise WrongData("a frame before the damage is another one")
+        if error is not None:
+            raise UnavailableError("refused") from error
+
+    def repaired(self, data: bytes, rng: random.Random) -> bytes:
+        """Sizes that are right, so that headers are read; at times a header that describes other arrays."""
+        if rng.random() < 0.2 or len(data) < HEAD.size:
+            return data
+        header_bytes = min(HEAD.unpack_from(data)[0], len(data) - HEAD.size)
+        body = data[HEAD.size :]
+        if rng.random() < 0.5:
+            header, payload = rng.choice(_STRANGE_HEADERS), body[header_bytes:]
+            return HEAD.pack(len(header), len(payload)) + header + payload
+        return HEAD.pack(header_bytes, len(body) - header_bytes) + body
+
+
+_STRANGE_HEADERS = [
+    b"[" * 5000,
+    b'{"a":' * 5000,
+    *(
+        b'{"arrays":%s}' % arrays
+        for arrays in (
+            *(
+                b"3",
+                b'[["<f8"]]',
+                b'[["<f8",3]]',
+                b'[["<f8",[-1]]]',
+                b'[["<f8",[-2,-3]]]',
+                b'[["<f8",[1.5]]]',
+            ),
+            *(b'[["|O",[1]]]', b'[["nonsense",[1]]]', b"[[null,[1]]]", b'[["(",[1]]]', b'[["<U0",[1]]]'),
+            *(
+                b'[["<f8",["a"]]]',
+                b'[["<f8",[99999999999999999999]]]',
+                b'[[["<f8"],[1]]]',
+                b'[["<f8",[[1]]]]',
+            ),
+            *(b"[[{},{}]]", b'[["<f8",[1],2]]', b'{"a":1}', b'[["<f8",[7]]]', b'[["<f8,<f8",[1]]]'),
+        )
+    ),
+]
+
+
+def _received(data: bytes) -> tuple[list[tuple[int, Any]], Exception | None]:
+    """As `_frames`; of a frame, its fields, and dtype, shape and bytes of its arrays."""
+    wire, found = Wire(data), []
+    while wire.position < len(data):
+        try:
+            fields, arrays = receive(cast(Any, wire))
+        except OSError as error:
+            return found, error
+        if not isinstance(fields, dict) or any(array.dtype.hasobject for array in arrays):
+            raise WrongData(f"a frame is {fields!r:.100} with {arrays!r:.100}")
+        described = [(array.dtype, array.shape, array.tobytes()) for array in arrays]
+        found.append((wire.position, (dict(fields), described)))
+    return found, None
+
+
 class Hello(Target):
     """What a stranger says first: only the token opens."""
 
@@ -142,9 +230,12 @@ class Hello(Target):
         hello = {"hello": "workbench data service 2", "token": _TOKEN}
         return [json.dumps(each).encode() + b"\n" + _frame({}) for each in (hello, {**hello, "more": [1, 2]})]
 
+    def repaired(self, data: bytes, rng: random.Random) -> bytes:
+        return data if rng.random() < 0.9 else rng.choice(_STRANGE_HELLOS)
+
     def check(self, data: bytes) -> None:
         try:
-            accepted(cast(Any, Wire(data)), _TOKEN, None)
+            self.let_in(data)
         except WorkbenchError:
             raise
         except OSError as error:
@@ -152,3 +243,46 @@ class Hello(Target):
         line = json.loads(data.partition(b"\n")[0])
         if line["token"] != _TOKEN:
             raise WrongData(f"{line!r:.200} was let in")
+
+    def let_in(self, data: bytes) -> None:
+        """Returns if the stranger is let in."""
+        accepted(cast(Any, Wire(data)), _TOKEN, None)
+
+
+class WorkerHello(Hello):
+    """What a stranger says first to a worker, or to a parameter server."""
+
+    name = "worker-hello"
+
+    def good_inputs(self) -> list[bytes]:
+        hello = {"group": "servers", "token": _TOKEN}
+        return [json.dumps(each).encode() + b"\n" for each in (hello, {**hello, "more": [1, 2]})]
+
+    def let_in(self, data: bytes) -> None:
+        listener = object.__new__(TcpListener)
+        listener._tls, listener._socket = None, cast(Any, _Door(data))
+        listener.accept_next("servers", _TOKEN, time.monotonic() + 60)
+
+
+class _Door:
+    """A listening socket, to which one stranger comes whose bytes are there already."""
+
+    def __init__(self, received: bytes) -> None:
+        self._received = received
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Nothing is waited for."""
+
+    def accept(self) -> tuple[Wire, None]:
+        """The stranger."""
+        return Wire(self._received), None
+
+
+_STRANGE_HELLOS = [
+    b"[" * 1000 + b"\n",
+    b'{"token":' * 110 + b"\n",
+    b'{"token": "\\ud800", "hello": "\\udfff", "group": "\\udfff"}\n',
+    b'{"token": ["a"], "group": 3}\n',
+    b"3\n",
+    b"\xff\xfe\n",
+]

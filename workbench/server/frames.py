@@ -69,7 +69,10 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any]:
 
 
 def _decode(body: bytes) -> dict[str, Any]:
-    message = json.loads(body)
+    try:
+        message = json.loads(body)
+    except RecursionError as error:
+        raise ValueError("not a message: it is nested too deeply") from error
     if not isinstance(message, dict):
         raise ValueError("not a message")
     return message

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from distributed import Security
 
-from workbench.runtime.services.frames import HEAD, Received, pack, put, receive, send
+from workbench.runtime.services.frames import HEAD, Received, pack, put, receive, send, unpack
 
 _ARRAYS = {
     "none": [],
@@ -88,16 +88,42 @@ def test_a_frame_that_came_is_passed_on_as_it_is_unless_its_arrays_are_others(ar
     assert b"".join(pack(fields, others)) == b"".join(pack({"a": 1}, others))
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [(b'{"a":1}xx', "Extra data"), (b"[1]", "is a list, not a JSON object"), (b"", "Expecting value")],
-)
-def test_what_is_not_one_json_object_is_no_header(header: bytes, message: str) -> None:
+_DAMAGED = {
+    "more than one object": (b'{"a":1}xx', 0, "Extra data"),
+    "a list": (b"[1]", 0, "is a list, not a JSON object"),
+    "nothing": (b"", 0, "Expecting value"),
+    "nested without end": (b"[" * 100_000, 0, "RecursionError"),
+    "an unknown dtype": (b'{"arrays":[["nonsense",[1]]]}', 64, "TypeError"),
+    "a dtype of objects": (b'{"arrays":[["|O",[1]]]}', 64, "OBJECT"),
+    "a dtype that is no text": (b'{"arrays":[[null,[1]]]}', 64, "a dtype is None"),
+    "a size below 0": (b'{"arrays":[["<f8",[-1]]]}', 64, r"the shape \[-1\]"),
+    "a size that is no number": (b'{"arrays":[["<f8",["a"]]]}', 64, "TypeError"),
+    "an array that is not there": (b'{"arrays":[["<f8",[9]]]}', 64, "ValueError"),
+    "bytes of no array": (b'{"arrays":[["<f8",[8]]]}', 128, "have 64 bytes, and 128 came"),
+    "no list of arrays": (b'{"arrays":3}', 0, "TypeError"),
+}
+
+
+@pytest.mark.parametrize(("header", "payload_bytes", "message"), _DAMAGED.values(), ids=_DAMAGED)
+def test_what_is_no_frame_is_a_broken_connection(header: bytes, payload_bytes: int, message: str) -> None:
     sender, receiver = _plain()
     with sender, receiver:
-        padded = header.ljust(64)
-        sender.sendall(HEAD.pack(len(padded), 0) + padded)
-        with pytest.raises(ValueError, match=message):
+        padded = header + b" " * (-len(header) % 64)
+        sender.sendall(HEAD.pack(len(padded), payload_bytes) + padded + bytes(payload_bytes))
+        with pytest.raises(ConnectionError, match=f"a frame is damaged: .*{message}"):
+            receive(receiver)
+    with pytest.raises(ValueError, match=message):
+        unpack(padded, memoryview(bytes(payload_bytes)))
+
+
+@pytest.mark.parametrize(
+    ("header_bytes", "payload_bytes"), [(1 << 31, 0), (64, 1 << 62), (64, (1 << 64) - 1)]
+)
+def test_a_frame_that_claims_more_than_there_can_be_is_refused(header_bytes: int, payload_bytes: int) -> None:
+    sender, receiver = _plain()
+    with sender, receiver:
+        sender.sendall(HEAD.pack(header_bytes, payload_bytes) + b"{}".ljust(64))
+        with pytest.raises(ConnectionError, match="a frame claims"):
             receive(receiver)
 
 

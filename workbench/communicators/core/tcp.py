@@ -97,7 +97,7 @@ class TcpListener:
         if self._tls is not None:
             connection = self._tls.server.wrap_socket(connection, server_side=True)
         hello = read_line(connection)
-        if not compare_digest(str(hello.get("token")).encode(), token.encode()):
+        if not compare_digest(str(hello.get("token")).encode(errors="surrogatepass"), token.encode()):
             connection.close()
             raise UnavailableError("a connection showed no valid token")
         verdict = "ok" if hello.get("group") == group else f"this is {group}"
@@ -212,7 +212,7 @@ def read_line(connection: socket.socket) -> dict[str, object]:
         line += data
     try:
         hello = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnavailableError("the other side did not introduce itself") from error
     if not isinstance(hello, dict):
         raise UnavailableError("the other side did not introduce itself")

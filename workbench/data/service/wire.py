@@ -172,7 +172,7 @@ def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) ->
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         hello = _line(sock, deadline)
-        right = compare_digest(str(hello.get("token")).encode(), token.encode())
+        right = compare_digest(str(hello.get("token")).encode(errors="surrogatepass"), token.encode())
         verdict = "ok" if right else "wrong token"
         if right and hello.get("hello") != _HELLO:
             verdict = f"it speaks {hello.get('hello')!r}, this is {_HELLO!r}"
@@ -199,7 +199,7 @@ def _line(sock: socket.socket, deadline: float) -> Fields:
         line += part
     try:
         hello = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnavailableError("the peer is no data service") from error
     if not isinstance(hello, dict):
         raise UnavailableError("the peer is no data service")

@@ -79,17 +79,26 @@ def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, lis
     """What `pack` was given; the arrays lie in `payload`.
 
     Raises:
-      ValueError: if the header is not one JSON object.
+      ValueError: if the header is not one JSON object, or describes other arrays than the payload has.
     """
-    fields: Fields = _FROM_JSON.decode(str(header, "ascii"))
-    if not isinstance(fields, dict):
-        raise ValueError(f"the header of a frame is a {type(fields).__name__}, not a JSON object")
-    arrays, offset = [], 0
-    for name, shape in fields.pop(_ARRAYS, ()):
-        dtype = np.dtype(name)
-        count = math.prod(shape)
-        arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
-        offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
+    try:
+        fields: Fields = _FROM_JSON.decode(str(header, "ascii"))
+        if not isinstance(fields, dict):
+            raise ValueError(f"its header is a {type(fields).__name__}, not a JSON object")
+        arrays, offset = [], 0
+        for name, shape in fields.pop(_ARRAYS, ()):
+            if type(name) is not str:  # of which NumPy makes dtypes, too
+                raise ValueError(f"a dtype is {name!r:.60}")
+            dtype = np.dtype(name)
+            count = math.prod(shape)
+            if count < 0:  # all that is there, for NumPy
+                raise ValueError(f"an array has the shape {shape!r:.60}")
+            arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
+            offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
+        if offset != len(payload):
+            raise ValueError(f"its arrays have {offset:,} bytes, and {len(payload):,} came")
+    except Exception as error:  # JSON and NumPy raise nearly everything at damaged bytes
+        raise ValueError(f"a frame is damaged: {type(error).__name__}: {error!s:.200}") from error
     return fields, arrays
 
 
@@ -143,8 +152,8 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
     """The next frame.
 
     Raises:
-      OSError: if the peer is gone, or nothing comes within the socket's timeout.
-      ValueError: if what comes is no frame.
+      OSError: if the peer is gone, nothing comes within the socket's timeout, or what comes is no frame; nothing more
+        can be received then.
     """
     head = sock.recv(HEAD.size)
     if len(head) < HEAD.size:
@@ -154,10 +163,14 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
         raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
     if payload_bytes < _AT_ONCE_BYTES:
         body = [_exactly(sock, header_bytes + payload_bytes)]
-        fields, arrays = unpack(body[0][:header_bytes], body[0][header_bytes:])
+        parts = body[0][:header_bytes], body[0][header_bytes:]
     else:
         body = [_exactly(sock, header_bytes), _exactly(sock, payload_bytes)]
-        fields, arrays = unpack(*body)
+        parts = body[0], body[1]
+    try:
+        fields, arrays = unpack(*parts)
+    except ValueError as error:
+        raise ConnectionError(str(error)) from error
     received = Received(fields)
     received.arrays, received.pieces = arrays, [head, *body]
     return received, arrays
@@ -177,7 +190,10 @@ def raised_by(fields: Fields) -> WorkbenchError:
 
 
 def _exactly(sock: socket.socket, count: int) -> memoryview:
-    body, done = np.empty(count, np.uint8).data, 0
+    try:
+        body, done = np.empty(count, np.uint8).data, 0
+    except (MemoryError, ValueError) as error:
+        raise ConnectionError(f"a frame claims {count:,} bytes, more than fit into memory") from error
     while done < count:
         part = sock.recv_into(body[done:])
         if not part:

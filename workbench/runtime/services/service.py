@@ -137,7 +137,7 @@ class Service:
                 except Exception as error:
                     reply = {"error": error_fields(error)}, ()
                 send(sock, *reply)
-        except (OSError, ValueError):
+        except OSError:
             pass  # the peer is gone, or speaks something else
         finally:
             with self._lock:

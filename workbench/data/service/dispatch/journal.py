@@ -164,7 +164,7 @@ def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
             raise _damaged(path, start, "its checksum is wrong")
         try:
             entries.append(json.loads(body))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(path, start, f"it is no JSON: {error}") from error
         start = body_start + length + _CRC.size
     return entries, start
