@@ -87,8 +87,10 @@ extern "C" void run(int blocks, int threads, {", ".join(f"unsigned long long {na
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == 0, done.stderr
         self._run = ctypes.CDLL(str(library)).run
+        self._count = count
 
     def __call__(self, *arguments: int, blocks: int = 3, threads: int = 4) -> None:
+        assert len(arguments) == self._count, f"the kernel takes {self._count} arguments"
         self._run(blocks, threads, *(ctypes.c_uint64(argument) for argument in arguments))
 
 
@@ -154,10 +156,12 @@ def test_means_of_complex_numbers_have_the_bits_of_numpys(dtype: Any, tmp_path: 
     kind = np.dtype(dtype)
     text = cuda_source.combine("mean", (kind, kind, kind, kind), sources=3, targets=1, mean_over=3)
 
-    Compiled(text, "combine", tmp_path)(*map(address, (*arrays, found)), 0, len(found))
+    flags = np.zeros(3, np.uint32)
+    Compiled(text, "combine", tmp_path)(*map(address, (*arrays, found)), 0, len(found), address(flags))
 
     real = expected.real.dtype
     np.testing.assert_array_equal(found.view(real), expected.view(real))
+    assert flags.tolist() == [1, 1, 0]
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:
