@@ -292,3 +292,24 @@ def test_types_are_looked_up_in_the_records_that_fit(tmp_path: Path) -> None:
 def test_a_pipeline_of_csv_travels(tmp_path: Path) -> None:
     dataset = CsvDataset(written(tmp_path / "a", "x\n1\n2\n")).map(lambda row: row["x"])
     assert list(pickle.loads(cloudpickle.dumps(dataset))) == [1, 2]
+
+
+def test_hexadecimal_columns_are_text_and_a_plus_is_a_sign(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("address,change,factor,name\n0x1F,+5,1e+3,\u00e9\n0x20,-3,+0.5,0x1\n,,,\n")
+    dataset = CsvDataset(path, defaults={"change": 0})
+    assert {name: spec.dtype_name for name, spec in dataset.element_spec.items()} == {
+        "address": "string", "change": "int64", "factor": "float64", "name": "string",
+    }  # fmt: skip
+    rows = [tuple(row.values()) for row in dataset]
+    assert rows[:2] == [(b"0x1F", 5, 1000.0, "\u00e9".encode()), (b"0x20", -3, 0.5, b"0x1")]
+    assert (rows[2][0], rows[2][1], bool(np.isnan(rows[2][2])), rows[2][3]) == (b"", 0, True, b"")
+
+
+def test_only_the_records_that_do_not_fit_are_lost_beside_numbers_with_a_plus(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "".join(f"+{row},{'?' if row % 100 == 7 else row}\n" for row in range(1000)))
+    dataset = CsvDataset(path, dtypes={"x": np.int64, "y": np.float32})
+    assert [int(row["x"]) for row in dataset.ignore_errors()] == [n for n in range(1000) if n % 100 != 7]
+    with pytest.raises(InvalidArgumentError, match="line 9, column 'y': '\\?' is no float"):
+        list(dataset)

@@ -145,6 +145,39 @@ def test_records_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> No
         batches(False)
 
 
+@pytest.mark.parametrize(
+    ("text", "whole", "floating"),
+    [
+        ("+5", 5, 5.0),
+        ("-007", -7, -7.0),
+        ("+2147483647", 2147483647, 2147483648.0),
+        ("\v5\f", 5, 5.0),
+        ('" +5 "', 5, 5.0),
+        ("0x1F", None, 31.0),
+        ("-0X1p3", None, -8.0),
+        ("0x1p9999", None, np.inf),
+        ("+1e+3", None, 1000.0),
+        ("+inf", None, np.inf),
+        ("0x", None, None),
+        ("++5", None, None),
+        ("+ 5", None, None),
+        ("1_000", None, None),
+        ("+2147483648", None, 2147483648.0),
+    ],
+)
+def test_numbers_are_those_of_the_reference(
+    tmp_path: Path, text: str, whole: int | None, floating: float | None
+) -> None:
+    path = written(tmp_path / "a", f"1\n{text}\n3\n")
+    for dtype, wanted in ((np.int32, whole), (np.float32, floating)):
+        dataset = CsvDataset(path, [dtype])
+        if wanted is None:
+            with pytest.raises(InvalidArgumentError, match="line 2, column 'f0'"):
+                list(dataset)
+        rows = [row[0].item() for row in dataset.ignore_errors()]
+        assert rows == ([1, 3] if wanted is None else [1, wanted, 3])
+
+
 def test_what_cannot_be_is_refused_when_the_dataset_is_made(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "x,y\n1,2\n")
     other = written(tmp_path / "b.csv", "x,z\n1,2\n")

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.data.formats.csv.numbers import (
+    as_numbers,
+    is_number,
+    looked_up,
+    may_be_hexadecimal,
+    may_be_refused,
+)
 from workbench.data.formats.csv.records import fields_of
 from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError
@@ -75,6 +82,33 @@ class CsvForm:
         Raises:
           pyarrow.ArrowInvalid: if a record does not fit.
         """
+        import pyarrow as pa
+
+        unknown = any(map(pa.types.is_null, types.values()))
+        if may_be_hexadecimal(text) or (unknown and may_be_refused(text)):
+            return self._parse_texts(text, names, types)
+        try:
+            return self._read(text, names, types)
+        except pa.ArrowInvalid:
+            if not may_be_refused(text):
+                raise
+        return self._parse_texts(text, names, types)
+
+    def _parse_texts(self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        """The columns of some records; numbers are read as texts first."""
+        import pyarrow as pa
+
+        found = dict(types)
+        if any(map(pa.types.is_null, types.values())):
+            found = {field.name: field.type for field in self._read(text, names, types).schema}
+        numbers = {name: kind for name, kind in found.items() if is_number(kind)}
+        table = self._read(text, names, found | dict.fromkeys(numbers, pa.string()))
+        for name, kind in numbers.items():
+            read = looked_up if pa.types.is_null(types[name]) else as_numbers
+            table = table.set_column(table.column_names.index(name), name, read(table.column(name), kind))
+        return table
+
+    def _read(self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         import pyarrow as pa
         import pyarrow.csv
 
