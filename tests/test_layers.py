@@ -63,7 +63,7 @@ ROOMS = {
         "← server_optimizers strategies ← coordinator ← default experimental"
     ),
     "runtime": (
-        "metrics placement_text restorer user_code ← cluster_in_use comm process ← layout replica shipping "
+        "placement_text restorer user_code ← cluster_in_use comm process ← layout metrics replica shipping "
         "← traced ← worker ← deploy ← driver joining partitions services ← cluster ← attach scheduler_pages "
         "← connect_cluster"
     ),

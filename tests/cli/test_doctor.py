@@ -127,13 +127,14 @@ def found_with_nvidia_smi(monkeypatch: pytest.MonkeyPatch, script: str, folder: 
     return list(machine.accelerators())
 
 
-def test_gpus_are_listed_and_a_missing_cupy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gpus_are_listed_and_missing_packages_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(software, "version", lambda package: None)
 
     found = found_with_nvidia_smi(monkeypatch, "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'", tmp_path)
 
     assert found[0] == ok("GPU:0 NVIDIA H200")
     assert "cupy-cuda13x" in found[1].remedy
+    assert "nvidia-ml-py" in found[2].remedy
 
 
 def test_a_driver_that_fails_means_no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

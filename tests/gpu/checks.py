@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tests.gpu import finiteness, frameworks, kernels, nccl, sharing, strategies, telemetry
+from tests.gpu import devices, finiteness, frameworks, kernels, nccl, sharing, strategies, telemetry
 from tests.gpu.results import Row
 
 Check = Callable[[bool], Iterable[Row]]
@@ -28,4 +28,5 @@ ALL: dict[str, Check] = {
     "finite-kernels": finiteness.flags_of_kernels,
     "finite-costs": finiteness.looking_costs,
     "finite-first-nan": finiteness.first_nan,
+    "device-use": devices.device_use,
 }

@@ -14,6 +14,6 @@ def test_the_use_of_workers_is_known_until_the_cluster_is_closed() -> None:
 
         assert metrics.memory_bytes > 1 << 20
         assert metrics.cpu_percent >= 0
-        assert metrics.gpu_percent is None
+        assert metrics.gpus == ()
     assert worker_metrics(cluster) == {}
     assert DeviceHistory(cluster).model().status == "stopped"

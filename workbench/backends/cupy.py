@@ -78,6 +78,11 @@ def namespace() -> Any:
     return cupy
 
 
+def in_use() -> bool:
+    """Whether this process has begun to compute on GPUs."""
+    return namespace.cache_info().currsize > 0
+
+
 def _check_driver(cupy: Any) -> None:
     try:
         ctypes.CDLL("libcuda.so.1" if sys.platform != "win32" else "nvcuda.dll")

@@ -46,6 +46,7 @@ def accelerators() -> Iterator[Finding]:
         yield ok(f"GPU:{index} {name}")
     if names:
         yield _cupy()
+        yield _nvml()
     chips = glob.glob("/dev/accel[0-9]*")
     if chips:
         yield ok(f"{len(chips)} TPU chips")
@@ -60,6 +61,15 @@ def _cupy() -> Finding:
             return ok(f"{package} {number}")
     remedy = software.install("'cupy-cuda13x[ctk]'", "nvidia-nccl-cu13")
     return note("the GPUs cannot be used without CuPy", f"{remedy} (with an older driver: cuda12x, cu12)")
+
+
+def _nvml() -> Finding:
+    """Whether views can show the use of GPUs."""
+    if number := software.version("nvidia-ml-py"):
+        return ok(f"nvidia-ml-py {number}")
+    return note(
+        "wb.devices cannot show the use of GPUs without nvidia-ml-py", software.install("nvidia-ml-py")
+    )
 
 
 def _nvidia_names() -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.runtime.process.gpu_use import METRIC, GpuUse
+
 if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
 
@@ -19,17 +21,14 @@ class WorkerMetrics:
       cpu_percent: Percent of one core.
       memory_bytes: Resident memory.
       memory_limit_bytes: What it may use, or None for no limit.
-      gpu_percent: Use of its GPU, or None where that is not known.
-      gpu_memory_bytes: Used memory of its GPU, or None.
-      gpu_memory_limit_bytes: Memory of its GPU, or None.
+      gpus: The use of the GPU of each of its devices, several of which may be on one; of a worker without GPU devices
+        what Dask knows of the first GPU there, if anything.
     """
 
     cpu_percent: float
     memory_bytes: int
     memory_limit_bytes: int | None
-    gpu_percent: float | None = None
-    gpu_memory_bytes: int | None = None
-    gpu_memory_limit_bytes: int | None = None
+    gpus: tuple[GpuUse, ...] = ()
 
 
 def worker_metrics(cluster: Cluster) -> dict[str, WorkerMetrics]:
@@ -49,12 +48,17 @@ def worker_metrics(cluster: Cluster) -> dict[str, WorkerMetrics]:
 
 def _metrics(worker: dict[str, Any]) -> WorkerMetrics:
     metrics = worker["metrics"]
-    gpu, extra = metrics.get("gpu", {}), worker.get("extra", {}).get("gpu", {})
     return WorkerMetrics(
         cpu_percent=float(metrics.get("cpu", 0.0)),
         memory_bytes=int(metrics.get("memory", 0)),
         memory_limit_bytes=worker.get("memory_limit") or None,
-        gpu_percent=gpu.get("utilization"),
-        gpu_memory_bytes=gpu.get("memory-used"),
-        gpu_memory_limit_bytes=extra.get("memory-total"),
+        gpus=tuple(GpuUse(**use) for use in metrics.get(METRIC, ())) or _dasks_own(worker),
     )
+
+
+def _dasks_own(worker: dict[str, Any]) -> tuple[GpuUse, ...]:
+    now, once = worker["metrics"].get("gpu"), worker.get("extra", {}).get("gpu", {})
+    if not now:
+        return ()
+    name, limit = once.get("name") or "GPU", once.get("memory-total")
+    return (GpuUse(0, name, now.get("utilization"), now.get("memory-used"), limit, "NVML"),)

@@ -17,6 +17,7 @@ from workbench.data.sharding.model import Shape
 from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.runtime.metrics import WorkerMetrics
+from workbench.runtime.process.gpu_use import GpuUse
 from workbench.runtime.worker.signals_thread import HEARTBEAT_SECONDS
 from workbench.ui.cluster import cluster_model
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
@@ -121,7 +122,8 @@ def test_a_missed_answer_leaves_a_gap_in_the_course_of_each_device(
     cluster: wb.Cluster, monkeypatch: pytest.MonkeyPatch, missed: WorkerMetrics | None
 ) -> None:
     worker = next(iter(cluster.gang.workers.values()))
-    known = WorkerMetrics(20.0, 1 << 20, None, 70.0, 1 << 10, 1 << 12)
+    gpu = GpuUse(0, "NVIDIA H200", 70.0, 1 << 10, 1 << 12, "NVML")
+    known = WorkerMetrics(20.0, 1 << 20, None, (gpu,))
     answers = iter([known, known, missed, known])
     monkeypatch.setattr(
         cluster_model,
@@ -129,7 +131,7 @@ def test_a_missed_answer_leaves_a_gap_in_the_course_of_each_device(
         lambda cluster: {} if (use := next(answers)) is None else {worker.address: use},
     )
     history = DeviceHistory(cluster)
-    names = ["worker 0", "GPU of worker 0"]
+    names = ["worker 0", "NVIDIA H200 of worker 0"]
 
     models = [history.model() for _ in range(4)]
 

@@ -21,6 +21,7 @@ from workbench.runtime.comm.messages import PROTOCOL_VERSION
 from workbench.runtime.deploy.host_probe import hosts_of
 from workbench.runtime.deploy.plugin import IN_PROCESS, machine_id
 from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.process.gpu_use import GpuUse
 
 _OPEN_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
@@ -126,6 +127,7 @@ class Connector:
             local=_is_here(described),
             device_count=described["devices"],
             device_kind=described["kind"],
+            gpus=tuple(GpuUse(**use) for use in described["gpus"]),
             steps=steps,
             signals=signals,
             reached=reached,

@@ -350,6 +350,9 @@ def _settings(workers: int) -> dict[str, Any]:
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
         **SHORT_LOGS,
+        # Workers tell the use of their own GPUs (`process/gpu_use.py`); Dask's asks for the first one on the event
+        # loop, twice a second, and fails to start where CUDA_VISIBLE_DEVICES is -1.
+        "distributed.diagnostics.nvml": False,
         # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
         # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
         "distributed.worker.profile.enabled": False,

@@ -27,6 +27,7 @@ from workbench.runtime.comm.messages import LEAVING, PROTOCOL_VERSION
 from workbench.runtime.comm.unix_endpoint import UnixEndpoint
 from workbench.runtime.deploy import cut_off, host_probe
 from workbench.runtime.process import blas, gpus, stack_dump, tpu
+from workbench.runtime.process.gpu_use import METRIC, GpuMeter
 from workbench.runtime.worker.host import ReplicaHost
 from workbench.runtime.worker.signals_thread import SignalsThread
 
@@ -78,6 +79,7 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.handlers["workbench_release"] = side.release
         worker.handlers["workbench_link"] = side.serve_comm
         worker.handlers["workbench_share"] = side.share
+        worker.metrics[METRIC] = side.gpu_use
         if worker.nanny and not self.embedded and cut_off.REJOINS not in os.environ:
             cut_off.outlast(worker, side.close)
         if threading.current_thread() is threading.main_thread():  # a process of its own
@@ -107,6 +109,7 @@ class WorkerSide:
         self._device_count = 1
         self._single_driver = single_driver
         self._host_label = host
+        self._gpu_meter: GpuMeter | None = None
         self._lock = threading.Lock()
         self._holder: dict[str, Any] | None = None
         self._pending: dict[str, Link] = {}
@@ -122,13 +125,26 @@ class WorkerSide:
             tpu.give_threads(devices)
         self._device_count = devices
         self._device_kind = kind or ("GPU" if gpus.assigned() else "CPU")
+        self._gpu_meter = GpuMeter(self._ordinals()) if self._device_kind == "GPU" else None
+
+    def _ordinals(self) -> list[int]:
+        """The GPU of each device, of which several may be on one."""
+        # A worker in the driver's process has its loop on a thread.
+        in_driver = threading.current_thread() is not threading.main_thread()
+        count = self._device_count
+        return [gpus.ordinal(index, count, in_driver=in_driver) for index in range(count)]
 
     @property
     def dask_worker(self) -> Worker:
         """The worker that this is a part of."""
         return self._worker
 
-    def describe(self) -> dict[str, Any]:
+    async def gpu_use(self, worker: Worker) -> list[dict[str, Any]]:
+        """For heartbeats: the use of the GPU of each device, as fields of `GpuUse`; nothing on CPUs and TPUs."""
+        meter = self._gpu_meter
+        return [] if meter is None else await meter.told()
+
+    async def describe(self) -> dict[str, Any]:
         """What a driver needs to know before it claims this worker."""
         return {
             "address": self._worker.address,
@@ -138,6 +154,7 @@ class WorkerSide:
             "laid_out": self._laid_out,
             "devices": self._device_count,
             "kind": self._device_kind,
+            "gpus": await self.gpu_use(self._worker),
             "machine": machine_id(),
             "started": psutil.Process().create_time(),
             "uid": os.getuid(),

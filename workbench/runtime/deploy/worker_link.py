@@ -11,6 +11,7 @@ from workbench.errors import ReplicaLost, ReplicaStalled, WorkbenchError
 from workbench.runtime.comm.links import Link
 from workbench.runtime.comm.messages import ReplicaStatus
 from workbench.runtime.process.beside import BesideStatus
+from workbench.runtime.process.gpu_use import GpuUse
 
 
 class EndKind(Enum):
@@ -76,6 +77,7 @@ class WorkerLink:
       lost: How it ended, None while it is there.
       lost_at: When that was noticed, by `time.time`.
       machine: Which machine it is on, as far as names tell.
+      gpus: The GPU of each device when it was claimed; none for other devices.
     """
 
     name: str
@@ -100,6 +102,7 @@ class WorkerLink:
     lost: WorkerEnd | None = None
     lost_at: float = 0.0
     machine: str = ""
+    gpus: tuple[GpuUse, ...] = ()
 
     def close(self) -> None:
         """Closes both links; the worker drops everything of this driver."""

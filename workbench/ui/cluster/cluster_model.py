@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.runtime.metrics import WorkerMetrics, worker_metrics
 from workbench.runtime.placement_text import transport
+from workbench.runtime.process.gpu_use import GpuUse
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.formatting import size_text
 from workbench.telemetry.snapshot import SampledSteps
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 
 _STALE_SECONDS: Final = 3.0
 _HISTORY: Final = 32
-_Figures = tuple[float | None, int | None, int | None]
-"""Percent in use, memory in use, and how much there is of it."""
-_NOT_TOLD: Final[_Figures] = (None, None, None)
+_Key = tuple[str, int]
+"""A kind of device, and its number on the worker."""
+_Figures = tuple[str, float | None, int | None, int | None]
+"""A device's name, percent in use, memory in use, and how much there is of it."""
 
 
 def topology_model(cluster: Cluster) -> Topology:
@@ -99,7 +101,9 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
             is_busy = not worker.lost and (group.id, rank) in busy
             replicas[index].append(ReplicaNode(group.label, rank, is_busy, doing))
     devices = [
-        DeviceNode(f"{kind.lower()}:{first + index}", kind, tuple(replicas[index]))
+        DeviceNode(
+            f"{kind.lower()}:{first + index}{_model_of(worker.gpus, index)}", kind, tuple(replicas[index])
+        )
         for index in range(worker.device_count)
     ]
     memory_bytes = _resident_bytes(worker)
@@ -112,6 +116,16 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
         heartbeat_age_seconds=round(age, 1),
         devices=tuple(devices),
     )
+
+
+def _model_of(gpus: tuple[GpuUse, ...], index: int) -> str:
+    """Name and memory of the GPU behind a device, and whether other devices are on it, too; "" if not known."""
+    if index >= len(gpus) or not gpus[index].source:
+        return ""
+    gpu = gpus[index]
+    shared = sum(each.ordinal == gpu.ordinal for each in gpus) > 1
+    memory = "" if gpu.memory_limit_bytes is None else f", {size_text(gpu.memory_limit_bytes)}"
+    return f" {gpu.name}{memory}{', shared' if shared else ''}"
 
 
 def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
@@ -184,9 +198,10 @@ def _tell_memory(cluster: Cluster, metrics: Mapping[str, WorkerMetrics]) -> None
     for group in list(cluster.gang.groups.values()):
         found = []
         for rank in range(group.size):
-            use = metrics.get(group.devices[rank].worker)
-            if use is not None and use.gpu_memory_bytes is not None and use.gpu_memory_limit_bytes:
-                found.append(MemoryFacts(rank, use.gpu_memory_bytes, use.gpu_memory_limit_bytes))
+            use, index = metrics.get(group.devices[rank].worker), group.devices[rank].index
+            gpu = use.gpus[index] if use is not None and index < len(use.gpus) else GpuUse(index)
+            if gpu.memory_bytes is not None and gpu.memory_limit_bytes:
+                found.append(MemoryFacts(rank, gpu.memory_bytes, gpu.memory_limit_bytes))
             elif use is not None and use.memory_limit_bytes:
                 found.append(MemoryFacts(rank, use.memory_bytes, use.memory_limit_bytes))
         fullest = max(found, key=lambda memory: memory.used_bytes / memory.limit_bytes, default=None)
@@ -199,7 +214,9 @@ class DeviceHistory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
-        self._known: defaultdict[str, set[str]] = defaultdict(set)  # by worker, the kinds that told their use
+        self._known: defaultdict[str, dict[_Key, str]] = defaultdict(
+            dict
+        )  # by worker, names of what told its use
         self._numbers: dict[str, int] = {}  # by group, of its next step
         self._stepping = ""  # the group that was seen to step last
         self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample
@@ -235,29 +252,36 @@ class DeviceHistory:
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
         """Of all devices that the worker has told of; those that it does not tell of now have a gap."""
-        told: dict[str, _Figures] = {}
+        told: dict[_Key, _Figures] = {}
         if metrics is not None:
-            told["CPU"] = (metrics.cpu_percent, metrics.memory_bytes, metrics.memory_limit_bytes)
-            if metrics.gpu_percent is not None:
-                told["GPU"] = (metrics.gpu_percent, metrics.gpu_memory_bytes, metrics.gpu_memory_limit_bytes)
+            told["CPU", 0] = (
+                f"worker {worker.name}",
+                metrics.cpu_percent,
+                metrics.memory_bytes,
+                metrics.memory_limit_bytes,
+            )
+            several = len({gpu.ordinal for gpu in metrics.gpus}) > 1
+            for gpu in metrics.gpus:
+                name = f"{gpu.name} {gpu.ordinal}" if several else gpu.name
+                without = "" if gpu.source == "NVML" else ", without NVML"
+                told["GPU", gpu.ordinal] = (
+                    f"{name} of worker {worker.name}{without}",
+                    gpu.percent,
+                    gpu.memory_bytes,
+                    gpu.memory_limit_bytes,
+                )
         known = self._known[worker.name]
-        known.update(told)
+        known.update({key: figures[0] for key, figures in told.items()})
+        if not known:
+            known[worker.device_kind, 0] = f"worker {worker.name}"
         status = worker_status(worker)
-        return [
-            self._use(worker, kind, status, told.get(kind, _NOT_TOLD))
-            for kind in sorted(known) or [worker.device_kind]
-        ]
-
-    def _use(
-        self,
-        worker: WorkerLink,
-        kind: str,
-        status: str,
-        figures: _Figures,
-    ) -> DeviceUse:
-        percent, memory, limit = figures
-        name = f"GPU of worker {worker.name}" if kind == "GPU" else f"worker {worker.name}"
-        key = f"{worker.name}|{kind}"
-        recent = self._recent[key]
-        recent.append(percent)
-        return DeviceUse(key, worker.host, name, kind, status, percent, memory, limit, tuple(recent))
+        uses = []
+        for key in sorted(known):
+            name, percent, memory, limit = told.get(key, (known[key], None, None, None))
+            text = f"{worker.name}|{key[0]}|{key[1]}"
+            recent = self._recent[text]
+            recent.append(percent)
+            uses.append(
+                DeviceUse(text, worker.host, name, key[0], status, percent, memory, limit, tuple(recent))
+            )
+        return uses

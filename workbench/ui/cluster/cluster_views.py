@@ -101,7 +101,10 @@ def topology_source(cluster: Cluster) -> Source:
 
 
 def devices(of: Strategy | Cluster | None = None) -> ClusterView:
-    """Shows how much of each worker's processor, memory and GPU is in use, as measured by Dask.
+    """Shows how much of each worker's processor, memory and GPUs is in use, as its last heartbeat said.
+
+    Dask measures processor and memory. NVIDIA's management library (NVML) measures what all processes use of a GPU; its
+    name says if that library is missing, so that only its memory is known.
 
     Args:
       of: See `topology`.

@@ -1,0 +1,156 @@
+"""How much of a worker's GPUs is in use, by NVIDIA's management library (NVML) and its binding `pynvml`.
+
+NVML needs no CUDA context, and counts what all processes use. Where it is missing or refuses, CUDA tells the memory,
+once replicas have used the GPU: asking earlier would create a context, which takes memory itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from workbench.runtime.process import gpus
+
+METRIC = "workbench-gpus"
+"""Under this name workers add the use of their GPUs to their heartbeats."""
+_AGAIN_SECONDS = 0.9
+"""How old an answer may be: heartbeats of small clusters come twice a second."""
+_PATIENCE_SECONDS = 1.0
+"""How long a heartbeat waits for a driver that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """Use of one GPU by all processes.
+
+    Attributes:
+      ordinal: Its number among those that the worker sees.
+      name: Such as "NVIDIA H200"; "GPU" where that is not known.
+      percent: Part of the time in which something ran on it, as NVML samples it; None where that is not known.
+      memory_bytes: Used memory, or None.
+      memory_limit_bytes: All memory, or None.
+      source: "NVML", "CUDA" for memory alone, "" if nothing is known.
+    """
+
+    ordinal: int
+    name: str = "GPU"
+    percent: float | None = None
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    source: str = ""
+
+
+def sample(ordinals: Sequence[int]) -> list[GpuUse]:
+    """The use of these GPUs now, each asked once: takes milliseconds, or as long as a driver that is stuck."""
+    nvml = _nvml(os.getpid())
+    found = {each: _by_nvml(nvml, each) or _by_cuda(each) or GpuUse(each) for each in set(ordinals)}
+    return [found[each] for each in ordinals]
+
+
+@lru_cache(maxsize=1)
+def _nvml(pid: int) -> Any | None:
+    """The binding, once it works in this process (a forked one begins anew); None without it, NVML or a driver."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
+
+
+def _by_nvml(nvml: Any | None, ordinal: int) -> GpuUse | None:
+    if nvml is None:
+        return None
+    try:
+        handle = _handle(nvml, ordinal)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        name = nvml.nvmlDeviceGetName(handle)
+    except (
+        Exception
+    ):  # of NVML, or of CUDA that was asked which one it is: monitoring must not disturb anything
+        return None
+    return GpuUse(
+        ordinal,
+        name if isinstance(name, str) else name.decode(),
+        _percent(nvml, handle),
+        int(memory.used),
+        int(memory.total),
+        "NVML",
+    )
+
+
+def _handle(nvml: Any, ordinal: int) -> Any:
+    """The GPU as NVML knows it, which counts in the order of PCI addresses, also those that this process cannot see."""
+    named = gpus.visible()[ordinal]
+    if not named.isdigit():  # the only way to a part of a GPU, MIG-…
+        try:
+            return nvml.nvmlDeviceGetHandleByUUID(named)
+        except nvml.NVMLError:
+            pass  # CUDA takes a prefix, too
+    if (cuda := _cuda()) is not None:
+        return nvml.nvmlDeviceGetHandleByPciBusId(cuda.accelerator.identity(ordinal).pci)
+    return nvml.nvmlDeviceGetHandleByIndex(int(named) if named.isdigit() else ordinal)
+
+
+def _percent(nvml: Any, handle: Any) -> float | None:
+    try:
+        return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    except nvml.NVMLError:  # a part of a GPU has none of its own
+        return None
+
+
+def _by_cuda(ordinal: int) -> GpuUse | None:
+    cuda = _cuda()
+    if cuda is None:
+        return None
+    try:
+        memory, identity = cuda.memory(ordinal), cuda.accelerator.identity(ordinal)
+    except Exception:  # CuPy's own classes; after an error of the device every call raises it
+        return None
+    return GpuUse(ordinal, identity.name, None, memory.total - memory.free, memory.total, "CUDA")
+
+
+def _cuda() -> Any | None:
+    """CuPy's backend, if replicas of this process have used it."""
+    backend = sys.modules.get("workbench.backends.cupy")
+    return backend if backend is not None and backend.in_use() else None
+
+
+class GpuMeter:
+    """Answers for a worker's event loop, which never waits long: one thread asks the driver at a time."""
+
+    def __init__(self, ordinals: Sequence[int]) -> None:
+        """Asks nothing yet."""
+        self._ordinals = tuple(ordinals)
+        self._known: list[GpuUse] = []
+        self._asked = 0.0
+        self._asking: asyncio.Future[list[GpuUse]] | None = None
+
+    async def now(self) -> list[GpuUse]:
+        """The use of at most a second ago, or the newest that is known where the driver does not answer in time."""
+        if self._asking is None:
+            if time.monotonic() - self._asked < _AGAIN_SECONDS and self._known:
+                return self._known
+            self._asked = time.monotonic()
+            self._asking = asyncio.ensure_future(asyncio.to_thread(sample, self._ordinals))
+        asking = self._asking
+        await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
+        if asking.done() and self._asking is asking:  # else another heartbeat has taken the answer
+            self._asking = None
+            with contextlib.suppress(Exception):  # the use of a device must not disturb a heartbeat
+                self._known = asking.result()
+        return self._known
+
+    async def told(self) -> list[dict[str, Any]]:
+        """The same for a message."""
+        return [asdict(use) for use in await self.now()]
