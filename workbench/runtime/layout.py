@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 from workbench import allowance
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.process.gpus import chosen, default
-from workbench.runtime.process.gpus import worker_environment as gpu_environment
 from workbench.runtime.process.tpu import devices_here
 from workbench.runtime.process.tpu import worker_environment as tpu_environment
 
@@ -128,7 +127,7 @@ def embedded_devices(
     laid_out = per_worker > 1 or any(value is not None for value in (replicas, hosts, per_host))
     if on := gpus_asked(gpus, gpu_replicas, laid_out, processes):
         workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
-        return EmbeddedDevices("GPU", workers, gpu_environment(), on)
+        return EmbeddedDevices("GPU", workers, {}, on)
     return EmbeddedDevices("CPU", layout(replicas, hosts, per_host, per_worker, processes), {})
 
 

@@ -56,7 +56,7 @@ class HeldWorkers:
         on_gpus: tuple[str, ...] = ()
         if options.kind == "gpu":
             gpus.chosen(options.maximum or options.replicas, None)  # refuses more than there are
-            on_gpus, environment = gpus.visible(), gpus.worker_environment()
+            on_gpus = gpus.visible()
         elif options.kind == "tpu":
             environment = tpu.worker_environment(options.replicas)
         self._options = options

@@ -143,6 +143,20 @@ def test_a_worker_process_per_gpu_sees_that_one_only(two_gpus: None) -> None:
         assert sorted(seen.values()) == [("0", "false"), ("1", "false")]
 
 
+@pytest.mark.parametrize(("own", "expected"), [(None, "false"), ("true", "true")])
+def test_jax_leaves_the_memory_of_a_gpu_to_others_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, own: str | None, expected: str
+) -> None:
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    if own:
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", own)
+
+    with runtime.connect(replicas=1) as cluster:
+        seen = cluster.client.run(lambda: os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"])
+
+    assert list(seen.values()) == [expected]
+
+
 def test_what_a_gpu_worker_lacks_is_told_in_the_cell(two_gpus: None) -> None:
     def program(env: ReplicaEnv) -> int:
         return env.rank

@@ -24,6 +24,7 @@ from workbench import forks
 from workbench.communicators.core.tcp import is_loopback
 from workbench.errors import UnavailableError, UnsafeBind
 from workbench.runtime.process import blas, fork_server
+from workbench.runtime.process.gpus import WORKER_ENVIRONMENT
 from workbench.runtime.shipping.main_module import leave_main_out
 
 try:
@@ -324,7 +325,7 @@ def start(
             "worker_class": ReportingNanny,
             "memory_limit": memory_limit,
             # All of it: the fork server has that of when it was started.
-            "env": dict(os.environ) | blas.environment(most) | environment,
+            "env": WORKER_ENVIRONMENT | dict(os.environ) | blas.environment(most) | environment,
         }
         if gpus:
             options["gpus"] = tuple(gpus)

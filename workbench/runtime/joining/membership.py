@@ -151,12 +151,16 @@ class Membership:
         if self.roster.task.job in SERVICE_JOBS[:1]:
             return [{"CUDA_VISIBLE_DEVICES": ""}]
         if found := gpus.default():
-            return [{"CUDA_VISIBLE_DEVICES": gpu} | gpus.worker_environment() for gpu in found]
+            return [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in found]
         return [{} for _ in range(self.replicas)]
 
     async def _start(self) -> list[_TaskNanny]:
         variables = self._variables()
-        common = dict(os.environ) | blas.environment(len(variables) * self.roster.neighbours)
+        common = (
+            gpus.WORKER_ENVIRONMENT
+            | dict(os.environ)
+            | blas.environment(len(variables) * self.roster.neighbours)
+        )
         common[REJOINS] = "1"
         names = self.roster.task.worker_names(len(variables))
         if fork_server.AVAILABLE:

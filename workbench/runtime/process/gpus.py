@@ -18,6 +18,11 @@ from workbench.extras import install_command
 
 STUCK_EXIT_CODE = 70
 """With which a worker ends itself when a thread of it is stuck in NCCL."""
+WORKER_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+"""For all worker processes, also those with CPU devices, unless the user's environment says otherwise.
+
+JAX, which takes the GPU that it finds, would take three quarters of its memory for each process.
+"""
 _HIDDEN = ("", "-1", "none", "NoDevFiles")
 
 
@@ -87,11 +92,6 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
             f"wb.connect(replicas={gpu_replicas or wanted}) gives CPU devices"
         )
     return found[:wanted]
-
-
-def worker_environment() -> dict[str, str]:
-    """For all workers with GPUs; which one is theirs is set for each."""
-    return {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # JAX would take the memory that CuPy needs
 
 
 def assigned() -> bool:
