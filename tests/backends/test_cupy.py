@@ -13,6 +13,7 @@ import pytest
 
 from workbench.backends import cupy as gpu
 from workbench.backends import numpy as backend
+from workbench.backends.flags import FLAG, Flags
 from workbench.backends.from_gpu import described_error, fetched
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
 
@@ -263,3 +264,34 @@ def test_more_buffers_than_a_launch_takes_are_combined_in_order(
             "float32",
             "float16" if last else "float32",  # partial results stay wide
         )
+
+
+def test_many_arrays_are_looked_at_with_one_wait_for_each_32(
+    install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OnDevice(np.ndarray):
+        device = Device()
+
+    waits: list[int] = []
+    fake: Any = Fake()
+    fake.ascontiguousarray = np.ascontiguousarray
+    fake.cuda.get_current_stream = lambda: SimpleNamespace(synchronize=lambda: waits.append(1))
+    install(fake)
+    words, marked = Flags(np.zeros(64, FLAG)), []
+
+    def mark(self: Any, array: Any, flag: int) -> None:
+        marked.append(array.dtype.name)
+        if not np.isfinite(array).all():
+            words._words[(flag - words._address) // FLAG.itemsize] = 1
+
+    monkeypatch.setattr(gpu.CupyAccelerator, "flags", words)
+    monkeypatch.setattr(gpu.CupyAccelerator, "view", lambda self, x: x)
+    monkeypatch.setattr(gpu.CupyAccelerator, "flag_not_finite", mark)
+    arrays = [np.ones(3, np.float32).view(OnDevice) for _ in range(40)]
+    arrays[35][1] = np.inf
+    arrays[7] = np.ones(3, np.int32).view(OnDevice)
+
+    assert gpu.finite(arrays) == [k != 35 for k in range(40)]
+    assert gpu.finite(arrays[:2]) == [True, True]  # the words are clear again
+    assert len(waits) == 3
+    assert "int32" not in marked

@@ -22,7 +22,7 @@ from workbench.backends import numpy as backend
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.cupy import DTYPES
 from workbench.backends.flags import FLAG, Flags
-from workbench.communicators.core.finiteness import can_be_infinite
+from workbench.backends.numpy import can_be_infinite
 
 DEADLINE_SECONDS = 60.0
 _live: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tests.gpu import devices, finiteness, frameworks, kernels, nccl, sharing, strategies, telemetry
+from tests.gpu import devices, finiteness, frameworks, kernels, nccl, numerics, sharing, strategies, telemetry
 from tests.gpu.results import Row
 
 Check = Callable[[bool], Iterable[Row]]
@@ -29,4 +29,6 @@ ALL: dict[str, Check] = {
     "finite-costs": finiteness.looking_costs,
     "finite-first-nan": finiteness.first_nan,
     "device-use": devices.device_use,
+    "numerics-lines": numerics.lines,
+    "numerics-dumps": numerics.dumps,
 }

@@ -13,7 +13,7 @@ from tests.gpu.cases import dtypes
 from tests.gpu.kernels import milliseconds
 from tests.gpu.results import Row, held
 from workbench.backends import cupy as gpu
-from workbench.communicators.core.finiteness import can_be_infinite
+from workbench.backends.numpy import can_be_infinite
 
 
 def flags_of_kernels(quick: bool) -> Iterator[Row]:

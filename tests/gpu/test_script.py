@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from tests.benchmarks.readme import between
 from tests.communicators.simulated_gpu import SimulatedGpus
-from tests.gpu import finiteness, kernels, page, programs, sharing
+from tests.gpu import finiteness, kernels, numerics, page, programs, sharing
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table
 from workbench.backends import cupy as gpu
@@ -61,6 +61,13 @@ def test_a_nan_on_cpus() -> None:
         said = programs.spoilt_by_one(wb)
 
     assert said.startswith("The first NaN or infinity: replica 1 gave it to all_reduce #1 at programs.py:")
+
+
+def test_nan_in_lines_and_dumps_on_cpus() -> None:
+    with wb.connect(replicas=2, processes=False):
+        rows = [*numerics.lines_on(wb), *numerics.dumps_on(wb)]
+
+    assert [row.found for row in rows if row.state not in ("ok", "noted")] == []
 
 
 def test_training_on_cpus() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from workbench.backends import cuda_source
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.flags import FLAG, WORDS, Flags
-from workbench.backends.numpy import accumulator
+from workbench.backends.numpy import accumulator, can_be_infinite
 from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
 from workbench.extras import install_command
@@ -36,6 +36,7 @@ DTYPES = frozenset(
 _flags: list[Flags] = []  # never freed: kernels that nobody waits for may still write to it
 _flags_lock = threading.Lock()
 _SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs tell no clock
+_ARRAYS_AT_ONCE = 32
 _BLOCK = 256
 _BLOCKS_PER_PROCESSOR = 8
 
@@ -153,6 +154,28 @@ def to_host(x: Any) -> np.ndarray:
     """The elements of a GPU array as a NumPy array; waits for the device."""
     host: np.ndarray = namespace().asnumpy(accelerator.view(x))
     return host
+
+
+def finite(arrays: Sequence[Any]) -> list[bool]:
+    """Whether each of some GPU arrays has neither NaN nor infinity in it; waits once for the current stream."""
+    cupy = namespace()
+    here = cupy.cuda.Device().id
+    found: list[bool] = []
+    for start in range(0, len(arrays), _ARRAYS_AT_ONCE):
+        chunk = [accelerator.view(x) for x in arrays[start : start + _ARRAYS_AT_ONCE]]
+        taken = accelerator.flags.take(_ARRAYS_AT_ONCE)
+        for place, x in enumerate(chunk):
+            if taken is not None and x.size and can_be_infinite(x.dtype) and x.device.id == here:
+                accelerator.flag_not_finite(cupy.ascontiguousarray(x).reshape(-1), taken.of(place))
+        cupy.cuda.get_current_stream().synchronize()
+        for place, x in enumerate(chunk):
+            if taken is None or x.device.id != here:  # a kernel reads memory of its own device only
+                found.append(not can_be_infinite(x.dtype) or bool(np.isfinite(to_host(x)).all()))
+            else:
+                found.append(not taken.words[place])
+        if taken is not None:
+            accelerator.flags.give_back(taken)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

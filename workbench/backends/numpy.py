@@ -38,6 +38,12 @@ _warned_narrow = False
 _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
 
 
+def can_be_infinite(dtype: np.dtype) -> bool:
+    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like."""
+    # Of kind "V" are also records and bytes, and those that NumPy knows only as another library's, such as bfloat16.
+    return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
+
+
 def view(x: Any) -> np.ndarray:
     """Reads `x` as a NumPy array, without a copy where its library allows that.
 

@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends import cupy as gpu
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
 from workbench.debugging.first_operation import NotebookErrors, stopping
+from workbench.debugging.gpu_lines import watched_lines
+from workbench.debugging.operands import dtype_of, not_finite
 from workbench.errors import InvalidArgumentError, NotFinite
 
 _T = TypeVar("_T")
@@ -49,12 +52,14 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     workbench.errors.NotFinite: loss: 1 NaN and 0 infinite of 2 elements of float64[2], the first at [1]
     """
     del name
-    array = view(tensor)
+    if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(gpu.finite([tensor])):
+        return tensor
+    array = view(fetched(tensor))
     if not _is_floating(array.dtype):
         raise InvalidArgumentError(
             f"{message}: check_numerics looks at floating dtypes, got {array.dtype.name}"
         )
-    if found := _not_finite(array):
+    if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
     return tensor
 
@@ -68,6 +73,8 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
       datasets, and in the calling thread. The error names operation, line, replica and step. The processor detects such
       operations, so this takes no time. Your own `np.errstate` and `np.seterr` still apply.
     * The first operation of JAX that makes one, likewise, except in the calling thread.
+    * The first line of a replica function after which a variable holds an array of CuPy with one, likewise; which takes
+      time, as each line waits for the GPU. Not under a debugger.
     * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions and of functions of
       datasets, and elements of datasets, also those that CuPy computed: workbench reads each array once.
 
@@ -114,7 +121,7 @@ def checking(place: str) -> Iterator[None]:
     outer = thread.place
     thread.place = place
     try:
-        with stopping(place):
+        with stopping(place), watched_lines(place):
             yield
     finally:
         thread.place = outer
@@ -136,7 +143,7 @@ def check(value: _T, what: str) -> _T:
                 array = view(fetched(leaf) if _may_be_bad_on_gpu(leaf) else leaf)
             except Exception:  # texts, finite arrays on a device, values that are being traced
                 continue
-            if _is_floating(array.dtype, or_complex=True) and (found := _not_finite(array)):
+            if _is_floating(array.dtype, or_complex=True) and (found := not_finite(array)):
                 raise NotFinite(f"{what} is not finite {thread.place}: {found}")
     return value
 
@@ -151,17 +158,5 @@ def _may_be_bad_on_gpu(leaf: Any) -> bool:
     """Whether an array of CuPy has elements that are not finite: looked at where it is, only bad ones are copied."""
     if type(leaf).__module__.partition(".")[0] != "cupy" or not _is_floating(leaf.dtype, or_complex=True):
         return False
-    return not bool((leaf - leaf == 0).all())  # infinity minus itself is NaN
-
-
-def _not_finite(array: np.ndarray) -> str:
-    """How many elements are not finite, and the first; "" if all are."""
-    finite = np.isfinite(array)
-    if finite.all():
-        return ""
-    nan = int(np.isnan(array).sum())
-    infinite = int(array.size - finite.sum()) - nan
-    first = np.argwhere(~finite)[0].tolist()
-    at = f", the first at {first}" if first else ""
-    shape = ",".join(map(str, array.shape))
-    return f"{nan} NaN and {infinite} infinite of {array.size} elements of {array.dtype.name}[{shape}]{at}"
+    (finite,) = gpu.finite([leaf])
+    return not finite

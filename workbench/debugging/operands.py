@@ -147,6 +147,19 @@ def text(value: Any) -> str:
     return (repr(value) if isinstance(value, bytes) else str(value))[:80]
 
 
+def not_finite(array: np.ndarray) -> str:
+    """How many elements are not finite, and the first; "" if all are."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return ""
+    nan = int(np.isnan(array).sum())
+    infinite = int(array.size - finite.sum()) - nan
+    first = np.argwhere(~finite)[0].tolist()
+    at = f", the first at {first}" if first else ""
+    shape = ",".join(map(str, array.shape))
+    return f"{nan} NaN and {infinite} infinite of {array.size} elements of {array.dtype.name}[{shape}]{at}"
+
+
 def prefix(message: str | None) -> str:
     """What an error begins with: the user's message."""
     return f"{message}: " if message else ""

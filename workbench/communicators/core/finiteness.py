@@ -15,6 +15,8 @@ from typing import Final
 import numpy as np
 from numpy import vdot
 
+from workbench.backends.numpy import can_be_infinite
+
 FINITE: Final = "finite"
 NOT_FINITE: Final = "not finite"
 NOT_READ: Final = ""
@@ -83,12 +85,6 @@ class Finiteness:
         self._ns_per_byte += (took / array.nbytes - self._ns_per_byte) / 8
         if not finite:
             self.found = NOT_FINITE
-
-
-def can_be_infinite(dtype: np.dtype) -> bool:
-    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like."""
-    # Of kind "V" are also records and bytes, and those that NumPy knows only as another library's, such as bfloat16.
-    return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 
 
 def is_finite(array: np.ndarray) -> bool:

@@ -12,7 +12,8 @@ from time import monotonic_ns as _clock
 
 from workbench.backends.accelerator import Accelerator
 from workbench.backends.flags import Taken
-from workbench.communicators.core.finiteness import FINITE, NOT_FINITE, NOT_READ, can_be_infinite
+from workbench.backends.numpy import can_be_infinite
+from workbench.communicators.core.finiteness import FINITE, NOT_FINITE, NOT_READ
 from workbench.communicators.gpu.work import Work
 
 ALWAYS_BYTES = 1 << 20
