@@ -730,6 +730,7 @@ export interface Overview {
   waited_percent: number | null;
   not_finite_steps: number;
   others?: Verdict[];
+  lost?: number[];
 }
 
 /** Timing of collectives, and everything else that the feed knows. */

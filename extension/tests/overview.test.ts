@@ -113,6 +113,27 @@ test("no replica of a cluster that was stopped is live", () => {
   shown.unmount();
 });
 
+test("of the lines of live replicas only that of a lost one goes, and the others keep their colours", () => {
+  const lines = (overview: Partial<Collectives["overview"]>) => {
+    const shown = show("overview", { ...model, overview: { ...model.overview, ...overview } });
+    const drawn = [...shown.root.querySelectorAll<SVGRectElement>(".wb-figure rect")];
+    const found = drawn.map((line) => [Number(line.getAttribute("width")) > 0, line.style.fill]);
+    shown.unmount();
+    return found;
+  };
+  const colours = lines({}).map(([, colour]) => colour);
+
+  assert.equal(new Set(colours).size, 4);
+  assert.deepEqual(
+    lines({ live: 3, lost: [1] }),
+    colours.map((colour, line) => [line !== 1, colour]),
+  );
+  assert.deepEqual(
+    lines({ live: 0 }),
+    colours.map((colour) => [false, colour]),
+  );
+});
+
 test("a verdict stays for three seconds, except the first one, and before an error", async () => {
   const verdict = (code: string, severity: string) => ({
     ...late,

@@ -532,6 +532,7 @@ test("of 512 devices 32 are drawn and the others counted, however they are sprea
     assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
     assert.match(textOf(shown.root), /32 of 512 devices drawn.*… and 480 more devices · /);
     assert.match(textOf(shown.root), /▶ \d+ busy/);
+    assert.equal(textOf(shown.root).match(/\bmore\b/g)?.length, 1); // said once, not in each frame around it
     sizes.push(shown.root.querySelectorAll("*").length);
     selection.toggle(400); // in another view
     await settled();

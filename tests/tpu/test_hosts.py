@@ -173,7 +173,13 @@ def test_values_of_variables_are_said_to_be_lost_with_all_hosts(hosts: Any) -> N
     for worker in list(hosts.gang.workers.values()):
         os.kill(worker.pid, signal.SIGKILL)
 
-    with pytest.raises(ReplicaLost, match="killed"):
-        run_until_it_is_noticed(strategy)
-    with pytest.raises(ReplicaLost, match=r"w:0.*variable\.assign"):
-        total(strategy)
+    said: list[str] = []
+    while (
+        not said or "variable.assign" not in said[-1]
+    ):  # a step may have been on its way: then it fails first
+        with pytest.raises(ReplicaLost) as caught:
+            run_until_it_is_noticed(strategy)
+        said.append(str(caught.value))
+        assert len(said) <= 2
+    assert all("killed" in each for each in said)
+    assert "'w:0'" in said[-1]

@@ -155,7 +155,6 @@ function Strategies({ strategies, status }: Topology) {
 
 function Host({ host, shown, context }: { host: HostNode; shown: Drawn; context: Context }) {
   const here = host.workers.filter((worker) => shown.has(worker));
-  const hidden = host.workers.length - here.length;
   return (
     <div class="wb-host" role="group" aria-label={`host ${host.name}`}>
       <div>
@@ -166,14 +165,12 @@ function Host({ host, shown, context }: { host: HostNode; shown: Drawn; context:
           <Worker key={worker.name} worker={worker} shown={shown} context={context} />
         ))}
       </div>
-      {hidden > 0 && <div class="wb-quiet">… and {counted(hidden, "more worker")}</div>}
     </div>
   );
 }
 
 function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; context: Context }) {
   const devices = worker.devices.filter((device) => shown.has(device));
-  const hidden = worker.devices.length - devices.length;
   const facts = [`pid ${worker.pid}`, worker.memory_bytes === null ? "" : memoryText(worker.memory_bytes)];
   return (
     <div class="wb-worker" data-status={worker.status} data-wide={devices.length > NARROW || undefined}>
@@ -186,7 +183,6 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
           <Device key={device.name} device={device} context={context} />
         ))}
       </div>
-      {hidden > 0 && <div class="wb-quiet">… and {counted(hidden, "more device")}</div>}
     </div>
   );
 }

@@ -85,7 +85,7 @@ def test_a_lost_replica_is_not_live() -> None:
     crowd.feed.add_event(event)
 
     model = overview_model(crowd.feed.snapshot(), status="live")
-    assert (model.live, model.replicas) == (3, 4)
+    assert (model.live, model.replicas, model.lost) == (3, 4, (2,))
     assert (model.verdict.severity, model.verdict.replica) == ("error", 2)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.errors import DataCorruption, InvalidArgumentError, ReplicaLost
@@ -24,6 +24,8 @@ from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
+
+_NAMED: Final = 4
 
 
 def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
@@ -46,9 +48,9 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
         strategy.kept.clear()  # this is told once; the next step goes on without them
         if not _restored(strategy, len(lost), names):
             raise ReplicaLost(
-                f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
-                f"variables ({names}); assign new values (variable.assign) or create the variables again, or have them "
-                f"restored: wb.connect(..., checkpoint=manager)"
+                f"{_all_lost(strategy, len(lost))}, and with them the values of its variables ({names}); assign new "
+                f"values (variable.assign) or create the variables again, or have them restored: "
+                f"wb.connect(..., checkpoint=manager)"
             )
         return
     placement = strategy.description.placement_of(strategy, VariableSynchronization.ON_WRITE)
@@ -81,8 +83,8 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
         path = restorer.restore_lost()
     except (InvalidArgumentError, DataCorruption) as error:
         raise ReplicaLost(
-            f"all {lost} replicas of {type(strategy).__name__} were lost, and with them the values of its variables "
-            f"({names}); they cannot be restored: {error}"
+            f"{_all_lost(strategy, lost)}, and with them the values of its variables ({names}); they cannot be "
+            f"restored: {error}"
         ) from error
     if path is None:
         return False
@@ -91,9 +93,17 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
         ReplicaLost(f"this step was lost with all replicas, and training went back to {path!r} before it")
     )
     told = (
-        f"all {lost} replicas of {type(strategy).__name__} were lost: everything in the checkpoint {path!r} has the "
+        f"{_all_lost(strategy, lost)}: everything in the checkpoint {path!r} has the "
         f"value from there again, and training goes on. Steps since then count for nothing"
     )
     strategy.group.gang.notify(Event("alert", "restored", told, time.monotonic_ns(), severity="warning"))
     warnings.warn(told, RuntimeWarning, stacklevel=2)
     return True
+
+
+def _all_lost(strategy: DescribedStrategy, lost: int) -> str:
+    """That all replicas were lost, and how: this may be the first that anybody hears of it."""
+    ends = [f"worker {name} {end.what}" for name, end in strategy.group.ends.items()]
+    more = f"; {len(ends) - _NAMED} more" if len(ends) > _NAMED else ""
+    how = f" ({'; '.join(ends[:_NAMED])}{more})" if ends else ""
+    return f"all {lost} replicas of {type(strategy).__name__} were lost{how}"

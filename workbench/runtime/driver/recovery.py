@@ -53,6 +53,8 @@ def rebuild_group(group: Replicas) -> list[int]:
             group.links.get(name, link) is not link
         ):  # behind another one are other stores, also in the same process
             lost += [number for number in group.taken if group.seats[number][0] == name]
+            if (end := group.links[name].lost) is not None:
+                group.ends[name] = end
         group.links[name] = link
     group.state.after(Change.CONNECTED)
     return sorted(lost)

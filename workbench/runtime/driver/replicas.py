@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.device_names import Device
 from workbench.runtime.comm.messages import ABORT, INTERRUPT
-from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 from workbench.runtime.driver.group_state import GroupState, Phase
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Replicas(ABC):
       state: What the next step has to do first, and how far the steps have come.
       nesting: Merge functions that run now.
       links: worker name -> the link behind which the stores of its replicas are.
+      ends: worker name -> how its last process ended, where another one has taken its place.
       seats: (worker name, device index there) of each replica, whether it takes part now or not.
       taken: The seats that take part, by rank; see `membership`.
       places: One for each rank, in the form of `seats`; another tuple as soon as others take part.
@@ -48,6 +49,7 @@ class Replicas(ABC):
         self.state = GroupState()
         self.nesting = 0
         self.links: dict[str, WorkerLink] = {}
+        self.ends: dict[str, WorkerEnd] = {}
         self.seats = tuple(_places(gang, devices))
         self._seat_devices = tuple(devices)
         self.absent: dict[str, str] = {}

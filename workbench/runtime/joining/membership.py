@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from distributed import Nanny
 from distributed.comm.core import connect as connect_comm
 from distributed.security import Security
 
@@ -47,10 +48,11 @@ class _TaskNanny(ReportingNanny):
         self.leaving = asyncio.Event()
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
-        """Called by its worker, which closes."""
-        self.ended = reason == _FAREWELL
+        """Called by its worker, which closes: this nanny ends with it, and the task starts others if it goes on."""
+        self.ended = self.ended or reason == _FAREWELL
         self.leaving.set()
-        super().close_gracefully(reason=reason)
+        # Not as in `ReportingNanny`, which would look for the scheduler that is gone and start the worker again.
+        Nanny.close_gracefully(self, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
 
 def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
     told = _told(group, snapshot)
-    last = max(group.pace.last_step, _recovered(group.group, snapshot))
+    last = max(group.pace.last_step, recovered(group.group, snapshot))
     yield from failures.gone(group, told, last)
     yield from failures.stuck(group, last)
     yield from failures.failed(told, last)
@@ -88,7 +88,7 @@ def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
     ]
 
 
-def _recovered(group: str, snapshot: Snapshot) -> int:
+def recovered(group: str, snapshot: Snapshot) -> int:
     """The newest step that is known to have succeeded after one that had failed; -1 if there is none."""
     events = snapshot.events
     steps = (event.step for event in events if event.name == "step_succeeded" and event.group == group)
@@ -104,7 +104,7 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[Verdict]:
         if event.group not in met and event.t_ns >= newest - _TOGETHER_NS:
             by_group.setdefault(event.group, []).append(event)
     for group, events in by_group.items():
-        yield from failures.failed(events, _recovered(group, snapshot))
+        yield from failures.failed(events, recovered(group, snapshot))
 
 
 def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:

@@ -47,6 +47,7 @@ class Overview:
       waited_percent: How much of a step replicas wait for the last one, over the newest steps, or None.
       not_finite_steps: Into how many steps something went that is not finite.
       others: What is to be said after the verdict, the most important first; a few.
+      lost: Which replicas are lost.
     """
 
     run_id: str
@@ -61,6 +62,7 @@ class Overview:
     waited_percent: float | None
     not_finite_steps: int
     others: tuple[Verdict, ...] = field(default=(), metadata=ADDED)
+    lost: tuple[int, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)

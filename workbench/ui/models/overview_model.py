@@ -8,6 +8,7 @@ from typing import Final
 
 from workbench.telemetry import verdicts
 from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
+from workbench.telemetry.verdicts.judge import recovered
 from workbench.ui.models.collectives import Overview, Verdict
 
 _RATE_OVER: Final = 32
@@ -46,15 +47,17 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
         waited_percent=None if waited is None else round(100 * waited, 2),
         not_finite_steps=_not_finite_steps(group, (first, *others)),
         others=tuple(others[:_MOST_OTHERS]),
+        lost=tuple(sorted(lost)),
     )
 
 
 def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
-    """Replicas of the group's newest generation that were lost."""
+    """Replicas of the group's newest generation that were lost, and have not taken part in a step since."""
+    since = recovered(group.group, snapshot)
     return frozenset(
         event.replica
         for event in snapshot.events
-        if event.name == "replica_lost" and event.generation == group.generation
+        if event.name == "replica_lost" and event.generation == group.generation and event.step >= since
     )
 
 
