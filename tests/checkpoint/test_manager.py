@@ -93,6 +93,18 @@ def test_one_stays_for_each_stretch_of_hours(tmp_path: Path, monkeypatch: pytest
     )
 
 
+def test_managers_that_begin_again_count_the_hours_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000_000 * 3600 * 10**9
+    monkeypatch.setattr("time.time_ns", lambda: now)
+    for _ in range(8):
+        manager = manager_in(tmp_path, 1, keep_checkpoint_every_n_hours=2)
+        now += 3600 * 10**9
+        manager.save()
+    assert names(tmp_path) == ["ckpt-2", "ckpt-4", "ckpt-6", "ckpt-8"]
+
+
 def test_a_clock_that_goes_back_does_not_change_which_is_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +125,11 @@ def test_saving_heeds_the_interval_in_steps(tmp_path: Path) -> None:
             saved.append(number)
     assert saved == [0, 3, 6]
     assert manager.save(check_interval=False)
+    assert manager.save(check_interval=False) is None, "no step is saved twice"
     assert manager.checkpoint_interval == 3
+    later = manager_in(tmp_path, None, step_counter=step, checkpoint_interval=3, last_checkpoint_step=5)
+    assert later.save() is None
+    assert manager_in(tmp_path, None, step_counter=step).save()
 
 
 def test_without_a_checkpoint_the_program_is_initialized(tmp_path: Path) -> None:

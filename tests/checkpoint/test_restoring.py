@@ -399,3 +399,64 @@ def test_a_damaged_file_changes_no_variable_wherever_it_is(tmp_path: Path) -> No
     checkpoint.restore(path)
     assert [float(part.numpy()[0, 0]) for part in strategy.local_results(variables["w"])] == [1, 1, 1]
     assert strategy.run(lambda: variables["w"].read_value().sum()).values == (15, 15, 15)
+
+
+def test_without_a_checkpoint_nothing_is_restored(tmp_path: Path) -> None:
+    checkpoint = wb.Checkpoint(w=wb.Variable(1.0), epoch=3)
+    status = checkpoint.restore(wb.latest_checkpoint(tmp_path))
+    assert (checkpoint.epoch, float(checkpoint.w), status.matched) == (3, 1.0, ())
+    assert status.expect_partial() is status
+    for method in ("assert_consumed", "assert_existing_objects_matched", "assert_nontrivial_match"):
+        with pytest.raises(AssertionError, match="no checkpoint was given"):
+            getattr(status, method)()
+
+
+def test_a_status_tells_whether_anything_was_restored(tmp_path: Path) -> None:
+    path = wb.Checkpoint(a=1, b=2).write(tmp_path / "saved")
+    status = wb.Checkpoint(b=0, c=0).restore(path, expect_partial=True)
+    assert (status.matched, status.missing, status.unexpected) == (("b",), ("c",), ("a",))
+    assert status.assert_nontrivial_match() is status
+    for other in (wb.Checkpoint(c=0), wb.Checkpoint()):
+        with pytest.raises(AssertionError, match="have no path alike"):
+            other.restore(path, expect_partial=True).assert_nontrivial_match()
+
+
+class _Model:
+    def __init__(self, value: float) -> None:
+        self.w = wb.Variable(value)
+        self.layers = [wb.Variable(value)]
+        self.epoch = int(value)
+
+
+def test_the_parts_of_a_root_are_at_the_top(tmp_path: Path) -> None:
+    path = wb.Checkpoint(_Model(1.0), rate=0.5).write(tmp_path / "saved")
+    model = _Model(7.0)
+    checkpoint = wb.Checkpoint(root=model, rate=0.1)
+    checkpoint.restore(path).assert_consumed()
+    assert (float(model.w), float(model.layers[0]), model.epoch) == (1.0, 1.0, 1)
+    assert checkpoint.root is model
+    assert checkpoint.rate == 0.5
+    assert wb.Checkpoint(w=wb.Variable(0.0)).restore(path, expect_partial=True).matched == ("w",)
+    for root in (wb.Variable(1.0), 3, {"epoch": 3}):
+        with pytest.raises(TypeError, match="give a single value by its name"):
+            wb.Checkpoint(root)
+    with pytest.raises(ValueError, match="have the path 'w'"):
+        wb.Checkpoint(model, w=1).write(tmp_path / "twice")
+
+
+def test_a_checkpoint_may_be_a_part_of_another(tmp_path: Path) -> None:
+    inner = wb.Checkpoint(_Model(1.0), v=wb.Variable(2.0), n=4)
+    inner.save(tmp_path / "inner")
+    path = wb.Checkpoint(inner=inner, w=wb.Variable(3.0)).write(tmp_path / "outer")
+    other = wb.Checkpoint(_Model(8.0), v=wb.Variable(8.0), n=8)
+    outer = wb.Checkpoint(inner=other, w=wb.Variable(8.0))
+    status = outer.restore(path).assert_consumed()
+    assert set(status.matched) == {
+        "inner/root/w",
+        "inner/root/layers/0",
+        "inner/root/epoch",
+        "inner/v",
+        "inner/n",
+        "w",
+    }
+    assert (float(other.v), other.n, other.root.epoch, other.save_counter) == (2.0, 4, 1, 0)

@@ -11,7 +11,7 @@ from workbench.checkpoint.folder import folder_at
 from workbench.checkpoint.manifest import NAME, read_manifest
 from workbench.checkpoint.restore import Restored, restore
 from workbench.checkpoint.save import Save
-from workbench.checkpoint.state import State
+from workbench.checkpoint.state import State, is_leaf
 from workbench.data.sources.urls import Url, file_name
 from workbench.distribute import contexts
 from workbench.errors import NotFoundError
@@ -30,7 +30,12 @@ class Checkpoint:
     another strategy or to another number of replicas.
 
     Args:
-      parts: State by name.
+      root: An object, dict or list whose parts are saved at the top, beside `parts`, such as a model: its variable `w`
+        has the path "w".
+      parts: State by name; a `Checkpoint` may be one, too.
+
+    Raises:
+      TypeError: if `root` is a single value.
 
     >>> w = wb.Variable([1.0, 2.0])
     >>> checkpoint = wb.Checkpoint(model=[w], epoch=0)
@@ -41,7 +46,12 @@ class Checkpoint:
     array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, **parts: Any) -> None:
+    def __init__(self, root: Any = None, **parts: Any) -> None:
+        if root is not None and is_leaf(root):
+            raise TypeError(
+                f"the root of a checkpoint has parts, got {root!r:.80}; give a single value by its name"
+            )
+        self._root = root
         self._parts: dict[str, Any] = {}
         self._save_counter = 0
         self._background: BackgroundSave | None = None
@@ -67,6 +77,11 @@ class Checkpoint:
     def __delattr__(self, name: str) -> None:
         if self._parts.pop(name, self) is self:
             raise AttributeError(f"the checkpoint has no {name!r}")
+
+    @property
+    def root(self) -> Any:
+        """The object whose parts are at the top, or None."""
+        return self._root
 
     @property
     def save_counter(self) -> int:
@@ -95,17 +110,17 @@ class Checkpoint:
         counter = self._save_counter + 1
         return self.write_numbered(f"{_text(file_prefix)}-{counter}", counter, background=background)
 
-    def write(self, path: str | os.PathLike[str], *, background: bool = False) -> str:
+    def write(self, file_prefix: str | os.PathLike[str], *, background: bool = False) -> str:
         """Writes a checkpoint, in the place of one that is there.
 
         Args:
-          path: A folder, or a URL that fsspec can write to.
+          file_prefix: A folder, or a URL that fsspec can write to.
           background: Return once there is a snapshot, and write it while training goes on. If that fails, the cell, the
             log and Python's `logging` show it at once, and the next call of the checkpoint raises it; `sync` waits for
             the end.
 
         Returns:
-          `path`.
+          `file_prefix`.
 
         Raises:
           StorageFull: if no space is left. An earlier checkpoint there stays as it was.
@@ -113,7 +128,7 @@ class Checkpoint:
           TypeError: if it holds something that cannot be saved.
           RuntimeError: in a replica function.
         """
-        return self.write_numbered(_text(path), self._save_counter, background=background)
+        return self.write_numbered(_text(file_prefix), self._save_counter, background=background)
 
     def write_numbered(
         self,
@@ -122,6 +137,7 @@ class Checkpoint:
         *,
         background: bool = False,
         after_ns: int = 0,
+        period_began_ns: int = 0,
         then: Callable[[], None] = lambda: None,
     ) -> str:
         """See `write`.
@@ -131,11 +147,20 @@ class Checkpoint:
           counter: The save counter from then on, and in the checkpoint.
           background: See `write`.
           after_ns: The time in the manifest is later than this one.
+          period_began_ns: See `Manifest`.
           then: Called when the checkpoint is complete.
         """
         refuse_on_replica("saving a checkpoint")
         self.sync()
-        save = Save(path, State(self._parts), counter, after_ns=after_ns, background=background)
+        state = State(self._parts, self._root)
+        save = Save(
+            path,
+            state,
+            counter,
+            after_ns=after_ns,
+            period_began_ns=period_began_ns,
+            background=background,
+        )
         save.begin()
         if background:
             self._background = BackgroundSave(save, then)
@@ -154,13 +179,14 @@ class Checkpoint:
         if self._background is not None:
             self._background.wait()
 
-    def restore(self, path: str | os.PathLike[str], *, expect_partial: bool = False) -> Restored:
+    def restore(self, save_path: str | os.PathLike[str] | None, *, expect_partial: bool = False) -> Restored:
         """Gives everything the value that it has in a checkpoint.
 
         Lists, dicts and objects are changed in place; what is none of these is found under its name in this object.
 
         Args:
-          path: A checkpoint's path, as `save` or `write` returned it.
+          save_path: A checkpoint's path, as `save` or `write` returned it. None, as of a `latest_checkpoint` that is
+            not there, restores nothing.
           expect_partial: Whether the checkpoint may lack something, or have more; shapes and dtypes have to fit anyway.
 
         Raises:
@@ -169,13 +195,21 @@ class Checkpoint:
           InvalidArgumentError: if it does not fit the program; the text names all differences. Nothing has changed
             then.
         """
-        restored, counter = self._read(path, expect_partial)
+        restored, counter = self._read(save_path, expect_partial)
         self._save_counter = counter
         return restored
 
-    def read(self, path: str | os.PathLike[str], *, expect_partial: bool = False) -> Restored:
+    def read(self, save_path: str | os.PathLike[str] | None, *, expect_partial: bool = False) -> Restored:
         """As `restore`, but the save counter goes on from what it was."""
-        return self._read(path, expect_partial)[0]
+        return self._read(save_path, expect_partial)[0]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its parts, for another checkpoint that has this one as a part."""
+        return self._parts | ({} if self._root is None else {"root": self._root})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes the parts that another checkpoint has restored."""
+        self._parts.update((name, part) for name, part in state.items() if name in self._parts)
 
     def restore_lost(self, path: str) -> Restored:
         """As `restore`, after replicas were lost with their values: a save in the background is not waited for.
@@ -186,11 +220,14 @@ class Checkpoint:
         return restored
 
     def _read(
-        self, path: str | os.PathLike[str], expect_partial: bool, *, wait: bool = True
+        self, path: str | os.PathLike[str] | None, expect_partial: bool, *, wait: bool = True
     ) -> tuple[Restored, int]:
         refuse_on_replica("restoring a checkpoint")
         if wait:
             self.sync()
+        state = State(self._parts, self._root)
+        if path is None:
+            return Restored("", (), tuple(state.leaves), ()), self._save_counter
         folder = folder_at(_text(path))
         try:
             manifest = read_manifest(folder)
@@ -199,7 +236,6 @@ class Checkpoint:
                 f"there is no checkpoint {folder.name!r}: {NAME} is missing, which is written last. save and write "
                 f"return the path, manager.latest_checkpoint has the newest one"
             ) from error
-        state = State(self._parts)
         restored, new = restore(folder, manifest, state, expect_partial=expect_partial)
         self._parts.update(state.put(new))
         return restored, manifest.save_counter

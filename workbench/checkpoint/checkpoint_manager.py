@@ -10,7 +10,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, SupportsInt
 
 from workbench import forks
@@ -43,6 +43,7 @@ class _Saved:
     saved_ns: int
     path: str
     preserved: bool
+    period_began_ns: int
 
 
 class CheckpointManager:
@@ -58,10 +59,11 @@ class CheckpointManager:
       directory: A folder, or a URL that fsspec can write to; a missing folder is made.
       max_to_keep: Number of the newest checkpoints to keep; None keeps all.
       keep_checkpoint_every_n_hours: Keep one of the others for each period of this many hours, counted from the
-        manager's beginning.
+        beginning of the directory's first manager; a later one counts on.
       checkpoint_name: The beginning of the names.
       step_counter: A variable or number that counts the program's steps; `checkpoint_interval` needs it.
       checkpoint_interval: Number of steps that must pass since the last checkpoint before `save` does anything.
+      last_checkpoint_step: The step of the last checkpoint, where the program knows it without `restore_or_initialize`.
       init_fn: The function that `restore_or_initialize` calls if there is no checkpoint.
       background: Whether `save` returns as soon as there is a snapshot, and writes it while training continues; see
         `Checkpoint.write`.
@@ -88,6 +90,7 @@ class CheckpointManager:
         step_counter: SupportsInt | None = None,
         checkpoint_interval: int | None = None,
         init_fn: Callable[[], Any] | None = None,
+        last_checkpoint_step: int | None = None,
         background: bool = False,
     ) -> None:
         if max_to_keep is not None and max_to_keep < 1:
@@ -98,9 +101,9 @@ class CheckpointManager:
             raise InvalidArgumentError(
                 f"keep_checkpoint_every_n_hours must be more than 0, or None, got {keep_checkpoint_every_n_hours!r}"
             )
-        if (checkpoint_interval is None) != (step_counter is None):
+        if checkpoint_interval is not None and step_counter is None:
             raise InvalidArgumentError(
-                "checkpoint_interval counts the steps of step_counter: give both of them, or none"
+                "checkpoint_interval counts the steps of step_counter: give both of them"
             )
         if not _NAME.fullmatch(checkpoint_name):
             raise InvalidArgumentError(
@@ -119,7 +122,7 @@ class CheckpointManager:
         self._interval = checkpoint_interval
         self._init_fn = init_fn
         self._in_background = background
-        self._last_step: int | None = None
+        self._last_step = last_checkpoint_step
         self._began_ns = time.time_ns()
         self._claim: _Claim | None = None
 
@@ -160,7 +163,7 @@ class CheckpointManager:
 
         Args:
           checkpoint_number: For the name, such as the step; otherwise they are counted, on from those in the directory.
-          check_interval: Whether to heed `checkpoint_interval`.
+          check_interval: Whether to heed `checkpoint_interval`; a manager that has one never saves a step twice.
           background: Instead of what the manager was made with.
 
         Returns:
@@ -173,9 +176,9 @@ class CheckpointManager:
         """
         refuse_on_replica("saving a checkpoint")
         step = None if self._step_counter is None else int(self._step_counter)
-        if check_interval and self._interval is not None and self._last_step is not None:
+        if self._interval is not None and self._last_step is not None:
             assert step is not None
-            if step - self._last_step < self._interval:
+            if step == self._last_step or (check_interval and step - self._last_step < self._interval):
                 return None
         self._checkpoint.sync()
         self._claim_directory()
@@ -190,6 +193,7 @@ class CheckpointManager:
             self._checkpoint.save_counter + 1 if checkpoint_number is not None else counter,
             background=self._in_background if background is None else background,
             after_ns=max([0, *(one.saved_ns for one in found)]),
+            period_began_ns=0 if self._keep_hours is None else self._period_began_ns(found),
             then=self._sweep,
         )
         self._last_step = step
@@ -268,21 +272,27 @@ class CheckpointManager:
             path = joined(self._directory, name)
             folder = folder_at(path)
             try:
-                saved_ns = read_manifest(folder).saved_ns
+                manifest = read_manifest(folder)
+                saved_ns, began_ns = manifest.saved_ns, manifest.period_began_ns
             except NotFoundError:
                 continue
             except CheckpointInvalid:
                 if not damaged:
                     continue
-                saved_ns = -1  # its own word does not count
+                saved_ns, began_ns = -1, 0  # its own word does not count
             preserved = "preserved" in folder.names()
-            found.append(_Saved(int(match[1]), saved_ns, path, preserved))
+            found.append(_Saved(int(match[1]), saved_ns, path, preserved, began_ns))
         numbers = [one for one in found if one.saved_ns >= 0]
         for one in found:
             if one.saved_ns < 0:  # as new as its number says
                 older = [other.saved_ns for other in numbers if other.number < one.number]
-                numbers.append(_Saved(one.number, max([0, *older]), one.path, one.preserved))
+                numbers.append(replace(one, saved_ns=max([0, *older])))
         return sorted(numbers, key=lambda one: (one.saved_ns, one.number))
+
+    def _period_began_ns(self, found: list[_Saved]) -> int:
+        """From when to count the hours until a checkpoint stays; an earlier manager of the directory began to count."""
+        known = max([0, *(one.saved_ns if one.preserved else one.period_began_ns for one in found)])
+        return known or self._began_ns
 
     def _sweep(self) -> None:
         """Removes the oldest checkpoints that are too many, and what killed processes left."""
@@ -290,7 +300,7 @@ class CheckpointManager:
         found = self._found()
         if self._max_to_keep is not None:
             active = [one for one in found if not one.preserved]
-            kept_ns = max([self._began_ns, *(one.saved_ns for one in found if one.preserved)])
+            kept_ns = self._period_began_ns(found)
             for one in active[: -self._max_to_keep]:
                 if self._keep_hours is not None and one.saved_ns - kept_ns >= self._keep_hours * _HOUR_NS:
                     kept_ns = one.saved_ns

@@ -87,6 +87,7 @@ class Manifest:
       arrays: By path in the state.
       values: What JSON can hold, by path.
       positions: The positions of iterators over datasets, by path.
+      period_began_ns: From when its manager counted the hours until a checkpoint stays; 0 where no manager counts.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Manifest:
     arrays: dict[str, SavedArray]
     values: dict[str, Any]
     positions: dict[str, Position]
+    period_began_ns: int = 0
 
     def to_bytes(self) -> bytes:
         """The file: a line of JSON, and a line with its checksum."""
@@ -162,6 +164,7 @@ def _parsed(value: Any) -> Manifest:
         arrays,
         dict(value["values"]),
         {str(path): _position(place) for path, place in value["positions"].items()},
+        int(value.get("period_began_ns", 0)),
     )
 
 

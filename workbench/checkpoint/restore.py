@@ -34,12 +34,14 @@ class Restored:
     """What was restored; the methods are those of the reference's status of a load.
 
     Attributes:
-      path: The checkpoint.
+      path: The checkpoint; "" where none was given.
+      matched: Paths that were restored.
       missing: Paths in the program of which the checkpoint has nothing; they are as they were.
       unexpected: Paths in the checkpoint that the program does not have.
     """
 
     path: str
+    matched: tuple[str, ...]
     missing: tuple[str, ...]
     unexpected: tuple[str, ...]
 
@@ -59,13 +61,26 @@ class Restored:
         """
         return self._require(self.missing)
 
-    assert_nontrivial_match = assert_existing_objects_matched
+    def assert_nontrivial_match(self) -> Restored:
+        """Makes sure that something was restored.
+
+        Raises:
+          AssertionError: if nothing was.
+        """
+        self._require(())
+        if not self.matched:
+            raise AssertionError(
+                f"nothing was restored from {self.path!r}: program and checkpoint have no path alike"
+            )
+        return self
 
     def expect_partial(self) -> Restored:
         """Does nothing: `restore(path, expect_partial=True)` allows differences."""
         return self
 
     def _require(self, different: tuple[str, ...]) -> Restored:
+        if not self.path:
+            raise AssertionError("no checkpoint was given (restore(None)), so nothing was restored")
         if different:
             raise AssertionError(
                 f"not restored from {self.path!r}: {', '.join(map(repr, different[:_SHOWN]))}"
@@ -105,7 +120,7 @@ def restore(
         transfer.end(error)
         raise
     transfer.end()
-    return Restored(folder.name, missing, unexpected), new
+    return Restored(folder.name, tuple(both), missing, unexpected), new
 
 
 def _restored(

@@ -93,7 +93,14 @@ class Save:
     """
 
     def __init__(
-        self, path: str, state: State, save_counter: int, *, after_ns: int = 0, background: bool = False
+        self,
+        path: str,
+        state: State,
+        save_counter: int,
+        *,
+        after_ns: int = 0,
+        period_began_ns: int = 0,
+        background: bool = False,
     ) -> None:
         """Prepares to save.
 
@@ -102,6 +109,7 @@ class Save:
           state: What to save.
           save_counter: For the manifest.
           after_ns: The time in the manifest is later than this one.
+          period_began_ns: For the manifest.
           background: Whether training goes on while it is written.
 
         Raises:
@@ -112,6 +120,7 @@ class Save:
         self._state = state
         self._counter = save_counter
         self._after_ns = after_ns
+        self._period_began_ns = period_began_ns
         self._id = secrets.token_hex(8)
         self._lock: FileLock | None = None
         self._replicas: list[ReplicaShards] = []
@@ -264,6 +273,7 @@ class Save:
             arrays,
             self._values,
             self._positions,
+            self._period_began_ns,
         )
         self._folder.replace(NAME, manifest.to_bytes())
         fault("checkpoint.committed")

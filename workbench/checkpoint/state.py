@@ -49,22 +49,24 @@ class Leaf:
 class State:
     """Names at the top, and the leaves under them."""
 
-    def __init__(self, parts: Mapping[str, Any]) -> None:
+    def __init__(self, parts: Mapping[str, Any], root: Any = None) -> None:
         """Goes through `parts`, once; of a `Stateful` this takes the state.
+
+        Args:
+          parts: What has names.
+          root: An object, dict or list, whose parts are at the top, too; None without one.
 
         Raises:
           TypeError: if there is something in it that a checkpoint cannot hold; the text names its path.
           ValueError: if two leaves would have the same path, or something contains itself.
         """
         self._parts = dict(parts)
+        self._root = root
         self._states: dict[int, Any] = {}
         self.leaves: dict[str, Leaf] = {}
+        self._add((), root)
         for name, part in self._parts.items():
-            for path, leaf in self._walk((name,), part, ()):
-                text = as_text(path)
-                if text in self.leaves:
-                    raise ValueError(f"two values of the checkpoint have the path {text!r}; rename a key")
-                self.leaves[text] = leaf
+            self._add((name,), part)
 
     def strategies(self) -> list[DescribedStrategy]:
         """The strategies that have variables in it."""
@@ -76,8 +78,19 @@ class State:
         return list(found.values())
 
     def put(self, new: Mapping[str, Any]) -> dict[str, Any]:
-        """The parts with new values by path; dicts, lists and objects are changed in place."""
+        """The parts with new values by path; dicts, lists and objects are changed in place, and so is the root."""
+        if self._root is not None:
+            self._replaced((), self._root, new)
         return {name: self._replaced((name,), part, new) for name, part in self._parts.items()}
+
+    def _add(self, path: Path, value: Any) -> None:
+        if not path and value is None:
+            return
+        for place, leaf in self._walk(path, value, ()):
+            text = as_text(place)
+            if text in self.leaves:
+                raise ValueError(f"two values of the checkpoint have the path {text!r}; rename a key")
+            self.leaves[text] = leaf
 
     def _walk(self, path: Path, value: Any, within: tuple[int, ...]) -> Iterator[tuple[Path, Leaf]]:
         kind = _kind_of(value)
@@ -114,6 +127,11 @@ class State:
         else:
             vars(value).update(zip(list(vars(value)), replaced, strict=True))
         return value
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value has no parts with paths of their own."""
+    return bool(_kind_of(value))
 
 
 def as_text(path: Path) -> str:

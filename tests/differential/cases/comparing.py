@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.differential.cases import (
     assertions,
+    checkpoints,
     collectives,
     extended,
     places,
@@ -25,10 +26,12 @@ from tests.reference.outcomes import Mismatch, Missing, NotExpressible
 
 AREAS: dict[str, Callable[[Values], Json]] = {
     "assertions": assertions.case,
+    "checkpoints": checkpoints.states,
     "checks": places.checks,
     "collectives": collectives.case,
     "extended": extended.extended,
     "legacy": extended.legacy,
+    "managers": checkpoints.managers,
     "resolvers": resolvers.case,
     "scheduling": servers.functions,
     "scopes": places.scopes,

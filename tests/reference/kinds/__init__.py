@@ -8,6 +8,7 @@ from tests.reference.interpreter.codec import Json
 from tests.reference.interpreter.files import write_files
 from tests.reference.interpreter.world import World
 from tests.reference.kinds import (
+    checkpoints,
     collectives,
     coordinator,
     data_programs,
@@ -30,6 +31,7 @@ from tests.reference.outcomes import answer
 Kind = Callable[[Json, World, Observed], None]
 
 _FAMILIES = (
+    checkpoints,
     collectives,
     coordinator,
     data_programs,

@@ -13,6 +13,7 @@ from tensorflow.python.data.experimental.ops import distribute as sharding
 from tensorflow.python.distribute import input_lib
 from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
 
+from tests.differential.cases.tensorflow.checkpoints import checkpoint_program
 from tests.differential.cases.tensorflow.notation import component, decode, described, encode, encode_spec
 from tests.differential.cases.tensorflow.pipelines import build
 from tests.differential.cases.tensorflow.programs import PROGRAMS, per_replica, run_program, strategy_names
@@ -190,6 +191,7 @@ def _answer(ask: Callable[[], Any]) -> Any:
 KINDS: dict[str, Callable[[Json], Json]] = {
     **dict.fromkeys(("reduce", "gather", "all_reduce", "all_gather"), _collective),
     "program": _program,
+    "checkpoint_program": lambda given: checkpoint_program(given, strategy_of(given)),
     "debugging": _debugging,
     "assert_shapes": _assert_shapes,
     "partitioner": _partitioner,
