@@ -9,6 +9,7 @@ import gzip
 import itertools
 import json
 import shutil
+import socket
 import sqlite3
 import tempfile
 import zlib
@@ -48,6 +49,7 @@ def yielded(elements: list[Any]) -> Iterator[Any]:
 
 
 FAIL = object()
+_END = object()
 
 
 def _steps(dataset: Any, count: int) -> list[Any]:
@@ -134,6 +136,57 @@ def rest(iterator: Any) -> list[Any]:
     return found
 
 
+def _gathered(*datasets: Any) -> list[Any]:
+    """The elements of all, one of each in turn, in an order that does not tell who made them when."""
+    iterators = [iter(dataset) for dataset in datasets]
+    found: list[Any] = []
+    while iterators and len(found) < _MOST:
+        left = []
+        for iterator in iterators:
+            element = next(iterator, _END)
+            if element is not _END:
+                found.append(element)
+                left.append(iterator)
+        iterators = left
+    return sorted(found, key=lambda element: repr(_plain(element)))
+
+
+def _plain(element: Any) -> Any:
+    if isinstance(element, dict):
+        return [_plain(part) for _, part in sorted(element.items())]
+    return [_plain(part) for part in element] if isinstance(element, tuple) else np.asarray(element).tolist()
+
+
+def _when(make: Any) -> str:
+    """When a dataset is refused."""
+    try:
+        dataset = make()
+    except Exception:
+        return "when it is made"
+    try:
+        for _, _ in zip(range(3), dataset, strict=False):
+            pass
+    except Exception:
+        return "when it is read"
+    return "never"
+
+
+def _tree() -> str:
+    """The name of a folder with files and folders."""
+    folder = Path(tempfile.mkdtemp(dir=_folder()))
+    (folder / "sub").mkdir()
+    for name in ("a.txt", "b.txt", "ab.txt", "c.csv", ".hidden", "sub/d.txt"):
+        (folder / name).write_text(name)
+    return str(folder)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses right now."""
+    with contextlib.ExitStack() as stack:
+        listening = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in listening]
+
+
 def _loaded(dataset: Any, saving: dict[str, Any], loading: dict[str, Any]) -> Any:
     path = new_folder()
     dataset.save(path, **saving)
@@ -218,6 +271,10 @@ COMMON = {
     "Pair": Pair,
     "Fields": Fields,
     "folder": new_folder,
+    "gathered": _gathered,
+    "tree": _tree,
+    "named": lambda dataset, tree: [bytes(np.asarray(x).item())[len(tree) :].decode() for x in dataset],
+    "when": _when,
     "twice": lambda dataset: [rest(iter(dataset)), rest(iter(dataset))],
     "loaded": _loaded,
     "inner": _inner,

@@ -7,10 +7,12 @@ from tests.differential.described import DescribedPrograms
 from tests.differential.files import FilePrograms
 from tests.differential.programs import Drawn, Programs
 from tests.differential.sequences import SequencePrograms
+from tests.differential.served import ServedPrograms
 from tests.differential.shared import SharedPrograms
 from tests.differential.stored import StoredPrograms
 from tests.differential.structures import StructuredPrograms
 from tests.differential.tables import TablePrograms
+from tests.differential.values import ValuePrograms
 
 KINDS: dict[str, type[Drawn]] = {
     "plain": Programs,
@@ -22,4 +24,6 @@ KINDS: dict[str, type[Drawn]] = {
     "stored": StoredPrograms,
     "described": DescribedPrograms,
     "shared": SharedPrograms,
+    "served": ServedPrograms,
+    "values": ValuePrograms,
 }

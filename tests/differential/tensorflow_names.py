@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tests.differential.common_names import COMMON, Fields, Pair, rest, with_settings, with_values, yielded
+from tests.differential.common_names import (
+    COMMON,
+    Fields,
+    Pair,
+    free_ports,
+    rest,
+    with_settings,
+    with_values,
+    yielded,
+)
 
 
 def names() -> dict[str, Any]:
@@ -69,7 +78,25 @@ def names() -> dict[str, Any]:
         address = dispatcher.target.split("://")[1]
         return dispatcher, service.WorkerServer(service.WorkerConfig(dispatcher_address=address))
 
+    @functools.cache
+    def several(workers: int, fixed: bool) -> list[Any]:
+        service = tf.data.experimental.service
+        ports = free_ports(workers)
+        addresses = [f"localhost:{port}" for port in ports] if fixed else None
+        dispatcher = service.DispatchServer(service.DispatcherConfig(worker_addresses=addresses))
+        address = dispatcher.target.split("://")[1]
+        return [
+            dispatcher,
+            *(
+                service.WorkerServer(
+                    service.WorkerConfig(address, f"localhost:{port}", port, heartbeat_interval_ms=50)
+                )
+                for port in ports
+            ),
+        ]
+
     return COMMON | {
+        "several": lambda workers, fixed: several(workers, fixed)[0].target,
         "experimental": tf.data.experimental,
         "service": tf.data.experimental.service,
         "target": lambda: servers()[0].target,

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tests.differential.common_names import COMMON, Fields, Pair, rest, with_settings, with_values, yielded
+from tests.differential.common_names import (
+    COMMON,
+    Fields,
+    Pair,
+    free_ports,
+    rest,
+    with_settings,
+    with_values,
+    yielded,
+)
 
 
 def names() -> dict[str, Any]:
@@ -64,7 +73,19 @@ def names() -> dict[str, Any]:
         dispatcher = wb.data.service.DispatchServer()
         return dispatcher, wb.data.service.WorkerServer(wb.data.service.WorkerConfig(dispatcher.target))
 
+    @functools.cache
+    def several(workers: int, fixed: bool) -> list[Any]:
+        service = wb.data.service
+        ports = free_ports(workers)
+        addresses = [f"127.0.0.1:{port}" for port in ports] if fixed else ()
+        dispatcher = service.DispatchServer(service.DispatcherConfig(worker_addresses=addresses))
+        return [
+            dispatcher,
+            *(service.WorkerServer(service.WorkerConfig(dispatcher.target, port=port)) for port in ports),
+        ]
+
     return COMMON | {
+        "several": lambda workers, fixed: several(workers, fixed)[0].target,
         "experimental": wb.data.experimental,
         "service": wb.data.service,
         "target": lambda: servers()[0].target,

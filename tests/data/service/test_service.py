@@ -226,6 +226,47 @@ def test_zips_and_concatenations_of_sources_are_divided() -> None:
         assert numbers(both.apply(distribute("distributed_epoch", target))) == list(range(250))
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_dataset_without_elements_ends_as_a_local_one_does(workers: int) -> None:
+    with service(workers) as target:
+        divided = distribute("distributed_epoch", target)
+        assert list(Dataset.range(0).apply(divided)) == []
+        assert list(Dataset.range(0).repeat(2).batch(3).apply(divided).repeat(2)) == []
+        with pytest.raises(FailedPreconditionError, match="expected 3"):
+            list(Dataset.range(0).assert_cardinality(3).apply(divided))
+
+
+@pytest.mark.parametrize("mode", ["distributed_epoch", "parallel_epochs"])
+def test_consumers_share_a_job_although_each_has_drawn_its_own_seeds(mode: str) -> None:
+    def dataset(count: int, name: str) -> Dataset:
+        shuffled = Dataset.range(count).shuffle(count)
+        drawn = Dataset.sample_from_datasets([shuffled, Dataset.range(100, 104)])
+        return drawn.apply(distribute(mode, target, job_name=name))
+
+    with service(1) as target:
+        first, second = iter(dataset(4, "j")), iter(dataset(4, "j"))
+        assert sorted(int(x) for x in [next(first), *second, *first]) == [0, 1, 2, 3, 100, 101, 102, 103]
+        with pytest.raises(InvalidArgumentError, match="'j' is in use for another dataset"):
+            list(dataset(5, "j"))
+
+
+def test_datasets_among_which_is_chosen_are_divided_where_the_choices_give_all() -> None:
+    datasets = [Dataset.range(100), Dataset.range(200, 300).map(lambda x: x), Dataset.range(400, 403)]
+    everything = [*range(100), *range(200, 300), *range(400, 403)]
+    turns = Dataset.range(3).repeat()
+    with service(3) as target:
+        divided = distribute("distributed_epoch", target)
+        assert numbers(Dataset.sample_from_datasets(datasets, seed=3).apply(divided)) == everything
+        choices = Dataset.choose_from_datasets(datasets, turns, stop_on_empty_dataset=False)
+        assert numbers(choices.repeat(2).apply(divided)) == sorted(2 * everything)
+        for ending in (
+            Dataset.choose_from_datasets(datasets, turns),
+            Dataset.choose_from_datasets(datasets, turns.take(9), stop_on_empty_dataset=False),
+        ):
+            with pytest.raises(InvalidArgumentError, match="'choose_from_datasets' cannot be divided"):
+                ending.apply(divided)
+
+
 def test_what_cannot_be_divided_is_refused_when_it_is_distributed() -> None:
     dataset = Dataset.from_generator(lambda: iter([1, 2]), output_types=np.int32, output_shapes=[])
     with service(1) as target, pytest.raises(InvalidArgumentError, match="choose 'parallel_epochs'"):

@@ -278,6 +278,7 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
         splits, why = None, str(error)
     return {
         "fingerprint": f"{fingerprint(dataset.source, dataset.stages, seeds=True)}-{codec}",
+        "kind": f"{fingerprint(dataset.source, dataset.stages, seeds=False)}-{codec}",
         "splits": splits,
         "unsplittable": why,
         "endless": dataset.cardinality() == INFINITE_CARDINALITY,

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from workbench.data.failing import guarded
 from workbench.data.formats.splits import SplitReader
 from workbench.data.passes import Pass
-from workbench.data.sources.combine import Concatenated, Zipped
+from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.counting import Counter, Counting
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.memory import Slices, Whole
-from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Pipeline, Source
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
@@ -127,13 +127,18 @@ def dealt(dataset: Pipeline, ask: Ask) -> Pipeline:
 def _rewritten(dataset: Pipeline, change: Callable[[Cut, Source], Source]) -> Pipeline:
     """The dataset with each source that can be cut replaced by `change(cut, source)`."""
     source: Any = dataset.source
-    if isinstance(source, Concatenated):
+    if isinstance(source, Concatenated) or (isinstance(source, Chosen) and _gives_all(source)):
         source = source.with_inputs(tuple(_rewritten(inner, change) for inner in source.inputs()))
     elif isinstance(source, FileReader) and not isinstance(source.files, tuple):
         source = replace(source, files=_rewritten(source.files, change))
     else:
         source = change(_cut(source), source)
     return dataset.with_source(source, dataset.stages)
+
+
+def _gives_all(chosen: Chosen) -> bool:
+    """Whether choices end with the last element of all datasets, whichever of these a lane has."""
+    return not chosen.stop_on_empty and chosen.choice.cardinality() == INFINITE_CARDINALITY
 
 
 def _cut(source: Any) -> Cut:

@@ -2,8 +2,7 @@
 
 Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
 What files hold does not count, only their names; of files behind URLs also what their server says of their content
-(ETag, times, size), of the first 64. Seeds of shuffles need not count: a seed that nobody chose is another in each
-process.
+(ETag, times, size), of the first 64. Seeds need not count: a seed that nobody chose is another in each process.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.sources.remote import version_of
 from workbench.data.sources.urls import Url
-from workbench.data.stages.ordering.shuffle import Shuffle
+from workbench.data.stage import Source, Stage
 from workbench.errors import InvalidArgumentError, NotFoundError
 
 _MOST_URLS: Final = 64
@@ -31,7 +30,7 @@ def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
     Args:
       source: Its source.
       stages: Its stages.
-      seeds: Whether pipelines that differ in the seeds of shuffles only are different.
+      seeds: Whether pipelines that differ in seeds only are different.
 
     Raises:
       InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
@@ -105,7 +104,7 @@ class _Digest:
                 for field in dataclasses.fields(value):
                     # What is no part of the description, such as the memory of a cache, is not compared.
                     if field.compare and (
-                        self._seeds or not (isinstance(value, Shuffle) and field.name == "seed")
+                        self._seeds or not (isinstance(value, Source | Stage) and field.name == "seed")
                     ):
                         self.add(getattr(value, field.name))
             case _ if hasattr(value, "source") and hasattr(value, "stages"):

@@ -142,6 +142,8 @@ class Coordinator:
             fields["id"], name, iteration, fields["dataset"], fields["mode"], fields["num_consumers"],
             fields["cached"], fields["target_workers"],
         )  # fmt: skip
+        if job is not None and self._are_alike(job.dataset, wanted.dataset):
+            wanted.dataset = job.dataset
         if wanted.target_workers == "LOCAL" and not self._placement.addresses & set(fields["local"]):
             raise FailedPreconditionError(NO_LOCAL_WORKER)
         if job is None:
@@ -158,6 +160,11 @@ class Coordinator:
         self._join(job, fields, session)
         self._placement.place()
         return {"job": job.id, "round": job.round_of(fields["index"]) if job.closed else 0}, b""
+
+    def _are_alike(self, dataset: int | str, other: int | str) -> bool:
+        """Whether datasets differ in seeds at most: each consumer draws its own where nobody chose one."""
+        kind = self._ledger.registered(dataset).kind
+        return bool(kind) and kind == self._ledger.registered(other).kind
 
     def _begin(self, job: Job) -> None:
         registered, mode = self._ledger.registered(job.dataset), ShardingPolicy(job.mode)

@@ -148,7 +148,8 @@ class Placement:
             return False
         match ShardingPolicy(job.mode):
             case ShardingPolicy.DYNAMIC:
-                return self._ledger.state.has_splits(job)
+                # The first lane also tells that there is no element, or why.
+                return not job.lanes or self._ledger.state.has_splits(job)
             case ShardingPolicy.OFF:
                 # One that takes the place of a lost worker, whose lane has moved, makes no further copy.
                 return len(job.lanes) < len(self._allowed(job))

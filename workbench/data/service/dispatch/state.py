@@ -27,6 +27,7 @@ class Registered:
       endless: Whether it is known to have no end.
       compression: The compression of its elements on their way.
       finite: Whether it is known to have one.
+      kind: What tells it from other datasets but those that differ in seeds only.
     """
 
     id: int | str
@@ -37,6 +38,7 @@ class Registered:
     endless: bool
     compression: str
     finite: bool = False
+    kind: str = ""
 
 
 @dataclass(slots=True)

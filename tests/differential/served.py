@@ -1,0 +1,122 @@
+"""Texts of programs that read from a data service with several workers: what they give whatever its order."""
+
+# ruff: noqa: E501 - each line has one program, or several
+
+from __future__ import annotations
+
+from tests.differential.programs import Drawn
+
+
+class ServedPrograms(Drawn):
+    """Makes programs that give all elements of one or several readers, sorted, or when a program is refused."""
+
+    def next(self) -> str:
+        """The next program, an expression."""
+        make = self._random.choice((
+            self._read, self._read, self._read, self._read, self._shared, self._again, self._registered, self._spec,
+            self._refused, self._refused, self._late,
+        ))  # fmt: skip
+        return make()
+
+    def _names(self) -> str:
+        contents = [
+            b"".join(b"%d%d\n" % (file, row) for row in range(self._number(0, 4)))
+            for file in range(self._number(1, 5))
+        ]
+        return f"[{', '.join(f'file({content!r})' for content in contents)}]"
+
+    def _source(self) -> str:
+        count, other = self._number(0, 9), self._number(1, 5)
+        names = self._names()
+        return self._either(
+            f"Dataset.range({count})", f"Dataset.range({count})", f"Dataset.range({count}, {-count}, -2)", f"Dataset.from_tensor_slices(np.arange({count + 1}))",
+            f"Dataset.from_tensor_slices({{'a': np.arange({other}), 'b': ['x'] * {other}}})", f"Dataset.from_tensors({count}).repeat({other})", f"Dataset.from_tensors(np.arange({count}))",
+            f"Lines({names})", f"Lines({names})", f"Dataset.from_tensor_slices({names}).flat_map(Lines)", f"Dataset.from_tensor_slices({names}).interleave(Lines, cycle_length=2)",
+            f"Pieces({names}, 3)", f"Dataset.zip((Dataset.range({count}), Dataset.range({other})))", f"Dataset.zip((Lines({names}), Dataset.range({count})))",
+            f"Dataset.range({count}).concatenate(Dataset.range(10, {10 + other}))", f"Lines({names}).concatenate(Lines({self._names()}))", f"generated([[1] * n for n in range({other})])",
+            f"Dataset.range({other}).flat_map(lambda x: Dataset.range(x))", f"Dataset.range({other}).interleave(lambda x: Dataset.from_tensors(x).repeat(2), 3)",
+            f"Dataset.choose_from_datasets([Dataset.range({count}), Dataset.range(20, {20 + other})], Dataset.range(2).repeat())",
+            f"Dataset.sample_from_datasets([Dataset.range({count}), Dataset.range({other})], [1.0, 0.0])", f"Dataset.range({other}).shuffle({other})", "Dataset.range(0)",
+            f"Dataset.zip({{'u': Lines({names}), 'v': Lines({names})}})", f"Dataset.counter().take({other})",
+        )  # fmt: skip
+
+    def _stages(self) -> str:
+        count = self._number(1, 4)
+        return "".join(
+            self._either(
+                f".take({count})", f".skip({count})", f".repeat({count})", f".batch({count})", f".batch({count}, drop_remainder=True)", ".map(lambda *x: x)", ".filter(lambda *x: True)", ".prefetch(2)",
+                ".cache()", ".enumerate()", ".shard(2, 1)", ".shuffle(5)", ".unbatch()", ".ignore_errors()", ".window(2).flat_map(lambda w: w)", ".map(lambda *x: x[0])",
+                f".flat_map(lambda *x: Dataset.from_tensors(x).repeat({count}))", ".shard(experimental.SHARD_HINT, experimental.SHARD_HINT)", ".take_while(lambda *x: True)",
+                f".interleave(lambda *x: Dataset.from_tensors(x).repeat({count}), 2, num_parallel_calls=2)", ".unique()", ".repeat(2).take(3)", ".map(lambda *x: x, num_parallel_calls=2)",
+                ".with_options(options())", f".rebatch({count})", ".scan(np.int64(0), lambda state, *x: (state + 1, x[0]))",
+            )
+            for _ in range(self._random.choice((0, 0, 1, 1, 2, 3)))
+        )  # fmt: skip
+
+    def _mode(self) -> str:
+        return self._either(
+            "'parallel_epochs'", "'distributed_epoch'", "'distributed_epoch'",
+            *(f"service.ShardingPolicy.{name}" for name in ("OFF", "DYNAMIC", "FILE", "DATA", "FILE_OR_DATA", "HINT")),
+        )  # fmt: skip
+
+    def _workers(self) -> str:
+        return f"several({self._number(2, 3)}, {self._either(True, True, False)})"
+
+    def _more(self) -> str:
+        return self._either(
+            "", "", ", max_outstanding_requests=1", ", max_outstanding_requests=9"
+        ) + self._either("", "", ", compression=None")
+
+    def _applied(self, more: str = "") -> str:
+        return f"{self._source()}{self._stages()}.apply(service.distribute({self._mode()}, {self._workers()}{self._more()}{more}))"
+
+    def _read(self) -> str:
+        then = self._either("", "", "", ".batch(2).unbatch()", ".map(lambda *x: x)")
+        return f"gathered({self._applied()}{then})"
+
+    def _shared(self) -> str:
+        name = f", job_name='shared' + str(number()){self._either('', ' + str(number())')}"
+        return f"(lambda dataset: gathered(dataset, dataset))({self._applied(name)})"
+
+    def _again(self) -> str:
+        """Two passes: two jobs, of one name or none."""
+        name = self._either("", ", job_name='again' + str(number())")
+        return self._either(
+            f"(lambda dataset: [gathered(dataset), gathered(dataset)])({self._applied(name)})",
+            f"gathered({self._applied(name)}.repeat(2))",
+        )
+
+    def _registered(self) -> str:
+        data, workers = self._source() + self._stages(), self._workers()
+        name = self._either("", "", ", job_name='known' + str(number())")
+        return (
+            f"(lambda dataset, workers: gathered(service.from_dataset_id({self._mode()}, workers, "
+            f"service.register_dataset(workers, dataset), dataset.element_spec{name})))({data}, {workers})"
+        )
+
+    def _spec(self) -> str:
+        return f"told({self._applied()}.element_spec)"
+
+    def _late(self) -> str:
+        """Who comes after the end of a job of that name."""
+        return (
+            f"(lambda one, other: [gathered(one), gathered(other)])(*[{self._source()}.apply(service.distribute("
+            f"{self._mode()}, several(2, True), job_name=name)) for name in ['late' + str(number())] * 2])"
+        )
+
+    def _refused(self) -> str:
+        data = self._either(
+            "Dataset.range(4)", "Dataset.range(4).repeat()", "Dataset.range(4).window(2)", "Dataset.range(0)",
+            "generated([[1]])", "Dataset.range(4).map(refused)", "Dataset.range(4).filter(lambda x: True).repeat()",
+        )  # fmt: skip
+        wrong = self._either(
+            ", job_name=''", ", job_name=1", ", job_name=None", ", max_outstanding_requests=0", ", max_outstanding_requests=-1", ", max_outstanding_requests='a'", ", compression='LZ'", ", compression='GZIP'",
+            ", compression='SNAPPY'", ", compression=1", ", target_workers='x'", ", target_workers='local'", ", target_workers='ANY'", ", target_workers=1", ", data_transfer_protocol='tcp'", ", data_transfer_protocol=''",
+            ", consumer_index=0", ", num_consumers=1", ", consumer_index=0, num_consumers=1", ", consumer_index=0, num_consumers=1, job_name='r' + str(number())", ", consumer_index=2, num_consumers=2, job_name='r' + str(number())",
+            ", consumer_index=-1, num_consumers=2, job_name='r' + str(number())", ", consumer_index=0, num_consumers=0, job_name='r' + str(number())", ", consumer_index='a', num_consumers=1, job_name='r' + str(number())",
+            ", cross_trainer_cache=1", ", cross_trainer_cache=service.CrossTrainerCache('t')", ", cross_trainer_cache=service.CrossTrainerCache('t'), job_name='c' + str(number())",
+            ", cross_trainer_cache=service.CrossTrainerCache(''), job_name='c' + str(number())", ", cross_trainer_cache=service.CrossTrainerCache(1), job_name='c' + str(number())",
+            ", cross_trainer_cache=service.CrossTrainerCache('t'), consumer_index=0, num_consumers=1, job_name='c' + str(number())", ", target_workers='LOCAL', consumer_index=0, num_consumers=1, job_name='r' + str(number())",
+        )  # fmt: skip
+        mode = self._either(self._mode(), self._mode(), "'nothing'", "1", "None", "''", "'PARALLEL_EPOCHS'")
+        return f"when(lambda: {data}.apply(service.distribute({mode}, several(2, True){wrong})))"
