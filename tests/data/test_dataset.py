@@ -25,6 +25,8 @@ from workbench.data import (
 )
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
+INT = TensorSpec((), np.int64)
+
 
 def ints(dataset: Dataset) -> list[int]:
     return [int(x) for x in dataset]
@@ -133,6 +135,25 @@ def test_generator_types_and_shapes_make_a_signature() -> None:
     assert next(iter(dataset)) == (1, b"a")
     with pytest.raises(TypeError, match="output_signature"):
         Dataset.from_generator(lambda: iter([1]))
+
+
+@pytest.mark.parametrize(
+    ("signature", "value"),
+    [
+        ((INT,), 1),
+        (INT, {"a": 1}),
+        ({"a": INT}, 1),
+        ({"a": INT}, {"b": 1}),
+        ((INT,), {"a": 1}),
+        (((INT,),), (1,)),
+        ({"a": INT}, (1,)),
+    ],
+)
+def test_a_generator_yields_the_structure_of_its_signature_also_with_one_component(
+    signature: Any, value: Any
+) -> None:
+    with pytest.raises(InvalidArgumentError, match="make the generator yield that structure"):
+        list(Dataset.from_generator(lambda: iter([value]), output_signature=signature))
 
 
 def test_pickled_datasets_go_on_where_their_epochs_were() -> None:

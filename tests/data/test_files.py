@@ -123,6 +123,7 @@ def test_files_are_listed_sorted_over_all_patterns(write: Write, tmp_path: Path)
     listed = [os.path.basename(name) for name in Dataset.list_files(patterns, shuffle=False)]
     assert listed == [b"a.txt", b"b.txt", b"c.py"]
     assert sorted(Dataset.list_files(patterns, seed=1)) == sorted(Dataset.list_files(patterns))
+    assert [name[-5:] for name in Dataset.list_files(str(tmp_path / "[^ac].*"))] == [b"b.txt"]
     with pytest.raises(InvalidArgumentError, match="no file matches"):
         Dataset.list_files(str(tmp_path / "*.none"))
 

@@ -49,6 +49,13 @@ def test_lists_are_one_array_and_keep_the_dtype_of_their_arrays() -> None:
     assert convert(["a", b"b"]).tolist() == [b"a", b"b"]
 
 
+def test_a_list_of_arrays_of_one_text_each_is_an_array_of_texts() -> None:
+    (texts,), _ = flatten([np.array("a"), np.array(b"b\xff")])
+    assert texts.tolist() == [b"a", b"b\xff"]
+    (mixed,), _ = flatten(["\u00e9", b"\xff"])
+    assert mixed.tolist() == ["\u00e9".encode(), b"\xff"]
+
+
 def test_a_ragged_list_is_refused_with_advice() -> None:
     with pytest.raises(InvalidArgumentError, match="tuple"):
         convert([[1, 2], [3]])

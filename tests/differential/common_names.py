@@ -140,7 +140,7 @@ def _gathered(*datasets: Any) -> list[Any]:
     """The elements of all, one of each in turn, in an order that does not tell who made them when."""
     iterators = [iter(dataset) for dataset in datasets]
     found: list[Any] = []
-    while iterators and len(found) < _MOST:
+    while iterators and len(found) < 10 * _MOST:
         left = []
         for iterator in iterators:
             element = next(iterator, _END)
@@ -157,18 +157,14 @@ def _plain(element: Any) -> Any:
     return [_plain(part) for part in element] if isinstance(element, tuple) else np.asarray(element).tolist()
 
 
-def _when(make: Any) -> str:
-    """When a dataset is refused."""
+def _is_refused(make: Any) -> bool:
+    """Whether a dataset is refused, while it is made or read."""
     try:
-        dataset = make()
-    except Exception:
-        return "when it is made"
-    try:
-        for _, _ in zip(range(3), dataset, strict=False):
+        for _, _ in zip(range(3), make(), strict=False):
             pass
     except Exception:
-        return "when it is read"
-    return "never"
+        return True
+    return False
 
 
 def _tree() -> str:
@@ -274,7 +270,7 @@ COMMON = {
     "gathered": _gathered,
     "tree": _tree,
     "named": lambda dataset, tree: [bytes(np.asarray(x).item())[len(tree) :].decode() for x in dataset],
-    "when": _when,
+    "is_refused": _is_refused,
     "twice": lambda dataset: [rest(iter(dataset)), rest(iter(dataset))],
     "loaded": _loaded,
     "inner": _inner,

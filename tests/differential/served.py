@@ -8,7 +8,7 @@ from tests.differential.programs import Drawn
 
 
 class ServedPrograms(Drawn):
-    """Makes programs that give all elements of one or several readers, sorted, or when a program is refused."""
+    """Makes programs that give all elements of one or several readers, sorted, or whether a program is refused."""
 
     def next(self) -> str:
         """The next program, an expression."""
@@ -25,39 +25,52 @@ class ServedPrograms(Drawn):
         ]
         return f"[{', '.join(f'file({content!r})' for content in contents)}]"
 
-    def _source(self) -> str:
+    def _source(self, dealt: bool) -> str:
+        """A source; where its elements are dealt, one whose parts do not depend on who has the others."""
         count, other = self._number(0, 9), self._number(1, 5)
         names = self._names()
-        return self._either(
+        alone = (
             f"Dataset.range({count})", f"Dataset.range({count})", f"Dataset.range({count}, {-count}, -2)", f"Dataset.from_tensor_slices(np.arange({count + 1}))",
             f"Dataset.from_tensor_slices({{'a': np.arange({other}), 'b': ['x'] * {other}}})", f"Dataset.from_tensors({count}).repeat({other})", f"Dataset.from_tensors(np.arange({count}))",
             f"Lines({names})", f"Lines({names})", f"Dataset.from_tensor_slices({names}).flat_map(Lines)", f"Dataset.from_tensor_slices({names}).interleave(Lines, cycle_length=2)",
-            f"Pieces({names}, 3)", f"Dataset.zip((Dataset.range({count}), Dataset.range({other})))", f"Dataset.zip((Lines({names}), Dataset.range({count})))",
-            f"Dataset.range({count}).concatenate(Dataset.range(10, {10 + other}))", f"Lines({names}).concatenate(Lines({self._names()}))", f"generated([[1] * n for n in range({other})])",
+            f"Pieces({names}, 3)", f"Dataset.range({count}).concatenate(Dataset.range(10, {10 + other}))", f"Lines({names}).concatenate(Lines({self._names()}))",
             f"Dataset.range({other}).flat_map(lambda x: Dataset.range(x))", f"Dataset.range({other}).interleave(lambda x: Dataset.from_tensors(x).repeat(2), 3)",
-            f"Dataset.choose_from_datasets([Dataset.range({count}), Dataset.range(20, {20 + other})], Dataset.range(2).repeat())",
-            f"Dataset.sample_from_datasets([Dataset.range({count}), Dataset.range({other})], [1.0, 0.0])", f"Dataset.range({other}).shuffle({other})", "Dataset.range(0)",
-            f"Dataset.zip({{'u': Lines({names}), 'v': Lines({names})}})", f"Dataset.counter().take({other})",
+            f"Dataset.choose_from_datasets([Dataset.range({count}), Dataset.range(20, {20 + other})], Dataset.range(2).repeat(), stop_on_empty_dataset=False)",
+            f"Dataset.sample_from_datasets([Dataset.range({count}), Dataset.range({other})], [1.0, 0.0])", "Dataset.range(0)",
         )  # fmt: skip
+        together = (
+            f"Dataset.zip((Dataset.range({count}), Dataset.range({other})))", f"generated([[1] * n for n in range({other})])", f"Dataset.zip({{'u': Lines({names}), 'v': Lines({names})}})",
+            f"Dataset.choose_from_datasets([Dataset.range({count}), Dataset.range(20, {20 + other})], Dataset.range(2).repeat())", f"Dataset.counter().take({other})",
+        )  # fmt: skip
+        return self._either(*alone, *(() if dealt else together))
 
-    def _stages(self) -> str:
+    def _stages(self, dealt: bool) -> str:
+        """Stages; in datasets whose elements are dealt only those that look at one element at a time."""
         count = self._number(1, 4)
-        return "".join(
-            self._either(
-                f".take({count})", f".skip({count})", f".repeat({count})", f".batch({count})", f".batch({count}, drop_remainder=True)", ".map(lambda *x: x)", ".filter(lambda *x: True)", ".prefetch(2)",
-                ".cache()", ".enumerate()", ".shard(2, 1)", ".shuffle(5)", ".unbatch()", ".ignore_errors()", ".window(2).flat_map(lambda w: w)", ".map(lambda *x: x[0])",
-                f".flat_map(lambda *x: Dataset.from_tensors(x).repeat({count}))", ".shard(experimental.SHARD_HINT, experimental.SHARD_HINT)", ".take_while(lambda *x: True)",
-                f".interleave(lambda *x: Dataset.from_tensors(x).repeat({count}), 2, num_parallel_calls=2)", ".unique()", ".repeat(2).take(3)", ".map(lambda *x: x, num_parallel_calls=2)",
-                ".with_options(options())", f".rebatch({count})", ".scan(np.int64(0), lambda state, *x: (state + 1, x[0]))",
-            )
-            for _ in range(self._random.choice((0, 0, 1, 1, 2, 3)))
+        alone = (
+            ".map(lambda *x: x)", ".filter(lambda *x: True)", ".prefetch(2)", ".ignore_errors()", ".map(lambda *x: x[0])", ".with_options(options())", ".shuffle(5)", f".repeat({count})",
+            f".flat_map(lambda *x: Dataset.from_tensors(x).repeat({count}))", f".interleave(lambda *x: Dataset.from_tensors(x).repeat({count}), 2, num_parallel_calls=2)", ".map(lambda *x: x, num_parallel_calls=2)",
+            ".batch(1)", f".batch({count}).unbatch()", ".window(2).flat_map(lambda w: w)", ".take_while(lambda *x: True)", ".cache()", ".skip(0)", ".take(-1)", ".apply(experimental.ignore_errors())",
         )  # fmt: skip
+        together = (
+            f".take({count})", f".skip({count})", f".batch({count})", f".batch({count}, drop_remainder=True)", ".enumerate()", ".shard(2, 1)", ".unbatch()", ".unique()", ".repeat(2).take(3)", f".rebatch({count})",
+            ".shard(experimental.SHARD_HINT, experimental.SHARD_HINT)", ".scan(np.int64(0), lambda state, *x: (state + 1, x[0]))",
+        )  # fmt: skip
+        stages = [stage for stage in alone if dealt or "shuffle" not in stage]
+        return "".join(
+            self._either(*stages, *(() if dealt else together))
+            for _ in range(self._random.choice((0, 0, 1, 1, 2, 3)))
+        )
 
     def _mode(self) -> str:
         return self._either(
-            "'parallel_epochs'", "'distributed_epoch'", "'distributed_epoch'",
-            *(f"service.ShardingPolicy.{name}" for name in ("OFF", "DYNAMIC", "FILE", "DATA", "FILE_OR_DATA", "HINT")),
+            "'parallel_epochs'", "'distributed_epoch'", "'distributed_epoch'", "service.ShardingPolicy.DYNAMIC",
+            *(f"service.ShardingPolicy.{name}" for name in ("OFF", "FILE", "DATA", "FILE_OR_DATA", "HINT")),
         )  # fmt: skip
+
+    def _data(self, mode: str) -> str:
+        dealt = mode in ("'distributed_epoch'", "service.ShardingPolicy.DYNAMIC")
+        return self._source(dealt) + self._stages(dealt)
 
     def _workers(self) -> str:
         return f"several({self._number(2, 3)}, {self._either(True, True, False)})"
@@ -68,7 +81,8 @@ class ServedPrograms(Drawn):
         ) + self._either("", "", ", compression=None")
 
     def _applied(self, more: str = "") -> str:
-        return f"{self._source()}{self._stages()}.apply(service.distribute({self._mode()}, {self._workers()}{self._more()}{more}))"
+        mode = self._mode()
+        return f"{self._data(mode)}.apply(service.distribute({mode}, {self._workers()}{self._more()}{more}))"
 
     def _read(self) -> str:
         then = self._either("", "", "", ".batch(2).unbatch()", ".map(lambda *x: x)")
@@ -87,11 +101,11 @@ class ServedPrograms(Drawn):
         )
 
     def _registered(self) -> str:
-        data, workers = self._source() + self._stages(), self._workers()
+        mode, workers = self._mode(), self._workers()
         name = self._either("", "", ", job_name='known' + str(number())")
         return (
-            f"(lambda dataset, workers: gathered(service.from_dataset_id({self._mode()}, workers, "
-            f"service.register_dataset(workers, dataset), dataset.element_spec{name})))({data}, {workers})"
+            f"(lambda dataset, workers: gathered(service.from_dataset_id({mode}, workers, "
+            f"service.register_dataset(workers, dataset), dataset.element_spec{name})))({self._data(mode)}, {workers})"
         )
 
     def _spec(self) -> str:
@@ -99,9 +113,10 @@ class ServedPrograms(Drawn):
 
     def _late(self) -> str:
         """Who comes after the end of a job of that name."""
+        mode = self._mode()
         return (
-            f"(lambda one, other: [gathered(one), gathered(other)])(*[{self._source()}.apply(service.distribute("
-            f"{self._mode()}, several(2, True), job_name=name)) for name in ['late' + str(number())] * 2])"
+            f"(lambda data, name: [gathered(data.apply(service.distribute({mode}, several(2, True), job_name=name))) "
+            f"for _ in range(2)])({self._source(True)}, 'late' + str(number()))"
         )
 
     def _refused(self) -> str:
@@ -110,13 +125,13 @@ class ServedPrograms(Drawn):
             "generated([[1]])", "Dataset.range(4).map(refused)", "Dataset.range(4).filter(lambda x: True).repeat()",
         )  # fmt: skip
         wrong = self._either(
-            ", job_name=''", ", job_name=1", ", job_name=None", ", max_outstanding_requests=0", ", max_outstanding_requests=-1", ", max_outstanding_requests='a'", ", compression='LZ'", ", compression='GZIP'",
+            ", job_name=''", ", job_name=1", ", job_name=None", ", max_outstanding_requests=0", ", max_outstanding_requests=-1", ", max_outstanding_requests='a'", ", compression='LZ'",
             ", compression='SNAPPY'", ", compression=1", ", target_workers='x'", ", target_workers='local'", ", target_workers='ANY'", ", target_workers=1", ", data_transfer_protocol='tcp'", ", data_transfer_protocol=''",
-            ", consumer_index=0", ", num_consumers=1", ", consumer_index=0, num_consumers=1", ", consumer_index=0, num_consumers=1, job_name='r' + str(number())", ", consumer_index=2, num_consumers=2, job_name='r' + str(number())",
+            ", consumer_index=0, num_consumers=1", ", consumer_index=0, num_consumers=1, job_name='r' + str(number())", ", consumer_index=2, num_consumers=2, job_name='r' + str(number())",
             ", consumer_index=-1, num_consumers=2, job_name='r' + str(number())", ", consumer_index=0, num_consumers=0, job_name='r' + str(number())", ", consumer_index='a', num_consumers=1, job_name='r' + str(number())",
             ", cross_trainer_cache=1", ", cross_trainer_cache=service.CrossTrainerCache('t')", ", cross_trainer_cache=service.CrossTrainerCache('t'), job_name='c' + str(number())",
             ", cross_trainer_cache=service.CrossTrainerCache(''), job_name='c' + str(number())", ", cross_trainer_cache=service.CrossTrainerCache(1), job_name='c' + str(number())",
             ", cross_trainer_cache=service.CrossTrainerCache('t'), consumer_index=0, num_consumers=1, job_name='c' + str(number())", ", target_workers='LOCAL', consumer_index=0, num_consumers=1, job_name='r' + str(number())",
         )  # fmt: skip
         mode = self._either(self._mode(), self._mode(), "'nothing'", "1", "None", "''", "'PARALLEL_EPOCHS'")
-        return f"when(lambda: {data}.apply(service.distribute({mode}, several(2, True){wrong})))"
+        return f"is_refused(lambda: {data}.apply(service.distribute({mode}, several(2, True){wrong})))"

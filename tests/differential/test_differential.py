@@ -16,14 +16,16 @@ _PROGRAMS = 60
 @pytest.mark.filterwarnings(
     "ignore"
 )  # of NumPy: overflows and empty ranges; of readers: damage that they pass over
-@pytest.mark.parametrize(("kind", "seed"), [*((kind, 0) for kind in KINDS), ("plain", 1)])
+@pytest.mark.parametrize(("kind", "seed"), [*((kind, 0) for kind in KINDS if kind != "served"), ("plain", 1)])
 def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefetch(
     kind: str, seed: int
 ) -> None:
     names, source = workbench_names(), KINDS[kind](seed)
     for _ in range(_PROGRAMS):
         program = source.next()
-        if "target()" in program:  # a data service, which has tests of its own
+        if (
+            "target()" in program
+        ):  # a data service, which has tests of its own, as that of the programs "served"
             continue
         once = outcome(program, names)
         errors = [once["made"]] if "made" in once else [x for x in once.get("elements", ()) if "error" in x]

@@ -139,6 +139,6 @@ class ValuePrograms(Drawn):
         )  # fmt: skip
         return self._either(
             f"steps({data}, 4)", f"optional({data})", f"list({data}.as_numpy_iterator())[:3]" if "repeat()" not in data else "1", f"len({data})", f"bool({data})", f"[x for x, _ in zip({data}, range(3))]",
-            f"told({data}.element_spec)", f"when(lambda: {data} + 1)", f"when(lambda: {data}[0])", f"when(lambda: reversed({data}))", f"when(lambda: {data} == {data})", f"{data}.cardinality() + 1",
+            f"told({data}.element_spec)", f"is_refused(lambda: {data} + 1)", f"is_refused(lambda: {data}[0])", f"is_refused(lambda: reversed({data}))", f"is_refused(lambda: {data} == {data})", f"{data}.cardinality() + 1",
             f"iter({data}) is iter({data})", f"iter({data}).element_spec", f"{data}.map(lambda *x: {data}.cardinality())", f"at({data}, {self._number(-1, 4)})", f"hash({data}) is None",
         )  # fmt: skip

@@ -175,6 +175,8 @@ def _from_list(values: list[Any]) -> Array:
         first = first[0]
     try:
         array = np.asarray(values)
+    except UnicodeDecodeError:  # text beside bytes
+        return _strings(np.array(values, dtype=object))
     except ValueError as error:
         raise InvalidArgumentError(
             f"a list is one array, but its {len(values)} items differ in shape ({error}); "
@@ -211,6 +213,8 @@ def _strings(array: Array) -> Array:
         result[:] = [item.encode() for item in items]
         return result.reshape(array.shape)
     for index, item in enumerate(items):
+        if isinstance(item, np.ndarray) and not item.shape:
+            item = item.item()
         if isinstance(item, str):
             item = item.encode()
         if not isinstance(item, bytes):

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,13 @@ def test_the_order_is_that_without_threads(lengths: list[int], cycle: int, block
     assert ints(parallel) == ints(plain)
     unordered = spans(lengths).interleave(inner, cycle, block, calls, deterministic=False)
     assert sorted(ints(unordered)) == sorted(ints(plain))
+
+
+def test_a_cycle_may_be_an_array_of_one_number() -> None:
+    turns = Dataset.range(3).interleave(lambda x: Dataset.range(2), np.array(2), np.int64(1))
+    assert [int(x) for x in turns] == [0, 0, 1, 1, 0, 1]
+    with pytest.raises(TypeError, match=r"interleave: cycle_length is a whole number, got float 1\.5"):
+        Dataset.range(3).interleave(lambda x: Dataset.range(2), 1.5)  # type: ignore[arg-type]
 
 
 def test_slots_are_refilled_as_in_the_reference() -> None:

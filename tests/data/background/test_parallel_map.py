@@ -469,6 +469,21 @@ def test_what_a_process_would_have_a_copy_of() -> None:
     assert shared_state(lambda x: [y * x for y in range(x)]) == ""
 
 
+def test_threads_start_only_for_elements_that_no_other_has_time_for() -> None:
+    def name_of_thread(x: Any) -> Any:
+        started.add(threading.get_ident())
+        return x
+
+    started: set[int] = set()
+    assert ints(Dataset.range(3).map(name_of_thread, num_parallel_calls=2**31)) == [0, 1, 2]
+    assert len(started) <= 3
+
+
+def test_a_great_number_of_calls_at_a_time_reads_no_endless_dataset_to_its_end() -> None:
+    iterator = iter(Dataset.counter().map(lambda x: x, num_parallel_calls=2**31))
+    assert [int(next(iterator)) for _ in range(3)] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("calls", [0, -2])
 def test_a_number_of_calls_that_is_none_is_refused(calls: int) -> None:
     with pytest.raises(InvalidArgumentError, match="map: num_parallel_calls"):

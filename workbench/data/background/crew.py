@@ -15,6 +15,7 @@ from workbench.errors import CancelledError
 Call = Callable[[Any], Run]
 """Makes a run of a task; what it raises stands for the element."""
 _AHEAD: Final = 2  # tasks per thread that may wait or be under way: one to do, one to follow
+_MOST_THREADS: Final = 1024
 
 
 class _Task:
@@ -39,11 +40,11 @@ class Crew:
         most_bytes: int,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> None:
-        """The threads start with the first task, so that its owner can close it.
+        """Threads start with tasks that no other has time for, so that its owner can close it.
 
         Args:
           call: Makes the result of a task.
-          count: How many threads.
+          count: How many threads; 1,024 at most.
           name: The name of the threads.
           in_order: Whether results come in the order of the tasks, or as they are there.
           most_bytes: How many bytes of results may wait; beyond that threads begin no further task.
@@ -55,7 +56,7 @@ class Crew:
         self.threads = Threads(signal)
         self.threads.at_end(self._wake)
         self._call = call
-        self._count = count
+        self._count = min(count, _MOST_THREADS)
         self._name = name
         self._in_order = in_order
         self._most_bytes = most_bytes
@@ -63,7 +64,7 @@ class Crew:
         self._meter = meter
         self._todo: deque[_Task] = deque()
         self._waiting: deque[_Task] = deque()
-        self._started = False
+        self._started = self._busy = 0
         self._fatal: BaseException | None = None
 
     def run(self, tasks: Iterator[Any]) -> Iterator[Run]:
@@ -89,10 +90,10 @@ class Crew:
                 return
             self._todo.append(task)
             self._added.notify()
-        if not self._started:
-            self._started = True
-            for _ in range(self._count):
-                self.threads.start(self._work, name=self._name)
+            is_short = self._started < min(self._count, self._busy + len(self._todo))
+        if is_short:
+            self._started += 1
+            self.threads.start(self._work, name=self._name)
 
     def _next(self) -> Run:
         with self._lock:
@@ -155,6 +156,7 @@ class Crew:
         with self._lock:
             task.result = result
             task.held_bytes = size
+            self._busy -= 1
             self._held_bytes += size
             self._changed.notify_all()
         return True
@@ -164,4 +166,7 @@ class Crew:
             # Tasks are begun in their order: while results wait, so does none that the reader needs before them.
             while not (self._todo and self._held_bytes <= self._most_bytes) and not self.threads.closed:
                 self._added.wait(CHECK_SECONDS)
-            return None if self.threads.closed else self._todo.popleft()
+            if self.threads.closed:
+                return None
+            self._busy += 1
+            return self._todo.popleft()

@@ -44,7 +44,7 @@ def matching_files(patterns: Any) -> list[str]:
 def _matching(pattern: str) -> list[str]:
     if isinstance(pattern, Url):
         return remote_files(pattern)
-    return [name for name in glob.glob(pattern) if os.path.isfile(name)]
+    return [name for name in glob.glob(pattern.replace("[^", "[!")) if os.path.isfile(name)]
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,10 @@ class Generated(Source):
         for index, value in enumerate(self.generator(*self.args)):
             try:
                 leaves, found = flatten(_as_arrays(value, self.signature))
-                if len(leaves) != len(specs) or (found != structure and len(specs) > 1):
+                if found != structure:
                     raise InvalidArgumentError(
-                        f"from_generator: element {index} has {len(leaves)} component(s), the signature "
-                        f"{self.signature} "
-                        f"has {len(specs)}; make the generator yield that structure"
+                        f"from_generator: element {index} is {value!r:.60}, with {len(leaves)} component(s), the "
+                        f"signature {self.signature} has {len(specs)}; make the generator yield that structure"
                     )
                 row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
                 made = single(row, structure, np.array([index]) if current.provenance else None)

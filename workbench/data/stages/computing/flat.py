@@ -21,7 +21,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import MOST_EXAMPLES, note_place
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.structure import Structure, flatten
+from workbench.data.structure import Structure, flatten, whole_number
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -73,8 +73,9 @@ class Interleave(Stage):
           InvalidArgumentError: if a cycle or block would be empty, or nothing were to read.
         """
         cycle = DEFAULT_CYCLE if cycle_length in (None, -1) else cycle_length
-        block = 1 if block_length is None else block_length
-        if cycle is None or cycle < 1 or block < 1:
+        cycle = whole_number(cycle, "interleave: cycle_length")
+        block = 1 if block_length is None else whole_number(block_length, "interleave: block_length")
+        if cycle < 1 or block < 1:
             raise InvalidArgumentError(
                 f"interleave: cycle_length is {cycle}, block_length {block}; both must be at least 1"
             )
