@@ -117,7 +117,7 @@ class Zarr(_Store):
 
     name = "zarr"
     zarr_format: ClassVar[int] = 3
-    kinds: ClassVar[dict[str, type]] = {"x": np.ndarray, "y": np.int64, "t": bytes}
+    columns = ("x", "y", "t")
 
     def make(self, path: Path) -> None:
         import zarr
@@ -135,11 +135,12 @@ class Zarr(_Store):
         return {}
 
     def dataset(self, path: Path) -> Dataset:
-        return ZarrDataset(str(path), columns=list(self.kinds))
+        return ZarrDataset(str(path), columns=list(self.columns))
 
     def check_element(self, element: Any) -> None:
-        for name, kind in self.kinds.items():
-            if not isinstance(element[name], kind | np.generic):
+        """Any kind will do: what describes an array has no checksum, and may describe another one when damaged."""
+        for name in self.columns:
+            if not isinstance(element[name], np.ndarray | np.generic | bytes):
                 raise WrongData(f"{name!r} is {type(element[name]).__name__}")
 
 
