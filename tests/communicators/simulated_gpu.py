@@ -182,7 +182,7 @@ class SimulatedGpus:
     def stream_pointer(self, stream: Any) -> int:
         return int(stream.ptr)
 
-    def event(self) -> Event:
+    def event(self, *, timed: bool = True) -> Event:
         return Event()
 
     def record(self, event: Event) -> None:

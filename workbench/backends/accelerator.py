@@ -96,8 +96,8 @@ class Accelerator(Protocol):
     def stream_pointer(self, stream: Any) -> int:
         """Its handle, as NCCL takes it."""
 
-    def event(self) -> Any:
-        """A new event of the current device, with timing."""
+    def event(self, *, timed: bool = True) -> Any:
+        """A new event of the current device; only the time between `timed` ones is known, others cost less."""
 
     def record(self, event: Any) -> None:
         """The event happens when the current stream gets here."""

@@ -344,6 +344,7 @@ def combine(
     return _PRELUDE + _with(defines) + _DOUBTFUL + text
 
 
+@lru_cache(maxsize=64)
 def not_finite(dtype: np.dtype) -> str:
     """The kernel `not_finite`: sets a word if an array of floating or complex numbers has NaN or infinity in it."""
     name = c_type(dtype)
@@ -356,6 +357,7 @@ def not_finite(dtype: np.dtype) -> str:
     return _PRELUDE + _with(defines) + _DOUBTFUL + _NOT_FINITE
 
 
+@lru_cache(maxsize=64)
 def ordered(dtype: np.dtype, op: str) -> str:
     """The kernels `ordered` and `unordered` for float32 or float64 and "min" or "max"."""
     bits = dtype.itemsize * 8

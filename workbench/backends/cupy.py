@@ -278,6 +278,16 @@ def _processors(ordinal: int) -> int:
     return int(namespace().cuda.runtime.getDeviceProperties(ordinal)["multiProcessorCount"])
 
 
+def _pinned_words() -> np.ndarray:
+    """Zeros on the host that kernels can set; none, and so no flags, where the machine gives no pinned memory."""
+    try:
+        words = np.frombuffer(namespace().cuda.alloc_pinned_memory(WORDS * FLAG.itemsize), FLAG, WORDS)
+    except Exception:  # CuPy's own class
+        return np.zeros(0, FLAG)
+    words[:] = 0
+    return words
+
+
 def _blocks(items: int) -> tuple[int]:
     most = _processors(namespace().cuda.Device().id) * _BLOCKS_PER_PROCESSOR
     return (max(1, min(most, -(-items // _BLOCK))),)
@@ -322,17 +332,17 @@ class CupyAccelerator:
         """Pinned memory: it has one address, for the host and for every GPU."""
         with _flags_lock:
             if not _flags:
-                pinned = namespace().cuda.alloc_pinned_memory(WORDS * FLAG.itemsize)
-                words = np.frombuffer(pinned, FLAG, WORDS)
-                words[:] = 0
-                _flags.append(Flags(words))
+                _flags.append(Flags(_pinned_words()))
         return _flags[0]
 
     def bytes_per_ns(self, ordinal: int) -> float:
         """By the clock of the memory, at two transfers each, and the width of its bus."""
         cuda = namespace().cuda.runtime
-        clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
-        width_bits = int(cuda.deviceGetAttribute(cuda.cudaDevAttrGlobalMemoryBusWidth, ordinal))
+        try:
+            clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
+            width_bits = int(cuda.deviceGetAttribute(cuda.cudaDevAttrGlobalMemoryBusWidth, ordinal))
+        except Exception:  # CuPy's own class; a device without the attribute is no reason to fail
+            return _SLOWEST_BYTES_PER_NS
         return max(_SLOWEST_BYTES_PER_NS, 2 * clock_khz * width_bits / 8 / 1e6)
 
     def owns(self, x: Any) -> bool:
@@ -394,9 +404,9 @@ class CupyAccelerator:
         """The `cudaStream_t`."""
         return int(stream.ptr)
 
-    def event(self) -> Any:
-        """With timing, not waited for by blocking."""
-        return namespace().cuda.Event()
+    def event(self, *, timed: bool = True) -> Any:
+        """Not waited for by blocking."""
+        return namespace().cuda.Event(disable_timing=not timed)
 
     def record(self, event: Any) -> None:
         """On the current stream."""

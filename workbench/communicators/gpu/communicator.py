@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from time import monotonic_ns as _now
 from typing import Any
 
@@ -27,6 +28,24 @@ from workbench.telemetry.records import Signature, message_bytes
 
 _BYTE = np.dtype(np.uint8)
 _ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
+_MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A reduction of arrays of certain dtypes and shapes, prepared for repetition.
+
+    Attributes:
+      call: What peers are asked for.
+      packs: How the arrays travel.
+      totals: The dtype of each pack's result.
+      dtypes: The dtype of each array's result.
+    """
+
+    call: Call
+    packs: tuple[Pack, ...]
+    totals: tuple[np.dtype, ...]
+    dtypes: tuple[np.dtype, ...]
 
 
 class GpuCommunicator:
@@ -46,6 +65,7 @@ class GpuCommunicator:
         self._gpu = plane.accelerator
         self._ordinal = plane.ordinals[host.rank]
         self._purpose = ""
+        self._plans: dict[Any, _Plan] = {}
 
     def begin(self, step: int, order: int | None = None) -> None:
         """Starts a step."""
@@ -261,13 +281,40 @@ class GpuCommunicator:
         request: Reduction,
         root: int | None,
     ) -> list[Any]:
-        op, options = request.op, request.options
+        op = request.op
+        key = (name, root, request, self._purpose, tuple([(value.dtype, value.shape) for value in values]))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._planned(name, values, request, root)
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        receives = root is None or root == self.rank
+        with self._gpu.on(self._ordinal):
+            sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in plan.packs]
+            targets = [
+                self._gpu.empty(pack.count, dtype)
+                for pack, dtype in zip(plan.packs, plan.totals, strict=True)
+                if receives
+            ]
+
+        def launch(ops: Any, works: Sequence[Work]) -> None:
+            if root is None:
+                ops.all_reduce(op, works)
+            else:
+                ops.reduce(op, works, root)
+
+        self._carry_out(plan.call, request.options, sources, targets, launch)
+        return self._split(plan, targets, values) if receives else []
+
+    def _planned(self, name: str, values: Sequence[Any], request: Reduction, root: int | None) -> _Plan:
+        op = request.op
         backend.ufunc(op)
-        self._check_implementation(options)
+        self._check_implementation(request.options)
         layout = packs_of(
             values,
             op,
-            options=options,
+            options=request.options,
             packs=request.packs,
             dtype_of=native if self._plane.fused else wire_dtype,
         )
@@ -280,35 +327,21 @@ class GpuCommunicator:
             packs=len(layout),
             nesting=request.nesting,
         )
-        receives = root is None or root == self.rank
-        with self._gpu.on(self._ordinal):
-            sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in layout]
-            targets = [
-                self._gpu.empty(pack.count, backend.mean_dtype(pack.dtype) if op == "mean" else pack.dtype)
-                for pack in layout
-                if receives
-            ]
+        totals = [backend.mean_dtype(pack.dtype) if op == "mean" else pack.dtype for pack in layout]
+        dtypes = [self._result_dtype(value.dtype, op) for value in values]
+        return _Plan(call, layout, tuple(totals), tuple(dtypes))
 
-        def launch(ops: Any, works: Sequence[Work]) -> None:
-            if root is None:
-                ops.all_reduce(op, works)
-            else:
-                ops.reduce(op, works, root)
-
-        self._carry_out(call, options, sources, targets, launch)
-        return self._split(layout, targets, values, op) if receives else []
-
-    def _split(
-        self, layout: Sequence[Pack], totals: Sequence[Any], values: Sequence[Any], op: str
-    ) -> list[Any]:
+    def _split(self, plan: _Plan, totals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         results: list[Any] = [None] * len(values)
-        for pack, total in zip(layout, totals, strict=True):
+        for pack, total in zip(plan.packs, totals, strict=True):
             for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
-                part = self._converted(total[low:high], self._result_dtype(values[index].dtype, op))
+                part = self._converted(total[low:high], plan.dtypes[index])
                 results[index] = part.reshape(values[index].shape)
         return results
 
     def _converted(self, flat: Any, dtype: np.dtype) -> Any:
+        if flat.dtype == dtype:
+            return flat
         with self._gpu.on(self._ordinal):
             return self._gpu.flat([flat], dtype)
 
@@ -332,7 +365,7 @@ class GpuCommunicator:
         enter_ns = _now()
         self._plane.poll()
         with self._gpu.on(self._ordinal):
-            ready = self._gpu.event()
+            ready = self._gpu.event(timed=False)
             self._gpu.record(ready)
         work = Work(self.rank, position.call, position.step, position.seq, enter_ns, ready, sources, targets)
         work.moved = position.moved

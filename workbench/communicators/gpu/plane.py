@@ -169,7 +169,7 @@ class GpuPlane:
                 gpu.record(pair.end)
                 for work in pair.works:
                     # Not of the pool: the replica waits for it when the pair may be gone.
-                    work.finished = gpu.event()
+                    work.finished = gpu.event(timed=False)
                     gpu.record(work.finished)
         deadline_ns = position.deadline_ns or time.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
         return Launched(pairs, deadline_ns, str(position.asked()), ops.name)
@@ -264,13 +264,18 @@ class GpuPlane:
         ring, call = self._rings.get(work.rank), work.call
         if ring is not None:
             count, nbytes, dtype = work.moved or (call.count, call.nbytes, call.dtype)
-            signature = Signature(
-                self._generation, self._group, call.op, call.redop, dtype, algorithm, call.packs,
-                "gpu" if self.fused else "nccl", state, call.site, call.purpose, inputs,
-            )  # fmt: skip
-            ring.write(
-                ring.number(signature), work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns
-            )
+            repeats = state == "ok" and work.moved is None
+            number = call.numbers[inputs].get(algorithm) if repeats else None
+            if number is None:
+                number = ring.number(
+                    Signature(
+                        self._generation, self._group, call.op, call.redop, dtype, algorithm, call.packs,
+                        "gpu" if self.fused else "nccl", state, call.site, call.purpose, inputs,
+                    )
+                )  # fmt: skip
+                if repeats:
+                    call.numbers[inputs][algorithm] = number
+            ring.write(number, work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns)
 
     def _failure(self) -> Failure | None:
         return self._link.broken()
