@@ -654,7 +654,8 @@ class CommunicatorContract(AloneContract):
         group.all("open_last_gate")
         outcomes = group.collect()
         names = "replica" if len(missing) == 1 else "replicas"
-        names += f" {', '.join(map(str, missing))}, which {'has' if len(missing) == 1 else 'have'} not come"
+        listed = " and ".join(filter(None, [", ".join(map(str, missing[:-1])), str(missing[-1])]))
+        names += f" {listed}, which {'has' if len(missing) == 1 else 'have'} not come"
         for outcome in outcomes:
             assert type(outcome) is DeadlineExceededError, outcome
             text = str(outcome)
