@@ -241,6 +241,14 @@ export interface SampledSteps {
   steps: number[];
 }
 
+/** How long replicas waited for elements that came together: before the first of them, not one by one. */
+export interface InputWait {
+  first: number;
+  count: number;
+  passed_us: number;
+  waited_us: number[];
+}
+
 /** One epoch of a distributed dataset while it is gone through. */
 export interface InputProgress {
   epoch: number;
@@ -249,6 +257,16 @@ export interface InputProgress {
   steps: number[];
   waited_seconds: number[];
   sampled?: SampledSteps | null;
+  waits?: InputWait[];
+}
+
+/** All elements that a replica reads in a step, where a person has asked for them. */
+export interface ListedElements {
+  step: number;
+  replica: number;
+  rows: number;
+  runs: string[];
+  hidden: number;
 }
 
 /** Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message. */
@@ -278,6 +296,9 @@ export interface DatasetSharding {
   sentence?: string;
   advice?: string;
   remainder_text?: string;
+  remedy?: string;
+  remedy_code?: string;
+  listed?: ListedElements | null;
 }
 
 /** A stage of a pipeline, or its source. */

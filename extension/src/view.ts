@@ -32,12 +32,16 @@ export type Request =
   | { kind: "again" }
   | { kind: "step"; shown: number }
   | { kind: "what_if"; batch_size: number; hosts: number; replicas_per_host: number; policy: string }
+  | { kind: "list"; step: number; replica: number }
   | { kind: "open_run"; path: string }
   | { kind: "compare_runs"; first: string; second: string }
   | { kind: "show_steps"; first: number; last: number };
 
 /** The event with which a view asks whatever surrounds it to open another one; what can cancels it. */
 export const OPEN = "workbench:open";
+
+/** The event with which a view asks whatever surrounds it to put code into a notebook; what can cancels it. */
+export const INSERT = "workbench:insert";
 
 export interface View<M> {
   /** For headings, tabs and panes. */

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DatasetSharding, Reader } from "../src/models";
 import { Selection } from "../src/selection";
-import { columnsOf, rowsOf } from "../src/sharding/columns";
+import { columnsOf, remainderOf, rowsOf } from "../src/sharding/columns";
+import { isLong, waitIn } from "../src/sharding/progress";
+import { INSERT } from "../src/view";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 
@@ -22,8 +24,114 @@ test("a dataset is drawn as rows by step and replica, with sums of both", () => 
   assert.deepEqual(all.slice(9), []);
   const first = texts.slice(texts.indexOf("replica 0"));
   assert.deepEqual(first.slice(1, 9), ["25", "4", "4", "4", "4", "4", "4", "1"]);
-  const shown = show("dataset_sharding", recorded.datasetMemory);
-  assert.match(textOf(shown.root), /the remainder is 4 × 1/);
+});
+
+test("the remainder is named below the steps that it is, or below the matrix where the text has no room", () => {
+  assert.ok(drawnOf(recorded.datasetMemory).includes("the remainder is 4 × 1"));
+  const remainder_text = `the remainder is ${"1 + ".repeat(60)}1`;
+  assert.ok(!drawnOf({ ...recorded.datasetMemory, remainder_text }).includes(remainder_text));
+  const shown = show("dataset_sharding", { ...recorded.datasetMemory, remainder_text });
+  assert.match(textOf(shown.root), /the remainder is 1 \+ 1/);
+  shown.unmount();
+
+  const { readers, together, steps } = recorded.datasetMemory;
+  const columns = columnsOf(recorded.datasetMemory, Infinity, 1);
+  assert.equal(remainderOf(columns, together!.at(-1)), steps - 1);
+  const even = { ...readers[0]!, readings: readers[0]!.readings.map((reading) => ({ ...reading, rows: 4 })) };
+  assert.equal(remainderOf(columns, even), steps);
+});
+
+test("who waited long for a batch has a mark at it, and the time in words and in the table", async () => {
+  const waits = [
+    { first: 1, count: 1, passed_us: 200_000, waited_us: [900, 120_000, 100, 100] },
+    { first: 4, count: 2, passed_us: 200_000, waited_us: [39_000, 100, 100, 100] },
+  ];
+  const progress = { ...recorded.datasetRunning.progress!, waits };
+  const model = { ...recorded.datasetRunning, progress };
+  const long = (replica: number, step: number) => isLong(waitIn(model, replica, { first: step, last: step }));
+  assert.deepEqual([long(1, 1), long(0, 1), long(0, 4), long(1, 5)], [true, false, false, false]);
+
+  const shown = show("dataset_sharding", model);
+  assert.match(textOf(shown.root.querySelector(".wb-legend")), /waited for data$/);
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["Home", "Home", "ArrowRight", "ArrowDown"]) {
+    press(key, chart);
+    await drawn();
+  }
+  const said = () => textOf(shown.root.querySelector("output"));
+  assert.match(said(), /^replica 1 · step 1 · .* · waited 120 ms for batch 1, 60% of the time$/);
+  for (const key of ["ArrowUp", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.match(said(), /^replica 0 · step 4 · .* · waited 39.0 ms for batches 4 to 5, 20% of the time$/);
+  button(shown.root, "Table").click();
+  await drawn();
+  const rows = [...shown.root.querySelectorAll("[aria-label='Who reads what'] tbody tr")].map(textOf);
+  assert.equal(rows.filter((row) => row.includes("120 ms")).length, 1);
+  shown.unmount();
+
+  const quiet = show("dataset_sharding", { ...model, progress: { ...progress, waits: [] } });
+  assert.doesNotMatch(textOf(quiet.root.querySelector(".wb-legend")), /waited/);
+  quiet.unmount();
+});
+
+test("a click lists the elements that a line of text has no room for, until they are closed", async () => {
+  const readers = recorded.datasetMemory.readers.map((reader) => ({
+    ...reader,
+    readings: reader.readings.map((reading) => ({ ...reading, text: "9, 4, 7, 1, and 12 more" })),
+  }));
+  const asked: unknown[] = [];
+  const ask = (request: unknown) => asked.push(request);
+  const model = { ...recorded.datasetMemory, readers };
+  const shown = show("dataset_sharding", model, { ask });
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["Home", "Home", "ArrowDown", "Enter"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.deepEqual(asked, [{ kind: "list", step: 0, replica: 1 }]);
+  shown.unmount();
+
+  const listed = { step: 0, replica: 1, rows: 4, runs: ["9", "4", "7–8"], hidden: 3 };
+  const again = show("dataset_sharding", { ...model, listed }, { ask });
+  const list = again.root.querySelector("[aria-label='Elements of replica 1 in step 0']")!;
+  assert.match(textOf(list), /4 rows, in the order in which they are read.*9, 4, 7–8.*3 more runs/);
+  list.querySelector("button")!.click();
+  assert.deepEqual(asked.at(-1), { kind: "list", step: -1, replica: -1 });
+  again.unmount();
+
+  const alone = show("dataset_sharding", { ...model, listed });
+  assert.equal(alone.root.querySelector(".wb-listed button"), null);
+  alone.unmount();
+});
+
+test("what helps is put into a notebook by whatever surrounds the view, else it is shown as code", async () => {
+  const helped = {
+    sentence: "Replica 3 gets no data",
+    advice: "policy DATA helps",
+    remedy: "Use policy DATA",
+  };
+  const shown = show("dataset_sharding", {
+    ...recorded.datasetMemory,
+    ...helped,
+    remedy_code: "dataset = dataset.with_options(options)",
+  });
+  const inserted: string[] = [];
+  const insert = (event: Event) => {
+    inserted.push((event as CustomEvent<{ code: string }>).detail.code);
+    event.preventDefault();
+  };
+  document.addEventListener(INSERT, insert);
+  button(shown.root, "Use policy DATA →").click();
+  await drawn();
+  assert.deepEqual(inserted, ["dataset = dataset.with_options(options)"]);
+  assert.equal(shown.root.querySelector("code"), null);
+
+  document.removeEventListener(INSERT, insert);
+  button(shown.root, "Use policy DATA →").click();
+  await drawn();
+  assert.equal(textOf(shown.root.querySelector("[role=status] code")), inserted[0]);
   shown.unmount();
 });
 
@@ -138,7 +246,7 @@ test("Enter in the matrix pins a step in every view of the run, and lights up th
   assert.equal(selection.now.replica, 0);
   assert.match(
     textOf(shown.root.querySelector("output")),
-    /pinned · replica 0 · step 0 · .* · elements as in epoch 0$/,
+    /pinned · replica 0 · step 0 · .* · elements as in epoch 0 · waited/,
   );
   shown.unmount();
 });

@@ -394,7 +394,7 @@ test("steps can be picked out in a dataset: it says what was read for them, and 
     readers: read.readers.map((one) => ({ ...one, readings: [] })),
   });
   assert.ok(button(shown.root, `steps ${newest - 5} to ${newest - 4}`));
-  assert.match(textOf(shown.root.querySelector("output")), /replica 0 · step 1 · 4 rows: 16–19$/);
+  assert.match(textOf(shown.root.querySelector("output")), /replica 0 · step 1 · 4 rows: 16–19 · waited/);
 
   press("Escape", chart);
   await settled();

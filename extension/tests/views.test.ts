@@ -668,6 +668,43 @@ test("a histogram is drawn beside the figures, and said in words", () => {
   shown.unmount();
 });
 
+test("a histogram by keys and as a table has the edges and the count of each bin", async () => {
+  const [value] = recorded.valuesElements.values;
+  const [replica] = value!.replicas;
+  const summary = { ...(replica!.summary as Summary), histogram: [2, 5, 0, 1], min: -1, max: 3, shape: [20] };
+  const one = { ...value!, name: "w", replicas: [{ ...replica!, summary }], agreement: null };
+  const shown = show("values", { ...recorded.valuesElements, values: [one], elements: null });
+  const chart = shown.root.querySelector("[role=application]")!;
+  assert.equal(
+    chart.getAttribute("aria-label"),
+    "histogram of w, 4 bins from -1.00 to 3.00 · most from 0 to 1.00",
+  );
+  assert.match(textOf(shown.root), /4 bins, each 1\.00 wide.*8 of 20 elements counted/);
+  for (const key of ["ArrowLeft", "ArrowLeft", "ArrowLeft"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.equal(textOf(shown.root.querySelector("output")), "0 to 1.00 · 5 elements, 63%");
+
+  const part = chart.closest(".wb-part")!;
+  part.querySelector<HTMLElement>("[aria-label=Table]")!.click();
+  await drawn();
+  const rows = [...part.querySelectorAll("tbody tr")].map((row) =>
+    [...row.querySelectorAll("td")].map(textOf),
+  );
+  assert.deepEqual(rows, [
+    ["-1.00", "0", "2", "25%"],
+    ["0", "1.00", "5", "63%"],
+    ["1.00", "2.00", "0", "0%"],
+    ["2.00", "3.00", "1", "13%"],
+  ]);
+
+  button(shown.root, "Histogram").click();
+  await drawn();
+  assert.equal(shown.root.querySelector("[role=application]"), null);
+  shown.unmount();
+});
+
 test("elements are offered only where somebody can fetch them", async () => {
   const silent = show("values", recorded.values);
   assert.doesNotMatch(textOf(silent.root), /Elements|Look again/);

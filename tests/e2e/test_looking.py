@@ -78,6 +78,15 @@ def test_a_pane_follows_replicas_through_a_dataset_while_a_cell_runs(page: Any, 
         "step 9: batch 9 of epoch 0 · r0 2 rows 36–37 · r1 2 rows 38–39"
     )
 
+    cells = page.locator(".jp-Notebook .jp-Cell")
+    expect(cells).to_have_count(2)
+    pane.evaluate(  # as its link "Use policy DATA" does
+        """(pane) => pane.dispatchEvent(new CustomEvent("workbench:insert",
+             { detail: { code: "dataset = 1" }, bubbles: true, composed: true, cancelable: true }))"""
+    )
+    expect(cells).to_have_count(3)
+    expect(cells.last).to_contain_text("dataset = 1")
+
 
 def test_what_is_not_finite_is_counted_in_the_status_bar_and_told_in_the_log(page: Any, lab: Lab) -> None:
     inspect = "wb.inspect(strategy.run(lambda: np.full(3, np.nan, np.float32)), name='loss')"

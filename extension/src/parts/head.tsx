@@ -105,7 +105,7 @@ function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
 
 interface ChartProps extends HeadProps {
   /** What is to be said first. */
-  verdict?: { sentence: string; advice: string };
+  verdict?: { sentence: string; advice: string; children?: ComponentChildren };
   /** What is no good chart is a table alone. */
   chart: ComponentChildren;
   table: ComponentChildren;

@@ -39,10 +39,22 @@ export function Card({ severity, sentence, role = "status", children }: CardProp
 }
 
 /** How things stand, and what helps where something is wrong. */
-export function Verdict({ sentence, advice }: { sentence: string; advice: string }) {
+export function Verdict({
+  sentence,
+  advice,
+  children,
+}: {
+  sentence: string;
+  advice: string;
+  children?: ComponentChildren;
+}) {
   return (
     <Card severity={advice ? "warning" : "good"} sentence={sentence}>
-      {advice && <p>{capitalized(advice)}.</p>}
+      {advice && (
+        <p>
+          {capitalized(advice)}. {children}
+        </p>
+      )}
     </Card>
   );
 }

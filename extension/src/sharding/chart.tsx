@@ -5,17 +5,18 @@ import { count, counted, joined } from "../format";
 import type { DatasetSharding, Reader } from "../models";
 import { gutters, paintLabel } from "../overview/gutters";
 import { Key, Ramp } from "../parts/marks";
-import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import { hatch, paintCursor, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Note } from "../parts/small";
+import { Swatch } from "../overview/module";
 import { isIn, rangeText, type Span, spanText, stepsOf } from "../parts/steps";
 import { useWidth } from "../parts/width";
 import { clamped } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { columnsOf, readingOf, rowsOf, usualOf, windowOf } from "./columns";
+import { columnsOf, readingOf, remainderOf, rowsOf, usualOf, windowOf } from "./columns";
 import { FILES, paintFiles } from "./files";
-import { batchesOf, elementsNote, readText, stepOf } from "./progress";
+import { batchesOf, elementsNote, isLong, readText, stepOf, waitIn, waitText } from "./progress";
 
 /** Room for how many rows a replica reads in all, as a number and a bar, where there is some. */
 const RIGHT = 132;
@@ -24,6 +25,8 @@ const [ROW, LOW_ROW] = [28, 20];
 const FEW = 12;
 /** How strong the colour of rows is that were read, and of those that are to come, in percent. */
 const [READ, TO_COME] = [34, 15];
+/** The height of the mark of a replica that waited. */
+const WAIT = 7;
 
 interface Props {
   model: DatasetSharding;
@@ -40,13 +43,19 @@ export function Chart({ model, context, byElement }: Props) {
   const { readers, together = [], progress, positions, remainder_text } = model;
   const rows = byElement ? readers : [...readers, ...together];
   const all = together.at(-1) ?? readers[0];
+  const { first, last } = windowOf(model);
   const columns = columnsOf(model, byElement ? Infinity : room, usualOf(all));
   const size = room / columns.length;
   const height = rows.length > FEW ? LOW_ROW : ROW;
   const tall = height - 3;
   const head = progress && !byElement ? 34 : 20;
   const top = head + (model.marks.length ? FILES : 0);
-  const foot = top + rows.length * height;
+  const below = top + rows.length * height;
+  const ends = !byElement && remainder_text && last === model.steps - 1;
+  const rest = ends ? remainderOf(columns, all) : columns.length;
+  const bracket = rest < columns.length;
+  const fits = bracket && 6.2 * remainder_text!.length < left + room;
+  const foot = below + (bracket ? (fits ? 26 : 8) : 0);
   const axis = stepsOf(progress?.sampled, context);
   const chosen = axis.range && batchesOf(model, axis.range);
   const pointed = axis.pointed === null ? null : { first: axis.pointed, last: axis.pointed };
@@ -54,7 +63,6 @@ export function Chart({ model, context, byElement }: Props) {
   const marked = pointed ?? axis.range;
   const now = progress ? Math.max(...progress.steps) : -1;
   const most = Math.max(1, ...readers.map((reader) => reader.rows));
-  const { first, last } = windowOf(model);
   const each = (columns.find((column) => column.first === first)?.last ?? first) - first + 1;
   const note = elementsNote(progress);
   const has = (batches: readonly number[], column: Span) => batches.some((batch) => isIn(column, batch));
@@ -94,13 +102,26 @@ export function Chart({ model, context, byElement }: Props) {
         const middle = left + (index + 0.5) * size - 1;
         const text = spanText(column);
         if (isNow) {
-          fill(palette.accent, 0.12, middle - size / 2, top - head, size, foot - top + head);
+          fill(palette.accent, 0.12, middle - size / 2, top - head, size, below - top + head);
           canvas.globalAlpha = 1;
           write("now", palette.accent, middle, top - 24);
         }
         const fits = 6 * text.length < size;
         write(fits ? text : `${column.first}…`, isNow ? palette.accent : palette.quiet, middle, top - 9);
       });
+    if (bracket) {
+      canvas.strokeStyle = palette.warning;
+      canvas.lineWidth = 1.5;
+      const from = left + rest * size;
+      paintLine(painting, [
+        [from, below - 1],
+        [from, below + 4],
+        [end - 2, below + 4],
+        [end - 2, below - 1],
+      ]);
+      canvas.fillStyle = palette.warning;
+      if (fits) paintEnd(painting, remainder_text!, end - 2, below + 16);
+    }
     rows.forEach((reader, row) => {
       const y = top + row * height;
       const middle = y + tall / 2;
@@ -144,6 +165,11 @@ export function Chart({ model, context, byElement }: Props) {
               width,
               filled,
             );
+          }
+          if (!byElement && isReplica && isLong(waitIn(model, replica, column))) {
+            const strip = { x, y: y + tall - WAIT, width, height: WAIT };
+            fill(palette.wait, alpha, x, strip.y, width, WAIT);
+            hatch(canvas, strip, palette.waitLine);
           }
           canvas.globalAlpha = alpha;
           const ink = byElement
@@ -191,33 +217,48 @@ export function Chart({ model, context, byElement }: Props) {
     const [reader, steps] = [rows[row]!, columns[column]!];
     const read = rowsOf(reader, steps);
     const reading = readingOf(reader, steps);
+    const wait = waitIn(model, reader.replica, steps);
     return joined([
       `${labelOf(reader)} · ${rangeText(steps)}`,
       read ? joined([counted(read, "row"), reading?.text], ": ") : "nothing",
       reading?.text && note,
+      wait && waitText(wait),
       reader.replica >= 0 && atOf(reader) === steps.last && "is here",
     ]);
   };
+  /** A reading of which the line of text cannot name all elements. */
+  const longReading = ({ row, column }: Cell) => {
+    const reading = readingOf(rows[row]!, columns[column]!);
+    return reading?.text.endsWith(" more") ? reading : undefined;
+  };
+  const pick = (cell: Cell) => {
+    const { replica } = rows[cell.row]!;
+    axis.pick(stepOf(model, columns[cell.column]!.first), replica);
+    const step = longReading(cell)?.step;
+    if (step !== undefined || model.listed) context.ask?.({ kind: "list", step: step ?? -1, replica });
+  };
+  const lists =
+    context.ask && readers.some(({ readings }) => readings.some(({ text }) => text.endsWith(" more")));
   return (
     <div ref={box}>
       <Plane
         label={joined([model.summary, model.sentence, remainder_text])}
-        hint="what a replica reads in a step"
+        hint={`what a replica reads in a step${lists ? ", a click for all its elements" : ""}`}
         rows={rows.length}
         columns={columns.length}
         height={foot + 2}
         paint={paint}
         at={at}
         describe={describe}
+        onPick={pick}
         steps={axis}
         {...(progress?.sampled?.steps.length && {
           stepOf: ({ column }: Cell) => stepOf(model, columns[column]!.first),
           ...(!byElement && { stepAt }),
         })}
         said={marked ? readText(model, marked, pointed ? meant : chosen!) : ""}
-        replicaOf={({ row }) => rows[row]!.replica}
       />
-      {remainder_text && <Note>{remainder_text}</Note>}
+      {remainder_text && !fits && <Note>{remainder_text}</Note>}
       <div class="wb-legend">
         {byElement ? (
           <>
@@ -229,6 +270,9 @@ export function Chart({ model, context, byElement }: Props) {
             <Key colour={shade(READ)} name={progress ? "read" : "rows of a replica"} />
             {progress && <Key colour={shade(TO_COME)} name="to come" />}
             <Key colour="var(--wb-late)" name="part of a batch" />
+            {readers.some(({ replica }) =>
+              columns.some((column) => isLong(waitIn(model, replica, column))),
+            ) && <Swatch kind="wait" name="waited for data" />}
             {each > 1 && `a cell: ${each} steps`}
           </>
         )}

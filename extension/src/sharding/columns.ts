@@ -44,6 +44,13 @@ export function usualOf(reader: Reader | undefined): number {
   return Math.max(1, ...(reader?.readings.map(({ rows }) => rows) ?? []));
 }
 
+/** From which column on all replicas together read fewer rows than in a full step, to the end. */
+export function remainderOf(columns: readonly Span[], all: Reader | undefined): number {
+  const usual = usualOf(all);
+  const full = columns.filter((column) => rowsOf(all!, column) >= (column.last - column.first + 1) * usual);
+  return full.length ? columns.indexOf(full.at(-1)!) + 1 : columns.length;
+}
+
 /** What it reads in a column of one step. */
 export function readingOf({ readings }: Reader, { first, last }: Span): Reading | undefined {
   return first === last ? readings[first - readings[0]!.step] : undefined;

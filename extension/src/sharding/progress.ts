@@ -1,11 +1,13 @@
 // Which batch of a dataset is for which steps of the strategy, and how long replicas waited for theirs.
-import { counted, joined } from "../format";
+import { counted, joined, percent, timeText } from "../format";
 import type { DatasetSharding, InputProgress } from "../models";
 import { rangeText, type Span, spanText } from "../parts/steps";
 import { readingOf, rowsOf } from "./columns";
 
 /** From here on waiting for input is worth a sign, in percent of the time. */
 export const MUCH_WAITING = 20;
+/** Shorter waits have no mark, whatever part of the time they are. */
+const LEAST_WAIT_US = 1000;
 
 /** The step of the strategy that a batch is for, where that is known. */
 export function stepOf({ progress }: DatasetSharding, batch: number): number | undefined {
@@ -49,6 +51,36 @@ export function readText(
 /** That other epochs may read other elements than those that are known. */
 export function elementsNote(progress: DatasetSharding["progress"]): string | false {
   return !!progress?.epoch && "elements as in epoch 0";
+}
+
+export interface Wait {
+  waited_us: number;
+  /** The part of the time, 0 to 1, that had passed since the replica got input before. */
+  share: number;
+  /** The batches that came together then; it was the first of them that was waited for. */
+  batches: Span;
+}
+
+/** The longest time that a replica waited for a batch among those of a column. */
+export function waitIn({ progress }: DatasetSharding, replica: number, column: Span): Wait | null {
+  const waits = (progress?.waits ?? []).filter(({ first }) => first >= column.first && first <= column.last);
+  return waits.reduce<Wait | null>((longest, { first, count, passed_us, waited_us }) => {
+    const waited = waited_us[replica] ?? 0;
+    if (waited <= (longest?.waited_us ?? -1)) return longest;
+    const share = Math.min(1, waited / (passed_us || 1));
+    return { waited_us: waited, share, batches: { first, last: first + count - 1 } };
+  }, null);
+}
+
+/** Whether it waited so long that this has a mark. */
+export function isLong(wait: Wait | null): wait is Wait {
+  return wait !== null && wait.waited_us >= LEAST_WAIT_US && 100 * wait.share >= MUCH_WAITING;
+}
+
+/** How long it waited, in words. */
+export function waitText({ waited_us, share, batches }: Wait): string {
+  const which = `batch${batches.last > batches.first ? "es" : ""} ${spanText(batches)}`;
+  return `waited ${timeText(waited_us)} for ${which}, ${percent(100 * share)} of the time`;
 }
 
 /** The part of the time, 0 to 1, in which a replica waited for its input. */

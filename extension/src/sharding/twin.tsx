@@ -5,7 +5,7 @@ import { type Span, spanText, stepsOf } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import type { Context } from "../view";
 import { columnsOf, readingOf, rowsOf } from "./columns";
-import { stepOf, waitedShare } from "./progress";
+import { stepOf, waitedShare, waitIn } from "./progress";
 
 interface Props {
   model: DatasetSharding;
@@ -67,6 +67,17 @@ export function Twin({ model, context }: Props) {
     },
     numeric("host", ({ reader: { host } }) => (host < 0 ? null : host), count, { rank: 2 }),
     numeric("rows", ({ reader, steps }) => rowsOf(reader, steps), count, { rank: 1, help: "how many" }),
+    ...(model.progress?.waits?.length
+      ? [
+          numeric(
+            "waited",
+            ({ reader: { replica }, steps }: Line) =>
+              replica < 0 ? null : (waitIn(model, replica, steps)?.waited_us ?? null),
+            timeText,
+            { rank: 3, help: "for it and the batches that came with it" },
+          ),
+        ]
+      : []),
     named("elements", ({ reader, steps }) => readingOf(reader, steps)?.text || NOTHING, {
       least: 120,
       help: "which",

@@ -7,7 +7,9 @@ import { Button, Note } from "../parts/small";
 import { Brushed, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { Chart } from "../sharding/chart";
+import { Listed } from "../sharding/listed";
 import { batchesOf, MUCH_WAITING, waitedShare } from "../sharding/progress";
+import { Remedy } from "../sharding/remedy";
 import { Twin } from "../sharding/twin";
 import { WhatIf } from "../sharding/what_if";
 import type { Context, View } from "../view";
@@ -35,11 +37,12 @@ function Dataset({ model: newest, context }: Props) {
       <ChartOrTable
         title="Dataset sharding"
         facts={[model.reason, model.limit]}
-        {...(sentence && { verdict: { sentence, advice } })}
+        {...(sentence && { verdict: { sentence, advice, children: <Remedy model={model} /> } })}
         chart={
           <>
             <Note>{joined([model.figures ?? model.summary, progress && progressText(progress, model)])}</Note>
             <Chart {...shown} byElement={byElement && model.positions > 0} />
+            <Listed {...shown} />
           </>
         }
         table={<Twin {...shown} />}

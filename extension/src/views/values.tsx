@@ -11,7 +11,7 @@ import { Brushed, isIn, stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
-import { ageText, count, counted, dtypeText, figure, joined, NOTHING, sumOf } from "../format";
+import { ageText, count, counted, dtypeText, figure, joined, NOTHING } from "../format";
 import type {
   Agreement,
   FirstBad,
@@ -24,11 +24,15 @@ import type {
   Values,
 } from "../models";
 import type { Context, View } from "../view";
+import { binsOf, countedOf, Distribution } from "./distribution";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
 import { axisOf, History, Numbers } from "./numbers";
 import { Button, Note, Quiet } from "../parts/small";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";
+
+/** Of so many values the histograms are drawn by themselves. */
+const FEW = 3;
 
 export const values: View<Values> = {
   title: "Values",
@@ -131,6 +135,7 @@ interface ValueProps {
 function Value({ value, index, context, lookedAt, children }: ValueProps) {
   const { agreement, replicas, spread } = value;
   const [all, setAll] = useState(false);
+  const [asked, setAsked] = useState<boolean | null>(null);
   const { ask, selected } = context;
   const axis = stepsOf(axisOf(value), context);
   // Charts of steps stand still while steps are picked out; what is said of the value goes on.
@@ -153,6 +158,9 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
   );
   const shown = drawable.find(({ replica }) => replica === selected.replica) ?? drawable[0];
   const shape = typeof shown?.summary === "object" ? shown.summary.shape : null;
+  const summary = typeof shown?.summary === "object" && shown.summary.histogram.length ? shown.summary : null;
+  // By itself where the figures of all replicas are in one row, and few values are shown.
+  const spreadOut = summary !== null && (asked ?? (rows.length === 1 && !spread && index < FEW));
   const areNumbers =
     replicas.length > 1 &&
     !same &&
@@ -175,6 +183,11 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         )}
         {ask && shape && !children && (
           <Button onClick={() => ask(wholeOf(index, shown!.replica, shape))}>Elements</Button>
+        )}
+        {summary && (
+          <Button aria-pressed={spreadOut} onClick={() => setAsked(!spreadOut)}>
+            Histogram
+          </Button>
         )}
       </div>
     </>
@@ -218,6 +231,15 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         {(value.course || (agreement?.step ?? -1) >= 0) && <Brushed steps={axis} />}
       </ChartOrTable>
       {course && <History {...{ value, course, context }} word="largest" />}
+      {spreadOut && (
+        <Distribution
+          summary={summary}
+          name={joined(
+            [value.name || value.kind, !same && replicas.length > 1 && `replica ${shown!.replica}`],
+            ", ",
+          )}
+        />
+      )}
       {children}
       {value.hints.map((hint) => (
         <p key={hint} class="wb-alert">
@@ -276,20 +298,17 @@ function AgreementText({ agreement, steps }: { agreement: Agreement; steps: Step
   );
 }
 
-/** The histogram of a replica's component; of many elements it counts some. */
+/** The histogram of a replica's component, as small as a figure. */
 function Histogram({ summary }: { summary: Summary | string }) {
   if (typeof summary === "string" || !summary.histogram.length) return NOTHING;
-  const { histogram: counts, min, max, shape, nan, inf } = summary;
-  const counted = sumOf(counts, (one) => one);
-  const all = shape.reduce((product, size) => product * size, 1) - nan - inf;
-  const peak = counts.indexOf(Math.max(...counts));
-  const edge = (bin: number) => figure(min! + ((max! - min!) * bin) / counts.length);
-  const some = counted < all ? `, ${count(counted)} of ${count(all)} elements counted` : "";
+  const { histogram: counts, min, max } = summary;
+  const fullest = binsOf(summary)[counts.indexOf(Math.max(...counts))]!;
+  const most = `most from ${figure(fullest.from)} to ${figure(fullest.to)}`;
   return (
     <Spark
       values={counts}
       columns
-      label={`histogram from ${figure(min)} to ${figure(max)}, most from ${edge(peak)} to ${edge(peak + 1)}${some}`}
+      label={joined([`histogram from ${figure(min)} to ${figure(max)}`, most, countedOf(summary)], ", ")}
     />
   );
 }

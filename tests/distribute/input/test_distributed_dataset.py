@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pickle
 import threading
@@ -383,6 +384,15 @@ def test_each_replica_tells_how_long_it_waited_for_input(strategy: Any, mapped: 
     assert all(before <= after for before, after in zip(waited[0], waited[-1], strict=True))
     shares = [distributed.progress.waited_share(rank) for rank in range(len(waited[0]))]
     assert all(0 < share <= 1 for share in shares)
+    waits = distributed.progress.waits
+    assert [wait.first for wait in waits] == list(
+        itertools.accumulate([0, *(wait.count for wait in waits[:-1])])
+    )
+    assert sum(wait.count for wait in waits) == 6
+    assert all(wait.passed_us > 0 for wait in waits)
+    for rank, seconds in enumerate(distributed.progress.waited_seconds):
+        # The last fetch, which found no more, waited for no element; each time is cut to whole microseconds.
+        assert 0 < sum(wait.waited_us[rank] for wait in waits) <= 1e6 * seconds
 
 
 def test_a_distributed_dataset_knows_its_number_of_steps(strategy: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from workbench.data.sharding.model import Shape, Sharding, progress_lines
 from workbench.data.sharding.progress import InputProgress
+from workbench.ui.sharding.dataset_model import listed_elements
 from workbench.ui.sharding.dataset_source import DatasetSource, Followed
 from workbench.ui.sharding.explain_sharding import dataset_source
 
@@ -201,3 +202,41 @@ def test_what_if_begins_with_the_question_that_was_asked(tmp_path: Path, drop_re
     answer = source.answer(asked)
     assert answer is not None
     assert answer["model"] == model
+
+
+def test_all_elements_of_a_replica_s_step_come_on_request_until_they_are_closed() -> None:
+    data = wb.data.Dataset.range(100).shuffle(100, seed=4).batch(40)
+    found = wb.explain_sharding(data, 2)
+    assert isinstance(found, Sharding)
+    source = DatasetSource(found, data, None)
+    assert source.model()["listed"] is None
+
+    answer = source.answer({"kind": "list", "step": 1, "replica": 1})
+    assert answer is not None
+    listed = answer["part"]["listed"]
+    assert (listed["step"], listed["replica"], listed["rows"], listed["hidden"]) == (1, 1, 20, 0)
+    numbers = [range(int(run.split("–")[0]), int(run.split("–")[-1]) + 1) for run in listed["runs"]]
+    assert [number for run in numbers for number in run] == list(found.steps[1][1].ids)
+    assert source.model()["listed"]["runs"] == list(listed["runs"])
+
+    assert source.answer({"kind": "list", "step": -1, "replica": -1}) == {
+        "kind": "part",
+        "part": {"listed": None},
+    }
+    assert source.model()["listed"] is None
+    for step, replica in ((3, 0), (0, 2), (0, -1)):
+        with pytest.raises(
+            wb.errors.InvalidArgumentError, match=f"step {step} of replica {replica} is not known"
+        ):
+            source.answer({"kind": "list", "step": step, "replica": replica})
+
+
+def test_of_very_many_elements_a_message_has_the_first() -> None:
+    data = wb.data.Dataset.range(40_000).shuffle(40_000, seed=4).batch(40_000)
+    found = wb.explain_sharding(data, 1, max_elements=40_000)
+    assert isinstance(found, Sharding)
+    listed = listed_elements(found, step=0, replica=0)
+
+    assert sum(len(run) + 2 for run in listed.runs) <= 64 << 10
+    assert len(listed.runs) > 8000
+    assert listed.hidden > 20_000

@@ -9,7 +9,15 @@ import pytest
 import workbench as wb
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape, Sharding
-from workbench.ui.sharding.dataset_words import advice, figures, nothing, remainder_text, runs_text, sentence
+from workbench.ui.sharding.dataset_words import (
+    advice,
+    figures,
+    nothing,
+    remainder_text,
+    remedy_code,
+    runs_text,
+    sentence,
+)
 
 
 def of_files(folder: Path, *lines: int) -> Sharding:
@@ -33,6 +41,9 @@ def test_a_host_without_elements_is_named_and_priced(tmp_path: Path) -> None:
 
     assert sentence(found) == "Replica 3 gets no data: host 3 has no file with elements"
     assert advice(found) == "a step uses 96 rows, not 128; policy DATA deals elements out instead of files"
+    names = {"wb": wb, "dataset": wb.data.TextLineDataset([str(tmp_path / "0.txt")]).batch(128)}
+    exec(remedy_code(found), names)
+    assert explain_sharding(names["dataset"], Shape(4, 1)).counts == (90, 90, 90, 90)
     assert [nothing(found, replica) for replica in range(3)] == ["", "", ""]
     assert figures(found) == (
         "1,040 elements · 4 hosts × 1 replica · schedule · 0 duplicates · 0 dropped · ▲ 14 turns without rows"
@@ -48,6 +59,7 @@ def test_batches_that_are_too_small_for_all_replicas_are_named() -> None:
     five = explain_sharding(wb.data.Dataset.range(30).batch(5), 4)  # 2 + 2 + 1 + 0
     assert sentence(five) == "Replica 3 gets no data: its part of each batch is empty"
     assert advice(five) == advice(found)
+    assert remedy_code(five) == remedy_code(found) == ""
 
 
 def test_a_host_that_gets_no_elements_is_named() -> None:
@@ -78,7 +90,7 @@ def test_where_all_get_something_nothing_is_said_and_of_steps_that_are_not_known
     data = wb.data.Dataset.range(100).batch(16)
     found = explain_sharding(data, 4)
 
-    assert (sentence(found), advice(found), nothing(found, 0)) == ("", "", "")
+    assert (sentence(found), advice(found), nothing(found, 0), remedy_code(found)) == ("", "", "", "")
     part = explain_sharding(data, 4, max_elements=50)
     assert (remainder_text(part), figures(part)) == (
         "",

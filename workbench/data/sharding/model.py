@@ -229,7 +229,7 @@ def _cell(cell: ReplicaStep, model: Sharding, width: int) -> str:
     if not cell.ids:
         return f"{cell.rows} rows"[:width]
     text = ""
-    for position, part in enumerate(parts := _ranges(cell.ids, model)):
+    for position, part in enumerate(parts := runs_of(cell.ids, model.labels)):
         extended = f"{text} {part}" if text else part
         rest = "" if position == len(parts) - 1 else f" +{len(parts) - position - 1}"
         if len(extended) + len(rest) > width:
@@ -239,16 +239,23 @@ def _cell(cell: ReplicaStep, model: Sharding, width: int) -> str:
     return text
 
 
-def _ranges(ids: tuple[int, ...], model: Sharding) -> list[str]:
-    """Ids in their order, neighbours written as first–last."""
+def runs_of(ids: tuple[int, ...], labels: dict[int, str]) -> list[str]:
+    """Elements in their order, those that follow one another written as first–last.
+
+    Args:
+      ids: Their numbers.
+      labels: Their names, where these are not just the numbers.
+    """
+    if not ids:
+        return []
     parts: list[str] = []
     start = previous = ids[0]
     for element in (*ids[1:], None):
         if element is not None and element == previous + 1:
             previous = element
             continue
-        first = model.labels.get(start, str(start))
-        last = model.labels.get(previous, str(previous)).rpartition(":")[2]
+        first = labels.get(start, str(start))
+        last = labels.get(previous, str(previous)).rpartition(":")[2]
         parts.append(first if start == previous else f"{first}–{last}")
         if element is not None:
             start = previous = element

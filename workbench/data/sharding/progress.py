@@ -8,6 +8,23 @@ from workbench.telemetry.snapshot import ADDED, SampledSteps
 
 
 @dataclass(frozen=True, slots=True)
+class InputWait:
+    """How long replicas waited for elements that came together: before the first of them, not one by one.
+
+    Attributes:
+      first: Number of the first of these elements.
+      count: How many came.
+      passed_us: Since elements came before, or the epoch began.
+      waited_us: Per replica how much of that it had nothing to do but get these.
+    """
+
+    first: int
+    count: int
+    passed_us: int
+    waited_us: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class InputProgress:
     """One epoch of a distributed dataset while it is gone through.
 
@@ -19,6 +36,8 @@ class InputProgress:
       waited_seconds: Per replica how long it had nothing to do but get its input.
       sampled: The step of the strategy that each of the newest elements is for, oldest first; the last of them has the
         number `given` - 1. Of elements that the notebook got ahead of its steps: the first that may work with them.
+      waits: For which elements replicas waited how long, oldest first; of the newest ones, fewer where there are many
+        replicas.
     """
 
     epoch: int
@@ -27,6 +46,7 @@ class InputProgress:
     steps: tuple[int, ...]
     waited_seconds: tuple[float, ...]
     sampled: SampledSteps | None = field(default=None, metadata=ADDED)
+    waits: tuple[InputWait, ...] = field(default=(), metadata=ADDED)
 
     def waited_share(self, replica: int) -> float:
         """The part of the time, 0 to 1, in which a replica waited."""

@@ -210,7 +210,7 @@ class RemoteElements:
         failures = [(have, data) for have, data in zip(counts, handles[2].values(), strict=True) if data]
         # A host that has ended gets empty batches until all have; where one fails, all leave that element out.
         available = min(have for have, _ in failures) if failures else max(counts)
-        self._log.wait(handles[1].values(), self._source.group.number)
+        self._log.wait(handles[1].values(), self._source.group.number, first=first, count=available)
         self._log.cost(handles[3].values())
         self._first, self._chunk, self._available, self._given = first, handles, available, 0
         self._places = handles[0].places

@@ -17,7 +17,7 @@ from workbench.data.cost.flow import InputFlow, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, merged
 from workbench.data.cost.recent import ReaderHistory
 from workbench.data.explanation import input_flow
-from workbench.data.sharding.progress import InputProgress
+from workbench.data.sharding.progress import InputProgress, InputWait
 from workbench.telemetry.snapshot import SampledSteps
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FETCHES: Final = 64
 """As many of the newest fetches, and elements, have a place on the axis of steps."""
+_WAITS: Final = 1024
+"""So many times that replicas waited are kept for views: of 512 replicas those of two fetches."""
 _REMEMBERED: Final = 256  # elements: many times as many as there can be steps on their way
 
 
@@ -40,6 +42,7 @@ class ProgressLog:
         self._waited_ns = (0,) * replicas
         self._fetched = self._began
         self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)  # the next step, and percent waited
+        self._waits: deque[InputWait] = deque(maxlen=max(1, min(_FETCHES, _WAITS // max(1, replicas))))
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
     def give(self, element: int, next_step: int) -> None:
@@ -47,10 +50,20 @@ class ProgressLog:
         self._turns.append((element, next_step))
         self._latest = time.monotonic()
 
-    def wait(self, waited_ns: Sequence[int], next_step: int) -> None:
-        """Replicas have got input for `next_step` and what follows, and each tells how long it waited for it."""
+    def wait(self, waited_ns: Sequence[int], next_step: int, *, first: int, count: int) -> None:
+        """Replicas have got input, and each tells how long it waited for it.
+
+        Args:
+          waited_ns: By replica.
+          next_step: The next step, which may work with it.
+          first: Number of the first element that has come.
+          count: How many have.
+        """
         before, self._fetched = self._fetched, time.monotonic()
         passed_ns = 1e9 * max(1e-9, self._fetched - before)
+        if count:
+            waited_us = tuple(waited // 1000 for waited in waited_ns)
+            self._waits.append(InputWait(first, count, int(passed_ns / 1000), waited_us))
         percent = min(100.0, 100 * max(waited_ns, default=0) / passed_ns)
         self._fetches.append((next_step, round(percent, 2)))
         if len(waited_ns) != len(self._waited_ns):  # others take part since the last time
@@ -109,6 +122,7 @@ class ProgressLog:
             steps=steps,
             waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
             sampled=SampledSteps(group.gang.run_id, group.name, tuple(newest)),
+            waits=tuple(self._waits.copy()),
         )
 
 

@@ -95,6 +95,25 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedElements:
+    """All elements that a replica reads in a step, where a person has asked for them.
+
+    Attributes:
+      step: Number of the step.
+      replica: Number of the replica.
+      rows: How many rows.
+      runs: The elements in the order in which they are read, those that follow one another as first–last.
+      hidden: How many more runs there are than fit a message.
+    """
+
+    step: int
+    replica: int
+    rows: int
+    runs: tuple[str, ...]
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetSharding:
     """Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message.
 
@@ -123,6 +142,8 @@ class DatasetSharding:
       sentence: What is wrong, or "".
       advice: What that costs and what helps, or "".
       remainder_text: How the last steps differ from the others, or "".
+      remedy, remedy_code: What helps in a few words, and the code that does it; or "".
+      listed: The elements that were asked for last, or None.
     """
 
     summary: str
@@ -150,3 +171,6 @@ class DatasetSharding:
     sentence: str = field(default="", metadata=ADDED)
     advice: str = field(default="", metadata=ADDED)
     remainder_text: str = field(default="", metadata=ADDED)
+    remedy: str = field(default="", metadata=ADDED)
+    remedy_code: str = field(default="", metadata=ADDED)
+    listed: ListedElements | None = field(default=None, metadata=ADDED)

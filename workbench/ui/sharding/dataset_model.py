@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from workbench.data.provenance import FILE_SHIFT
-from workbench.data.sharding.model import ReplicaStep, Sharding
+from workbench.data.sharding.model import ReplicaStep, Sharding, runs_of
 from workbench.data.sharding.progress import InputProgress
-from workbench.ui.models.sharding import DatasetSharding, Reader, Reading
-from workbench.ui.sharding.dataset_words import advice, figures, nothing, remainder_text, runs_text, sentence
+from workbench.errors import InvalidArgumentError
+from workbench.ui.models.sharding import DatasetSharding, ListedElements, Reader, Reading
+from workbench.ui.sharding.dataset_words import (
+    advice,
+    figures,
+    nothing,
+    remainder_text,
+    remedy_code,
+    runs_text,
+    sentence,
+)
 
 _MAX_READERS: Final = 32
 _MAX_READINGS: Final = 2048
 _MAX_STEPS: Final = 64
 _MAX_RANGES: Final = 4
 _MAX_MARKS: Final = 64
+_MAX_LISTED_CHARACTERS: Final = 64 << 10
 
 
-def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) -> DatasetSharding:
+def dataset_model(
+    sharding: Sharding, *, progress: InputProgress | None = None, listed: ListedElements | None = None
+) -> DatasetSharding:
     """What the view of a dataset's sharding draws.
 
     Args:
       sharding: The result of `explain_sharding`.
       progress: How far replicas are; by default what `sharding` knows of that.
+      listed: Elements that were asked for.
     """
     progress = progress or sharding.progress
     ids = [element for step in sharding.steps for cell in step for element in cell.ids]
@@ -62,7 +76,28 @@ def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) 
         sentence=sentence(sharding),
         advice=advice(sharding),
         remainder_text=remainder_text(sharding),
+        remedy="Use policy DATA" if (code := remedy_code(sharding)) else "",
+        remedy_code=code,
+        listed=listed,
     )
+
+
+def listed_elements(sharding: Sharding, *, step: int, replica: int) -> ListedElements:
+    """All elements that a replica reads in a step, as far as they fit a message.
+
+    Raises:
+      InvalidArgumentError: if there is no such step or replica.
+    """
+    if not (0 <= step < len(sharding.steps) and 0 <= replica < sharding.replicas):
+        raise InvalidArgumentError(
+            f"step {step} of replica {replica} is not known: there are {len(sharding.steps)} steps and "
+            f"{sharding.replicas} replicas"
+        )
+    cell = sharding.steps[step][replica]
+    runs = runs_of(cell.ids, sharding.labels)
+    ends = itertools.accumulate(len(run) + 2 for run in runs)
+    fit = sum(end <= _MAX_LISTED_CHARACTERS for end in ends)
+    return ListedElements(step, replica, cell.rows, tuple(runs[:fit]), len(runs) - fit)
 
 
 def _shown(sharding: Sharding) -> list[int]:

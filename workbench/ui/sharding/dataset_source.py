@@ -12,13 +12,14 @@ from workbench.data.stages.grouping.batch import Batch
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.ui.render.plain_values import plain
-from workbench.ui.sharding.dataset_model import dataset_model
+from workbench.ui.sharding.dataset_model import dataset_model, listed_elements
 from workbench.ui.widgets.sources import Message
 
 if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
     from workbench.data.sharding.model import Sharding
     from workbench.data.sharding.progress import InputProgress
+    from workbench.ui.models.sharding import ListedElements
 
 
 class Followed:
@@ -75,11 +76,12 @@ class DatasetSource:
         self._followed = followed
         self._told: InputProgress | None = None
         self._window = (0, 0)
+        self._listed: ListedElements | None = None
 
     def model(self) -> Message:
         """As `Source.model`."""
         self._told = self._progress()
-        model = dataset_model(self._shown, progress=self._told)
+        model = dataset_model(self._shown, progress=self._told, listed=self._listed)
         steps = [reading.step for reader in model.readers[:1] for reading in reader.readings]
         self._window = (steps[0], steps[-1]) if steps else (0, 0)
         return plain(model)
@@ -97,13 +99,18 @@ class DatasetSource:
         return {"kind": "part", "part": {"progress": asdict(progress)}}
 
     def answer(self, request: Message) -> Message | None:
-        """As `Source.answer`: what another batch size, other hosts or another policy would do.
+        """As `Source.answer`: all elements of a replica's step, or what another batch size, hosts or policy would do.
 
         Raises:
           WorkbenchError: if that is not possible.
         """
+        if request.get("kind") == "list":
+            step, replica = int(request["step"]), int(request["replica"])
+            self._listed = None if step < 0 else listed_elements(self._shown, step=step, replica=replica)
+            return {"kind": "part", "part": {"listed": self._listed and asdict(self._listed)}}
         if request.get("kind") != "what_if" or self._dataset is None:
             return None
+        self._listed = None
         found = what_if(self._dataset, request)
         # Back where one came from: there the replicas are shown again.
         self._shown = self._sharding if found.steps == self._sharding.steps[: len(found.steps)] else found

@@ -12,7 +12,7 @@ import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
 import { provideCode } from "../../export/modules";
-import { OPEN } from "../../view";
+import { INSERT, OPEN } from "../../view";
 import { OPENED, VIEWS, type ViewName } from "../../views";
 import { textOf } from "../arguments";
 import { addCommands, categoryOf, type Command, COMMANDS } from "../commands";
@@ -74,6 +74,10 @@ function activate(
     const { cluster, run } = paneOf(panes, event)?.args ?? { cluster: IN_FRONT, run: "" };
     event.preventDefault();
     void app.commands.execute(COMMANDS.openPane, { view, cluster, run });
+  });
+  document.addEventListener(INSERT, (event) => {
+    event.preventDefault();
+    services.insertCode((event as CustomEvent<{ code: string }>).detail.code);
   });
   const tables = [
     paneCommands(app, panes, settings, trans),

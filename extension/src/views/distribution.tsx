@@ -1,0 +1,158 @@
+// How the elements of an array are distributed: a column per bin, whose edges and count keys, pointer and screen readers come to.
+import { count, counted, figure, joined, percent, sumOf } from "../format";
+import type { Summary } from "../models";
+import { ChartOrTable } from "../parts/head";
+import { paintCursor, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { Fact } from "../parts/small";
+import { numeric, Table } from "../parts/table";
+import { linear, roundTicks } from "../scale";
+
+const LEFT = 56;
+const TOP = 8;
+const HIGH = 96;
+const FOOT = 20;
+/** Room for a number on the axis. */
+const TICK = 64;
+
+/** A part of the range, and how many of the counted elements lie in it. */
+interface Bin {
+  from: number;
+  to: number;
+  elements: number;
+  percent: number;
+}
+
+/** The bins of a histogram, in ascending order; none where there is none. */
+export function binsOf({ histogram, min, max }: Summary): Bin[] {
+  const all = sumOf(histogram, (elements) => elements);
+  const edge = linear([0, histogram.length], [min!, max!]);
+  return histogram.map((elements, index) => ({
+    from: edge(index),
+    to: edge(index + 1),
+    elements,
+    percent: (100 * elements) / all,
+  }));
+}
+
+/** Where a histogram counts some of the elements only, how many of how many. */
+export function countedOf({ histogram, shape, nan, inf }: Summary): string {
+  const found = sumOf(histogram, (elements) => elements);
+  const all = shape.reduce((product, size) => product * size, 1) - nan - inf;
+  return found < all ? `${count(found)} of ${count(all)} elements counted` : "";
+}
+
+interface Props {
+  summary: Summary;
+  /** What it is of. */
+  name: string;
+}
+
+export function Distribution({ summary, name }: Props) {
+  const bins = binsOf(summary);
+  const most = Math.max(...bins.map(({ elements }) => elements));
+  const fullest = bins.find(({ elements }) => elements === most)!;
+  return (
+    <ChartOrTable
+      title="Histogram"
+      facts={[
+        name,
+        `${bins.length} bins, each ${figure(fullest.to - fullest.from)} wide`,
+        countedOf(summary),
+      ]}
+      chart={
+        <div class="wb-beside">
+          <Columns bins={bins} most={most} name={name} />
+          <dl class="wb-numbers">
+            <Fact name="mean">{figure(summary.mean)}</Fact>
+            <Fact name="deviation">{figure(summary.std)}</Fact>
+            <Fact name="smallest, largest">
+              {figure(summary.min)}, {figure(summary.max)}
+            </Fact>
+            <Fact name="NaN, infinite">
+              {count(summary.nan)}, {count(summary.inf)}
+            </Fact>
+            <Fact name="fullest bin">{rangeText(fullest)}</Fact>
+            <Fact name="in it">{shareText(fullest)}</Fact>
+          </dl>
+        </div>
+      }
+      table={
+        <Table
+          label={`Histogram of ${name}`}
+          columns={[
+            numeric("from", (bin: Bin) => bin.from, figure, { help: "its lower edge" }),
+            numeric("to", (bin: Bin) => bin.to, figure, { help: "its upper edge" }),
+            numeric("elements", (bin: Bin) => bin.elements, count, { help: "how many" }),
+            numeric("part", (bin: Bin) => bin.percent, percent, { help: "of those that were counted" }),
+          ]}
+          rows={bins}
+          keyOf={({ from }) => String(from)}
+        />
+      }
+    />
+  );
+}
+
+function rangeText({ from, to }: Bin): string {
+  return `${figure(from)} to ${figure(to)}`;
+}
+
+function shareText({ elements, percent: part }: Bin): string {
+  return `${counted(elements, "element")}, ${elements && part < 1 ? "<1%" : percent(part)}`;
+}
+
+function Columns({ bins, most, name }: { bins: readonly Bin[]; most: number; name: string }) {
+  const [low, high] = [bins[0]!.from, bins.at(-1)!.to];
+  const foot = TOP + HIGH;
+  const size = (width: number) => (width - LEFT) / bins.length;
+  const paint = (painting: Painting) => {
+    const { canvas, palette, cursor, width } = painting;
+    const each = size(width);
+    const height = (elements: number) => (elements ? Math.max(1, (HIGH * elements) / most) : 0);
+    canvas.fillStyle = palette.quiet;
+    for (const elements of [0, most]) paintEnd(painting, count(elements), LEFT - 8, foot - height(elements));
+    canvas.fillStyle = palette.communicate;
+    bins.forEach(({ elements }, index) => {
+      canvas.fillRect(LEFT + index * each, foot - height(elements), each - 1, height(elements));
+    });
+    canvas.strokeStyle = palette.quiet;
+    canvas.lineWidth = 1;
+    paintLine(painting, [
+      [LEFT, foot + 0.5],
+      [width, foot + 0.5],
+    ]);
+    const place = linear([low, high], [LEFT, width]);
+    canvas.fillStyle = palette.quiet;
+    canvas.textAlign = "center";
+    for (const tick of roundTicks(low, high, (width - LEFT) / TICK)) {
+      const x = place(tick);
+      paintLine(painting, [
+        [x, foot],
+        [x, foot + 4],
+      ]);
+      if (x > LEFT + 12 && x < width - 16) canvas.fillText(figure(tick), x, foot + 12);
+    }
+    canvas.textAlign = "left";
+    if (cursor)
+      paintCursor(painting, { x: LEFT + cursor.column * each, y: TOP, width: each - 1, height: HIGH });
+  };
+  return (
+    <div>
+      <Plane
+        label={joined([
+          `histogram of ${name}, ${bins.length} bins from ${figure(low)} to ${figure(high)}`,
+          `most from ${rangeText(bins.find(({ elements }) => elements === most)!)}`,
+        ])}
+        hint="a bin"
+        rows={1}
+        columns={bins.length}
+        height={foot + FOOT}
+        paint={paint}
+        at={(x, _, width): Cell => ({ row: 0, column: Math.floor((x - LEFT) / size(width)) })}
+        describe={({ column }) => `${rangeText(bins[column]!)} · ${shareText(bins[column]!)}`}
+        onPick={() => undefined}
+      />
+    </div>
+  );
+}
