@@ -4,7 +4,7 @@ import { Exportable } from "./export/scope";
 import { FrameScheduler, REPAINT_MS } from "./frames";
 import type { Models } from "./models";
 import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
-import { SavedPage, type Saved } from "./parts/saved_page";
+import { SavedPage, type Saved } from "./parts/status";
 import style from "./style.css";
 import { VIEWS, type ViewName } from "./views";
 import type { Request, View } from "./view";

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocksOf } from "../src/views/array_sharding";
-import { tellsApart } from "../src/views/collective_table";
+import { columnsOf, tellsApart } from "../src/views/collective_table";
 import { scaleOf } from "../src/parts/late_levels";
 import { fold } from "../src/parts/folding";
 import * as recorded from "./recorded";
-import { columnsOf } from "../src/views/collective_table";
-import { apart, logTicks } from "../src/parts/ticks";
+import { apart, logTicks } from "../src/scale";
 import { orderOf } from "../src/views/elements";
 import { timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";

@@ -5,8 +5,7 @@ import { allCode, loadExports } from "./modules";
 import { ExportScope, type Scope } from "./scope";
 import { IconButton } from "../parts/icons";
 import { drawings } from "../parts/painting";
-import { Button } from "../parts/small";
-import { take } from "../parts/keys";
+import { Button, take } from "../parts/small";
 
 type Format = readonly [name: string, ending: Ending];
 const FORMATS: Format[] = [

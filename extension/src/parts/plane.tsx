@@ -7,7 +7,7 @@ import { clamped } from "../scale";
 import { rangeText } from "./steps";
 import { type Cell, drawings, type Painting } from "./painting";
 import { useWidth } from "./width";
-import { take } from "./keys";
+import { take } from "./small";
 
 interface Props {
   label: string;

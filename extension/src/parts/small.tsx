@@ -1,4 +1,4 @@
-// The elements that views are full of.
+// The elements that views are full of, and what all of their handlers of keys do.
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { counted } from "../format";
 
@@ -30,4 +30,10 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 /** What is said beside the main thing. */
 export function Quiet({ children }: { children: ComponentChildren }) {
   return <span class="wb-quiet">{children}</span>;
+}
+
+/** Takes a key: notebooks have shortcuts of their own for many. */
+export function take(event: KeyboardEvent): void {
+  event.preventDefault();
+  event.stopPropagation();
 }

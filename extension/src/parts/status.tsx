@@ -1,7 +1,15 @@
 // A status in a word, with its sign and colour.
+import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { BAD, statusOf, WARNING } from "../colours";
-import { SavedPage } from "./saved_page";
+
+export interface Saved {
+  /** Title of the view that opens first among pages. */
+  open?: string | undefined;
+}
+
+/** Given in a file that was saved, in which nothing goes on: views there say so, and open where they were saved from. Else null. */
+export const SavedPage = createContext<Saved | null>(null);
 
 /** No news: the title line says it of all. */
 export const QUIET = new Set(["live", "stopped"]);

@@ -1,5 +1,7 @@
 // The axis that charts of one run share: the step that is pointed at in one of them, and the steps that are picked out in
 // it, are marked in all.
+import { useRef } from "preact/hooks";
+import { known } from "../format";
 import type { Steps, StepRange } from "../selection";
 import type { Context } from "../view";
 import type { Painting } from "./painting";
@@ -119,4 +121,14 @@ export function paintColumn(
     canvas.lineWidth = line;
     canvas.strokeRect(left, top, width, height);
   }
+}
+
+/**
+ * The newest of what is drawn again and again, or while it is `still` the first one since that `has` what is looked at;
+ * where that changes to something that only the newest one has, the newest.
+ */
+export function useStill<T>(newest: T, still: boolean, has: (one: T) => boolean): T {
+  const kept = useRef<T | null>(null);
+  kept.current = still ? (known([kept.current, newest]).find(has) ?? null) : null;
+  return kept.current ?? newest;
 }

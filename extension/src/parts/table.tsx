@@ -6,8 +6,7 @@ import { counted } from "../format";
 import { clamped } from "../scale";
 import type { Context } from "../view";
 import { type Foldable, useFolding } from "./folding";
-import { Button, Note } from "./small";
-import { take } from "./keys";
+import { Button, Note, take } from "./small";
 import { worded, type Worded } from "./terms";
 
 export interface Column<Row> extends Foldable, Worded {

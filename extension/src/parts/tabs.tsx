@@ -2,9 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { OPEN } from "../view";
-import { SavedPage } from "./saved_page";
-import { Button } from "./small";
-import { take } from "./keys";
+import { SavedPage } from "./status";
+import { Button, take } from "./small";
 
 interface Tab {
   name: string;

@@ -7,7 +7,7 @@ import { paintCursor, paintLine, type Cell, type Painting } from "../parts/paint
 import { Plane } from "../parts/plane";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { replicasText } from "../parts/terms";
-import { apart, logTicks } from "../parts/ticks";
+import { apart, logarithmic, logTicks } from "../scale";
 import {
   count,
   counted,
@@ -21,7 +21,6 @@ import {
   known,
 } from "../format";
 import type { ComparedRow, Runs, Spread } from "../models";
-import { logarithmic } from "../scale";
 import { Note } from "../parts/small";
 
 const ROW = 34;

@@ -5,8 +5,7 @@ import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import type { Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
 import { Note } from "../parts/small";
-import { Brushed, isIn, stepsOf } from "../parts/steps";
-import { useStill } from "../parts/still";
+import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import type { Context, View } from "../view";
 

@@ -5,7 +5,7 @@ import { ChartOrTable } from "../parts/head";
 import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
 import { replicasText, wording } from "../parts/terms";
-import { logTicks } from "../parts/ticks";
+import { clamped, logarithmic, logTicks } from "../scale";
 import { useWidth } from "../parts/width";
 import {
   counted,
@@ -20,9 +20,7 @@ import {
 } from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
-import { clamped, logarithmic } from "../scale";
-import { Note } from "../parts/small";
-import { take } from "../parts/keys";
+import { Note, take } from "../parts/small";
 
 const [LOWEST, HIGHEST] = [260, 400];
 const LEFT = 62;
