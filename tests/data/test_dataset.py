@@ -137,6 +137,51 @@ def test_generator_types_and_shapes_make_a_signature() -> None:
         Dataset.from_generator(lambda: iter([1]))
 
 
+def test_shapes_of_a_generator_may_be_unknown_inside_a_structure() -> None:
+    dataset = Dataset.from_generator(lambda: iter([{"a": [1, 2]}]), {"a": np.int64}, {"a": None})
+    assert dataset.element_spec == {"a": TensorSpec(None, np.int64)}
+    (element,) = dataset
+    assert element["a"].tolist() == [1, 2]
+
+
+def test_a_dataset_in_the_place_of_an_array_is_told() -> None:
+    dataset = Dataset.from_generator(lambda: iter([Dataset.range(2)]), output_signature=INT)
+    with pytest.raises(
+        InvalidArgumentError, match=r"element 0 has <Dataset: range.*the signature TensorSpec"
+    ):
+        list(dataset)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda d: d.concatenate(1), "concatenate takes a dataset, got int 1"),
+        (lambda d: d.with_options(b"a"), "with_options takes Options, got bytes b'a'"),
+        (lambda d: d.map(lambda x: x, [2]), "map: num_parallel_calls is a whole number, got list"),
+        (
+            lambda d: d.bucket_by_sequence_length(len, [None], [1, 1]),
+            "each boundary is a whole number, got NoneType",
+        ),
+    ],
+)
+def test_arguments_of_another_kind_are_named(make: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        make(Dataset.range(3))
+
+
+def test_a_range_of_more_numbers_than_can_be_counted_is_refused() -> None:
+    assert [len(Dataset.range(*args)) for args in ((5, 0, -2), (0, 5, 2), (5, 0), (0, 5, -1))] == [3, 3, 0, 0]
+    with pytest.raises(InvalidArgumentError, match="more than int64 can count"):
+        Dataset.range(-(2**63), 1)
+    with pytest.raises(InvalidArgumentError, match="start is 9223372036854775808, which int64 cannot hold"):
+        Dataset.range(2).enumerate(2**63)
+
+
+def test_a_range_of_texts_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="output_type is 'string'; it counts in numbers"):
+        Dataset.range(3, output_type="string")
+
+
 @pytest.mark.parametrize(
     ("signature", "value"),
     [

@@ -332,3 +332,22 @@ def test_buckets_are_padded_to_their_boundary_also_where_shapes_are_given(shapes
     short = rows.bucket_by_sequence_length(len, [4], [1, 1], shapes, pad_to_bucket_boundary=True)
     with pytest.raises(InvalidArgumentError, match="above all boundaries"):
         list(short)
+
+
+def test_a_padded_shape_may_be_a_number_or_an_array() -> None:
+    rows = Dataset.range(1, 3).map(lambda x: np.arange(x))
+    for shape in (3, [3], np.array([3]), (np.int64(3),)):
+        (batch,) = rows.padded_batch(2, padded_shapes=shape)
+        assert batch.tolist() == [[0, 0, 0], [0, 1, 0]]
+    with pytest.raises(TypeError, match=r"a padded shape has numbers and None, got 1\.5"):
+        rows.padded_batch(2, padded_shapes=1.5)
+
+
+def test_keys_are_truths_and_numbers_of_int64() -> None:
+    groups = Dataset.range(4).group_by_window(lambda x: x > 1, lambda key, window: window.batch(9), 9)
+    assert [batch.tolist() for batch in groups] == [[0, 1], [2, 3]]
+    too_great = Dataset.range(1).group_by_window(
+        lambda x: np.uint64(2**63), lambda key, window: window.batch(9), 9
+    )
+    with pytest.raises(InvalidArgumentError, match="a key is one whole number of int64"):
+        list(too_great)

@@ -201,11 +201,20 @@ def _inner(dataset: Any) -> list[Any]:
             return [listed(part) for part in value]
         if isinstance(value, dict):
             return {name: listed(part) for name, part in sorted(value.items())}
-        if isinstance(getattr(value, "dtype", None), np.dtype) and value.dtype == object and value.ndim:
+        if _holds_datasets(value):
             return [listed(part) for part in value]
         return value
 
     return [listed(element) for element in dataset.take(9)]
+
+
+def _holds_datasets(value: Any) -> bool:
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype == object
+        and value.size > 0
+        and hasattr(value.reshape(-1)[0], "cardinality")
+    )
 
 
 def settings(options: Any) -> str:

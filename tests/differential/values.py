@@ -30,7 +30,7 @@ class ValuePrograms(Drawn):
             one, one, f"[{', '.join([one] * self._number(0, 3))}]", f"[{', '.join(some)}]", f"np.array([{one}])", f"np.array({one})", f"np.zeros({self._number(0, 3)})", "np.zeros((2, 0), np.int32)",
             f"[[{one}, {one}], [{one}, {one}]]", f"[({one}, {one}), ({one}, {one})]", "range(3)", "[]", "[[]]", "[[], []]", f"[np.array({one}), np.array({one})]", f"np.array([{one}, {one}], object)",
             "None", "set()", "object()", "b''.join", "[None]", "[1, [2]]", "np.arange(6).reshape(2, 3)[:, ::-1]", "np.array('ab')", "np.array([b'a', b'bc\\0'])", "np.array(['é', 'x'])",
-            "np.array([[1, 2], [3, 4]], '>i4')", "memoryview(b'ab')", "bytearray(b'ab')", "np.ma.array([1, 2])", "Dataset.range(2)",
+            "np.array([[1, 2], [3, 4]], '>i4')", "Dataset.range(2)",
         )  # fmt: skip
         if depth > 1 or self._random.random() < 0.5:
             return plain
@@ -60,7 +60,7 @@ class ValuePrograms(Drawn):
 
     def _count(self) -> str:
         return self._either(
-            0, 1, 2, 3, -1, -2, 1.0, 1.5, "True", "None", "'a'", "np.int32(2)", "np.int64(2)", "np.uint8(2)", "np.float32(2)", "np.array(2)", "np.array([2])", "[2]", "2 ** 31", "2 ** 63", "-2 ** 63", "b'a'",
+            0, 1, 2, 3, -1, -2, 1.0, 1.5, "True", "None", "'a'", "np.int32(2)", "np.int64(2)", "np.uint8(2)", "np.array(2)", "np.array([2])", "[2]", "2 ** 31", "2 ** 63", "-2 ** 63", "b'a'",
             "np.array(2, np.int64)", 5,
         )  # fmt: skip
 
@@ -78,9 +78,9 @@ class ValuePrograms(Drawn):
             f"padded_batch({n})", f"padded_batch(2, padded_shapes={n})", f"padded_batch(2, padding_values={n})", f"interleave(lambda *x: Dataset.range(2), {n}, {m})", f"interleave(lambda *x: Dataset.range(2), 2, 1, {n})",
             f"map(lambda *x: x[0], {n})", f"map(lambda *x: x[0], num_parallel_calls=2, deterministic={n})", f"apply(asserted({n}))", f"assert_cardinality({n})", f"unbatch().take({n})", f"ignore_errors({n})", f"cache({n})",
             f"group_by_window(lambda *x: np.int64(0), lambda key, window: window.batch(2), {n})", f"group_by_window(lambda *x: {self._scalar()}, lambda key, window: window.batch(2), 2)",
-            f"bucket_by_sequence_length(lambda *x: 1, [{n}], [{m}, 2])", f"rejection_resample(lambda *x: {n}, [1.0]).take(0)", f"apply(experimental.dense_to_ragged_batch({n})).map(lambda *x: 1)", f"shuffle(2, reshuffle_each_iteration={n}).map(lambda *x: 1)",
+            f"bucket_by_sequence_length(lambda *x: 1, [{n}], [{m}, 2])", f"rejection_resample(lambda *x: {n}, [1.0]).take(0)", f"shuffle(2, reshuffle_each_iteration={n}).map(lambda *x: 1)",
             f"concatenate({n})", f"map({n})", f"filter({n})", f"apply({n})", f"flat_map({n})", f"with_options({n})", f"take({n}).cardinality()", f"skip({n}).cardinality()", f"repeat({n}).cardinality()", f"batch({n}).cardinality()",
-            f"sparse_batch({n}, [2]).map(lambda *x: 1)", f"random_numbers({n})", f"zip({n})", f"save(folder(), {n})", f"snapshot(folder(), {n})", f"get_single_element({n})",
+            f"random_numbers({n})", f"zip({n})", f"get_single_element({n})",
         )  # fmt: skip
         if stage.startswith(("random_numbers", "zip(")):
             return self._either(
@@ -108,17 +108,17 @@ class ValuePrograms(Drawn):
             f"Dataset.from_generator(lambda: iter([{values}]), {dtype})", f"Dataset.from_generator(lambda: iter([{values}]), {dtype}, {shape})", f"Dataset.from_generator(lambda n: iter([n, n]), {dtype}, args=({self._value()},))",
             f"Dataset.from_generator(lambda: iter([({values},)]), ({dtype}, {dtype}))", f"Dataset.from_generator(lambda: iter([{{'a': {self._value()}}}]), {{'a': {dtype}}}, {{'a': {shape}}})",
             f"Dataset.from_generator(lambda: iter([{values}]), output_signature=Spec({shape}, {dtype}))", f"Dataset.from_generator(lambda a, b: zip([a], [b]), ({dtype}, {dtype}), args=(1, {self._scalar()}))",
-            f"Dataset.from_generator(lambda: [{values}], {dtype})", f"Dataset.from_generator(lambda: 1, {dtype})", "Dataset.from_generator(lambda: iter([]))", f"Dataset.from_generator(lambda: iter([1]), {dtype}, output_signature=Spec([], {dtype}))",
+            f"Dataset.from_generator(lambda: [{values}], {dtype})", "Dataset.from_generator(lambda: iter([]))", f"Dataset.from_generator(lambda: iter([1]), {dtype}, output_signature=Spec([], {dtype}))",
         )  # fmt: skip
 
     def _listed(self) -> str:
         pattern = self._either(
-            "'*'", "'*.txt'", "'a*'", "'?.txt'", "'[ab].txt'", "'nothing*'", "'a.txt'", "''", "'*/*'", "'{a,b}.txt'", "'**'", "'.*'", "'A*'", "'sub'", "'sub/*'", "'[!a].txt'", "'[^a].txt'", "'a\\\\.txt'",
+            "'*.txt'", "'a*'", "'?.txt'", "'[ab].txt'", "'nothing*'", "'a.txt'", "'*/*'", "'{a,b}.txt'", "'A*'", "'sub/*'", "'[!a].txt'", "'[^a].txt'",
         )  # fmt: skip
-        more = self._either(", shuffle=False", ", shuffle=False", ", False", ", shuffle=None, seed=3")
-        many = f"Dataset.list_files([tree + '/' + part for part in [{pattern}, 'a*']]{more})"
+        more = self._either(", shuffle=False", ", shuffle=False", ", False", ", shuffle=False, seed=3")
+        many = f"Dataset.list_files([tree + '/' + part for part in [{pattern}, 'c*']]{more})"
         one = f"Dataset.list_files(tree + '/' + {pattern}{more})"
-        text = self._either(one, one, many, f"Dataset.list_files(Dataset.from_tensors(tree + '/*'){more})")
+        text = self._either(one, one, many)
         return f"(lambda tree: named({text}, tree))(tree())"
 
     def _applied(self) -> str:
@@ -126,10 +126,10 @@ class ValuePrograms(Drawn):
         return f"Dataset.range({self._number(0, 7)}).apply(experimental." + self._either(
             f"map_and_batch(lambda x: (x, x + 1), {count}))", f"map_and_batch(lambda x: x, {count}, drop_remainder=True))", f"map_and_batch(lambda x: x, {count}, num_parallel_batches=2))",
             f"map_and_batch(lambda x: x, {count}, num_parallel_batches=2, num_parallel_calls=2))", f"parallel_interleave(lambda x: Dataset.range(x), {count}, sloppy=False))",
-            f"parallel_interleave(lambda x: Dataset.from_tensors(x).repeat(3), {count}, {self._number(1, 3)}))", f"enumerate_dataset({count}))", "unique())", f"take_while(lambda x: x < {count}))",
+            f"parallel_interleave(lambda x: Dataset.from_tensors(x).repeat(3), {count}))", f"enumerate_dataset({count}))", "unique())", f"take_while(lambda x: x < {count}))",
             "scan(np.int64(1), lambda state, x: (state + x, state * x)))", "unbatch())", f"assert_cardinality({count}))", "ignore_errors())", "copy_to_device('/cpu:0'))", "prefetch_to_device('/cpu:0'))",
-            f"group_by_window(lambda x: x % 2, lambda key, window: window.batch({count}), {count}))", f"snapshot(folder(), {self._either('None', repr('GZIP'), repr('SNAPPY'), repr('AUTO'), repr('x'))}))",
-            f"dense_to_ragged_batch({count})).map(lambda x: 1)", f"bucket_by_sequence_length(lambda x: 1, [{count}], [2, 2]))", f"shuffle_and_repeat(1, {count}))", "map_and_batch(lambda x: x, 0))",
+            f"group_by_window(lambda x: x % 2, lambda key, window: window.batch({count}), {count}))", f"snapshot(folder(), {self._either('None', repr('GZIP'), repr('SNAPPY'), repr('AUTO'), repr('AUTO'))}))",
+            f"bucket_by_sequence_length(lambda x: 1, [{count}], [2, 2]))", f"shuffle_and_repeat(1, {count}))", "map_and_batch(lambda x: x, 0))",
         )  # fmt: skip
 
     def _iterated(self) -> str:
@@ -140,5 +140,5 @@ class ValuePrograms(Drawn):
         return self._either(
             f"steps({data}, 4)", f"optional({data})", f"list({data}.as_numpy_iterator())[:3]" if "repeat()" not in data else "1", f"len({data})", f"bool({data})", f"[x for x, _ in zip({data}, range(3))]",
             f"told({data}.element_spec)", f"is_refused(lambda: {data} + 1)", f"is_refused(lambda: {data}[0])", f"is_refused(lambda: reversed({data}))", f"is_refused(lambda: {data} == {data})", f"{data}.cardinality() + 1",
-            f"iter({data}) is iter({data})", f"iter({data}).element_spec", f"{data}.map(lambda *x: {data}.cardinality())", f"at({data}, {self._number(-1, 4)})", f"hash({data}) is None",
+            f"iter({data}) is iter({data})", f"told(iter({data}).element_spec)", f"{data}.map(lambda *x: {data}.cardinality())", f"at({data}, {self._number(-1, 4)})", f"hash({data}) is None",
         )  # fmt: skip

@@ -112,7 +112,13 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset with `options` merged into its own; where both set one, the new value wins."""
+        """The same dataset with `options` merged into its own; where both set one, the new value wins.
+
+        Raises:
+          TypeError: if they are no `Options`.
+        """
+        if not isinstance(options, Options):
+            raise TypeError(f"with_options takes Options, got {type(options).__name__} {options!r:.60}")
         return Dataset(self.source, self.stages, self._options.merge(options).frozen())
 
     # Looking

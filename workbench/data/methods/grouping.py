@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from workbench.data.methods.staged import Staged
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.group import GroupByWindow, bucketed
@@ -17,7 +19,7 @@ from workbench.data.stages.grouping.window import Window
 from workbench.data.stages.ordering.enumerate import Enumerate
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.data.structure import whole_number
-from workbench.errors import OutOfRangeError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 class Grouping(Staged):
@@ -247,4 +249,7 @@ class Grouping(Staged):
         >>> [(int(n), int(x)) for n, x in wb.data.Dataset.range(5, 7).enumerate()]
         [(0, 5), (1, 6)]
         """
-        return self.with_stage(Enumerate(whole_number(start, "enumerate: start")), name)
+        first = whole_number(start, "enumerate: start")
+        if not np.iinfo(np.int64).min <= first <= np.iinfo(np.int64).max:
+            raise InvalidArgumentError(f"enumerate: start is {first}, which int64 cannot hold")
+        return self.with_stage(Enumerate(first), name)

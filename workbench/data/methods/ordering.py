@@ -10,7 +10,7 @@ from typing import Any, Self
 from workbench.data.methods.staged import Staged
 from workbench.data.seeds import draw
 from workbench.data.sources.combine import Concatenated
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_dataset
 from workbench.data.stage import Pipeline
 from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.functions import Filter, TakeWhile, check_predicate
@@ -32,11 +32,13 @@ class Ordering(Staged):
         """This dataset's elements, then those of `dataset`.
 
         Raises:
-          TypeError: if structures or dtypes differ.
+          TypeError: if `dataset` is none, or structures or dtypes differ.
 
         >>> [int(x) for x in wb.data.Dataset.range(2).concatenate(wb.data.Dataset.range(5, 7))]
         [0, 1, 5, 6]
         """
+        if not is_dataset(dataset):
+            raise TypeError(f"concatenate takes a dataset, got {type(dataset).__name__} {dataset!r:.60}")
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
         return self.of_source(source, name).with_element_spec(source.element_spec())
 

@@ -42,8 +42,16 @@ class Counting(Source):
         numbers = [whole_number(arg, "range: each number") for arg in args]
         if len(numbers) == 3 and numbers[2] == 0:
             raise InvalidArgumentError(f"range{tuple(numbers)}: the step must not be zero")
+        dtype = dtype_of(output_type)
+        if dtype.kind not in "biufc":
+            raise InvalidArgumentError(f"range: output_type is {output_type!r:.40}; it counts in numbers")
         values = range(*numbers)
-        return Counting(len(values), RangeTable(values.start, values.step, dtype_of(output_type), LEAF))
+        count = max(0, -((values.start - values.stop) // values.step))
+        if count > np.iinfo(np.int64).max:
+            raise InvalidArgumentError(
+                f"range{tuple(numbers)}: these are {count:,} numbers, more than int64 can count"
+            )
+        return Counting(count, RangeTable(values.start, values.step, dtype, LEAF))
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""

@@ -69,7 +69,7 @@ def signature_of(output_types: Any, output_shapes: Any) -> Any:
         )
     shapes: list[Any] = [None] * len(types)
     if output_shapes is not None:
-        shapes = tree.flatten_records(output_shapes, is_leaf=is_shape)[0]
+        shapes = tree.flatten_records(output_shapes, is_leaf=lambda node: node is None or is_shape(node))[0]
     return tree.unflatten(
         structure, [TensorSpec(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)]
     )
@@ -94,6 +94,8 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
                 f"from_generator: element {index} has {value!r:.60}, the signature {want}"
             )
         return value
+    if not isinstance(value, np.ndarray | np.generic | bytes):
+        raise InvalidArgumentError(f"from_generator: element {index} has {value!r:.60}, the signature {want}")
     if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
         value = value.astype(object)  # an empty list, which tells no dtype
     if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:

@@ -66,9 +66,13 @@ def check_parallel_calls(stage: str, num_parallel_calls: int | None) -> None:
     """Refuses a number of parallel calls that is none.
 
     Raises:
+      TypeError: if it is no whole number.
       InvalidArgumentError: unless it is positive, AUTOTUNE or None.
     """
-    if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE and num_parallel_calls < 1:
+    if num_parallel_calls is None:
+        return
+    calls = whole_number(num_parallel_calls, f"{stage}: num_parallel_calls")
+    if calls != AUTOTUNE and calls < 1:
         raise InvalidArgumentError(
             f"{stage}: num_parallel_calls is {num_parallel_calls}; give at least 1, AUTOTUNE (-1), or None for "
             "one call after the other"

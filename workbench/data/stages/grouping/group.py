@@ -19,6 +19,8 @@ from workbench.data.structure import flatten, whole_number
 from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError
 
+_GREATEST_KEY = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(Stage):
@@ -196,7 +198,7 @@ def bucketed(
         )
     bucket = _Bucket(
         length,
-        tuple(boundaries),
+        tuple(whole_number(boundary, "bucket_by_sequence_length: each boundary") for boundary in boundaries),
         tuple(batch_sizes),
         padded_shapes,
         padding_values,
@@ -224,9 +226,9 @@ def _example(upstream: Pipeline) -> Held:
 
 def _key(result: Any) -> int:
     array = np.asarray(result)
-    if array.ndim or array.dtype.kind not in "iu":
+    if array.ndim or array.dtype.kind not in "biu" or int(array) > _GREATEST_KEY:
         raise InvalidArgumentError(
-            f"group_by_window: a key is one whole number, key_func returned {result!r:.80}"
+            f"group_by_window: a key is one whole number of int64, key_func returned {result!r:.80}"
         )
     return int(array)
 

@@ -144,12 +144,22 @@ def _together(held: list[Item]) -> Item:
     return [item[0] for item in held], held[0][1], np.concatenate(ids) if ids else None
 
 
+def _shape(given: Any) -> tuple[int | None, ...]:
+    """A shape, which may be an array, or one number."""
+    if is_shape(given):
+        return tuple(given)
+    sizes = np.asarray(given)
+    if sizes.ndim > 1 or sizes.dtype.kind not in "iu":
+        raise TypeError(f"padded_batch: a padded shape has numbers and None, got {given!r:.60}")
+    return tuple(sizes.reshape(-1).tolist())
+
+
 def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | None, ...]]:
     if padded_shapes is None:
         if any(spec.shape is None for spec in specs):
             raise InvalidArgumentError(f"padded_batch: the rank of {specs} is unknown; give padded_shapes")
         return [spec.shape or () for spec in specs]
-    shapes = tree.flatten(padded_shapes, is_leaf=is_shape)[0]
+    shapes = [_shape(given) for given in tree.flatten(padded_shapes, is_leaf=is_shape)[0]]
     if len(shapes) != len(specs):
         raise InvalidArgumentError(f"padded_batch: {len(shapes)} padded shapes for {len(specs)} components")
     for spec, shape in zip(specs, shapes, strict=True):
