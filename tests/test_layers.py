@@ -41,7 +41,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
-    "compat": "modern_spelling tower_values ← tower_context tower_variables ← tower_strategy v1 ← towers",
+    "compat": "modern_spelling tower_values whole_steps ← tower_context tower_variables ← tower_strategy v1 ← towers",
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
     "cli": (
         "dashboard data_dispatcher demo digits findings join lab_versions whole_files "

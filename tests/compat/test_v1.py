@@ -43,6 +43,20 @@ def test_an_input_function_is_called_per_host(strategy: distribute.MirroredStrat
         )
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_input_function_gives_whole_steps(strategy: distribute.MirroredStrategy, known: bool) -> None:
+    def dataset(context: Any) -> Any:
+        made = wb.data.Dataset.range(7).batch(3)
+        return made if known else made.filter(lambda batch: True)
+
+    iterator = strategy.make_input_fn_iterator(dataset)
+    for _ in range(2):
+        iterator.initialize()
+        assert [[x.tolist() for x in strategy.local_results(step)] for step in iterator] == [
+            [[0, 1, 2], [3, 4, 5]]
+        ]
+
+
 def test_experimental_run_v2_warns_once_at_the_users_line(strategy: distribute.MirroredStrategy) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -19,9 +19,8 @@ from workbench.compat.tower_values import (
     require_mirrored,
 )
 from workbench.compat.tower_variables import local_to_towers
+from workbench.compat.whole_steps import whole_steps
 from workbench.data import Dataset
-from workbench.data.spec import INFINITE_CARDINALITY
-from workbench.data.stages.grouping.whole_groups import WholeGroups
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOp
@@ -369,7 +368,7 @@ class MirroredStrategy:
             "distribute_dataset(dataset)",
             "iter(strategy.distribute_dataset(dataset)), which splits batches of the global size",
         )
-        made = _whole_steps(dataset if isinstance(dataset, Dataset) else dataset(), self._size)
+        made = whole_steps(dataset if isinstance(dataset, Dataset) else dataset(), self._size)
         elements: DistributedIterator = iter(
             self.strategy.distribute_datasets_from_function(lambda context: made)
         )
@@ -399,13 +398,3 @@ def distribution_of(strategy: Any) -> MirroredStrategy:
         found = object.__new__(MirroredStrategy)
         found._take(strategy)
     return found
-
-
-def _whole_steps(dataset: Dataset, towers: int) -> Dataset:
-    """The elements up to the last one with which each tower has got as many as the others."""
-    count = int(dataset.cardinality())
-    if count == INFINITE_CARDINALITY:
-        return dataset
-    if count >= 0:
-        return dataset.take(count - count % towers)
-    return dataset.with_stage(WholeGroups(towers))

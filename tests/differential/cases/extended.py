@@ -174,7 +174,11 @@ def _deprecated(values: Values, replicas: int) -> Lines:
         "strategy.extended.should_save_summary",
         "[x for x in strategy.extended.experimental_make_numpy_dataset(np.arange(3), None)]",
     )
-    return _scoped(values, ["with strategy.colocate_vars_with(v):", "    w = Variable(2.0)"], asked)
+    inside = [
+        f"with strategy.{values.either('', 'extended.')}colocate_vars_with(v):",
+        "    w = Variable(2.0)",
+    ]
+    return _scoped(values, values.either([], inside), asked)
 
 
 def _local_results(values: Values, replicas: int) -> Lines:

@@ -28,7 +28,7 @@ class Thing:
 def checkpoint_program(given: Json, world: World, observed: Observed) -> None:
     with default_context():
         strategy = make_strategy(world.clusters, given.get("strategy"), given["replicas"])
-        mirrored = functools.partial(wb.Variable, aggregation="MEAN")
+        mirrored = functools.partial(wb.Variable, aggregation="ONLY_FIRST_REPLICA")
         names: dict[str, Any] = {
             "Checkpoint": wb.Checkpoint,
             "CheckpointManager": wb.CheckpointManager,

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.compat.modern_spelling import tell
 from workbench.compat.v1.input_iterator import InputIterator
+from workbench.compat.whole_steps import whole_steps
 from workbench.data import Dataset
 from workbench.data.context import InputContext
 from workbench.distribute.input.distributed_dataset import DistributedDataset
@@ -58,6 +59,8 @@ class StrategyV1(Strategy):
     ) -> InputIterator:
         """An iterator over what `input_fn(InputContext)` returns, one element per replica and step.
 
+        It ends where there is no element for each replica of a host any more.
+
         Args:
           input_fn: Called once per host.
           replication_mode: `InputReplicationMode.PER_WORKER`, the only one that there is here.
@@ -71,7 +74,11 @@ class StrategyV1(Strategy):
                 f"make_input_fn_iterator calls the function once per host, got replication_mode={replication_mode!r}; "
                 f"use strategy.distribute_datasets_from_function(input_fn, options=wb.distribute.InputOptions(...))"
             )
-        return InputIterator(self.distribute_datasets_from_function(input_fn))
+
+        def made(context: InputContext) -> Any:
+            return whole_steps(input_fn(context), context.num_replicas_in_sync // context.num_input_pipelines)
+
+        return InputIterator(self.distribute_datasets_from_function(made))
 
     def make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Dataset:
         """A dataset of the rows of arrays; `session` has no effect."""

@@ -35,7 +35,7 @@ def checkpoint_program(given: Json, strategy: Any) -> Json:
             "folder": folder,
             "iterator": lambda: iter(tf.data.Dataset.range(100)),
             "latest_checkpoint": tf.train.latest_checkpoint,
-            "mirrored": functools.partial(tf.Variable, aggregation=aggregation.MEAN),
+            "mirrored": functools.partial(tf.Variable, aggregation=aggregation.ONLY_FIRST_REPLICA),
             "name_of": lambda path: None if path is None else os.path.basename(path),
             "on_read": functools.partial(
                 tf.Variable, synchronization=sync.ON_READ, aggregation=aggregation.ONLY_FIRST_REPLICA

@@ -14,6 +14,7 @@ from tensorflow.python.distribute import input_lib
 from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
 
 from tests.differential.cases.tensorflow.checkpoints import checkpoint_program
+from tests.differential.cases.tensorflow.dumps import dumped_operations
 from tests.differential.cases.tensorflow.notation import component, decode, described, encode, encode_spec
 from tests.differential.cases.tensorflow.pipelines import build
 from tests.differential.cases.tensorflow.programs import PROGRAMS, per_replica, run_program, strategy_names
@@ -193,6 +194,7 @@ KINDS: dict[str, Callable[[Json], Json]] = {
     "program": _program,
     "checkpoint_program": lambda given: checkpoint_program(given, strategy_of(given)),
     "debugging": _debugging,
+    "dumped_operations": dumped_operations,
     "assert_shapes": _assert_shapes,
     "partitioner": _partitioner,
     "device_spec_parse": _device_spec,

@@ -1,0 +1,26 @@
+"""Whole steps: the iterators of TensorFlow 1 end where there is no element for each replica any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.data import Dataset
+from workbench.data.spec import INFINITE_CARDINALITY
+from workbench.data.stages.grouping.whole_groups import WholeGroups
+
+
+def whole_steps(dataset: Any, replicas: int) -> Any:
+    """The elements up to the last one with which each replica has got as many as the others.
+
+    Args:
+      dataset: A dataset of which each replica takes an element in turn; anything else stays as it is.
+      replicas: How many there are.
+    """
+    if not isinstance(dataset, Dataset):
+        return dataset
+    count = int(dataset.cardinality())
+    if count == INFINITE_CARDINALITY:
+        return dataset
+    if count >= 0:
+        return dataset.take(count - count % replicas)
+    return dataset.with_stage(WholeGroups(replicas))
