@@ -107,8 +107,7 @@ def enable_dump_debug_info(
     of local datasets, and on what is computed from them; all operations of JAX there; what collectives gave, and what
     variables are assigned, also on GPUs. Each comes with its line, stack, replica and step. `wb.open_dump(dump_root)`
     shows it, without executing anything. Operations of NumPy on scalars or on arrays that a function makes itself, and
-    those of other libraries such as CuPy, do not tell of themselves. Dumps of arrays on GPUs were tested over a
-    simulation of CuPy; they never ran on a GPU.
+    those of other libraries such as CuPy, do not tell of themselves.
 
     Functions of a `TPUStrategy` are compiled again, and give what their operations gave as further results: they keep
     all of it in memory until the step ends. `op_regex` leaves out what is not needed; "NO_TENSOR" and "SHAPE" keep
