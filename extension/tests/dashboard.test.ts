@@ -71,6 +71,34 @@ test("a pane asks for its model, says each time that it has taken one, and draws
   assert.equal(textOf(root), "");
 });
 
+test("what is empty has the name of what comes, and the line that brings it apart", () => {
+  const component = new FakeComponent();
+  const root = place();
+  const what = { view: "values", answers: false, opens: false, title: "Values", line: "wb.inspect(value)" };
+  pane(component, root, what, views);
+  component.say({
+    kind: "note",
+    text: "what each replica holds: wb.inspect(value) in the job shows it here",
+  });
+  assert.equal(root.querySelector("strong")?.textContent, "Values");
+  assert.equal(root.querySelector("code")?.textContent, "wb.inspect(value)");
+  assert.equal(textOf(root), "Valueswhat each replica holds: wb.inspect(value) in the job shows it here");
+  component.say({ kind: "note", text: "the job has ended" });
+  assert.equal(textOf(root), "the job has ended");
+});
+
+test("a view in a page leaves its status to the bar of the page, and keeps those of its parts", async () => {
+  const component = new FakeComponent();
+  const root = place();
+  pane(component, root, { view: "devices", answers: false, opens: false }, views);
+  component.say({ kind: "model", model: recorded.devices });
+  await settled();
+  const hidden = (selector: string) =>
+    [...root.querySelectorAll(selector)].map((one) => getComputedStyle(one).display === "none");
+  assert.deepEqual(hidden(".wb-state"), [true]);
+  assert.ok(hidden("td .wb-status").length > 0 && !hidden("td .wb-status").includes(true));
+});
+
 test("a pane that lacks a change asks for all of it", () => {
   const component = new FakeComponent();
   pane(component, place(), { view: "log", answers: false, opens: false }, views);

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import workbench as wb
+from tests.own_cluster import ROOT
 from tests.server.test_announcing import Page, all_reduce, look_at
-from workbench.dashboards.sources import JobSource
+from workbench.dashboards.sources import ASKED_FOR, JobSource
 from workbench.server.announcing import announced_id
 from workbench.telemetry.delta import merge
 from workbench.telemetry.snapshot import Snapshot
@@ -59,7 +61,7 @@ def test_what_nobody_has_shown_is_missing_and_says_how_to_show_it(cluster: wb.Cl
             link = await page.only()
             source = JobSource(link, "values")
             page.watch(link.entry.id, "values")
-            assert "wb.inspect(value)" in source.missing
+            assert ASKED_FOR["values"].line in source.missing
             look_at({"values": []})
             await page.until(lambda: not source.missing)
             assert source.model() == {"values": []}
@@ -119,3 +121,11 @@ def test_a_job_that_ends_keeps_its_last_state(cluster: wb.Cluster) -> None:
             assert change["model"]["status"] == "stopped"
 
     asyncio.run(look())
+
+
+def test_the_lines_that_fill_views_name_what_there_is_and_are_those_of_the_panes() -> None:
+    panes = (ROOT / "extension" / "src" / "lab" / "panes" / "no_run.tsx").read_text(encoding="utf-8")
+    for asking in ASKED_FOR.values():
+        name = asking.line.partition("(")[0].replace("dataset.", "wb.data.Dataset.")
+        assert callable(operator.attrgetter(name.removeprefix("wb."))(wb))
+        assert f'"{asking.line}"' in panes

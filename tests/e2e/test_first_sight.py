@@ -173,7 +173,7 @@ def cell_at(page: Any, index: int) -> Any:
     return page.locator(f".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell[data-windowed-list-index='{index}']")
 
 
-def test_before_there_is_a_run_the_overview_inserts_the_line_that_begins_one(
+def test_before_there_is_a_run_every_pane_inserts_the_line_that_begins_one(
     untouched: Lab, context: Any
 ) -> None:
     with page_of(untouched, context, "nothing_yet") as page:
@@ -183,6 +183,13 @@ def test_before_there_is_a_run_the_overview_inserts_the_line_that_begins_one(
         expect(shown).to_contain_text("Nothing is running yet")
         shown.get_by_role("button", name="Insert this line").click()
         expect(page.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=4)")
+        command(page, "workbench:open-pane", view="lanes")
+        expect(page.locator(".wb-pane .wb-lanes")).to_contain_text("Nothing is running yet")
+        command(page, "workbench:open-pane", view="values")
+        shown = page.locator(".wb-pane .wb-values")
+        shown.get_by_role("button", name="Insert this line").click()
+        expect(page.locator(".jp-Notebook .jp-Cell").nth(2)).to_contain_text("wb.connect(replicas=4)")
+        page.screenshot(path="artifacts/nothing_runs_yet.png")
 
 
 def test_the_line_that_begins_a_run_can_be_copied_from_a_page_without_tls(

@@ -13,7 +13,7 @@ from workbench.dashboards.pace import Pace
 from workbench.dashboards.pane import Pane
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.shell import ClusterChoice, Shell, ShellState
-from workbench.dashboards.sources import JobSource
+from workbench.dashboards.sources import ASKED_FOR, JobSource
 from workbench.dashboards.target import Jobs
 from workbench.errors import WorkbenchError
 from workbench.server.channels import CHANNEL_OF
@@ -124,12 +124,15 @@ class JobPage:
 
     def _pane(self, link: JobLink, view: str) -> Pane:
         source = JobSource(link, view)
+        asking = ASKED_FOR.get(view)
         return Pane(
             source,
             on_watched=self._on_watched,
             missing=lambda: source.missing,
             answers=False,
             on_open=self._open_view,
+            title="" if asking is None else asking.title,
+            line="" if asking is None else asking.line,
             **_layout(view),
         )
 

@@ -47,8 +47,11 @@ class Pane(JSComponent):
     view = param.String()
     answers = param.Boolean()
     opens = param.Boolean()
+    title = param.String()
+    line = param.String()
     _esm = drawn_by(
-        "pane(model, el, { view: model.view, answers: model.answers, opens: model.opens }, await built('widget'))"
+        "pane(model, el, { view: model.view, answers: model.answers, opens: model.opens, title: model.title, "
+        "line: model.line }, await built('widget'))"
     )
 
     def __init__(
@@ -59,6 +62,8 @@ class Pane(JSComponent):
         missing: Callable[[], str] = str,
         answers: bool = True,
         on_open: Callable[[str], None] | None = None,
+        title: str = "",
+        line: str = "",
         work: Work = at_once,
         **layout: Any,
     ) -> None:
@@ -70,10 +75,14 @@ class Pane(JSComponent):
           missing: Says why there is no model yet, or "".
           answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
           on_open: Opens the page of another view that a person asks for; None where there is none.
+          title: What the view is called, for as long as it has nothing to draw.
+          line: The line of code in what `missing` says.
           work: Does what the source is asked for.
           layout: The options that every Panel component takes.
         """
-        super().__init__(view=source.view, answers=answers, opens=on_open is not None, **layout)  # type: ignore[no-untyped-call]
+        super().__init__(
+            view=source.view, answers=answers, opens=on_open is not None, title=title, line=line, **layout
+        )  # type: ignore[no-untyped-call]
         self.source = source
         self.watched = False
         self._on_watched = on_watched

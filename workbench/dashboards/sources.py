@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from workbench.server.channels import CHANNEL_OF, FEED, SHOWN
 from workbench.server.job_link import JobLink
 from workbench.ui.widgets.sources import Message
 
-_ASKED_FOR: Final = {
-    "values": "nothing yet: wb.inspect(value) in the job shows it here",
-    "array_sharding": "nothing yet: wb.explain_sharding(value) in the job shows it here",
-    "dataset_sharding": "nothing yet: wb.explain_sharding(dataset) in the job shows it here",
-    "input": "nothing yet: dataset.explain() in the job shows it here, of a distributed dataset while it trains",
-    "data_service": "nothing yet: wb.data.service.start(cluster) in the job shows it here",
-    "servers": "nothing yet: a strategy with parameter servers in the job shows itself here",
+
+class Asking(NamedTuple):
+    """How to get a view that does not come by itself.
+
+    Attributes:
+      title: What it is called.
+      line: The line of code that shows it.
+      what: What it shows then.
+    """
+
+    title: str
+    line: str
+    what: str
+
+
+ASKED_FOR: Final = {
+    "values": Asking("Values", "wb.inspect(value)", "what each replica holds"),
+    "array_sharding": Asking(
+        "Array sharding", "wb.explain_sharding(value)", "which replica holds which part"
+    ),
+    "dataset_sharding": Asking(
+        "Dataset sharding", "wb.explain_sharding(dataset)", "which replica reads which elements"
+    ),
+    "input": Asking("Input", "dataset.explain()", "how fast each stage is, and which replica waits for data"),
+    "data_service": Asking(
+        "Data service", "wb.data.service.start(cluster)", "the jobs and workers of the data service"
+    ),
+    "servers": Asking(
+        "Servers",
+        "wb.distribute.ParameterServerStrategy(servers=1)",
+        "the variables that parameter servers hold",
+    ),
 }
-assert set(_ASKED_FOR) == SHOWN
+assert set(ASKED_FOR) == SHOWN
 
 
 class JobSource:
@@ -43,7 +68,10 @@ class JobSource:
             return ""
         if self._link.ended:
             return "the job has ended"
-        return _ASKED_FOR.get(self.view, "waiting for the job …")
+        asking = ASKED_FOR.get(self.view)
+        if asking is None:
+            return "waiting for the job …"
+        return f"{asking.what}: {asking.line} in the job shows it here"
 
     def model(self) -> Message:
         """As `Source.model`; only if nothing is `missing`."""

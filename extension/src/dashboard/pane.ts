@@ -12,6 +12,10 @@ interface What {
   answers: boolean;
   /** Whether there are pages of other views, which can be opened from this one. */
   opens: boolean;
+  /** What the view is called while it has nothing to draw. */
+  title?: string;
+  /** The line of code that gives it something. */
+  line?: string;
 }
 
 /** What the module of the views has: it comes by itself, so that notebooks do not carry what is here. */
@@ -35,7 +39,11 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   note.textContent = "loading …";
   note.style.cssText =
     "margin: 0; padding: 10px; color: var(--jp-content-font-color2); font: 13px/1.45 var(--jp-ui-font-family)";
+  element.classList.add("wb-one-status"); // the bar above has it
   element.append(note);
+  const host = (element.getRootNode() as ShadowRoot).host as HTMLElement | undefined;
+  const column = host?.style.gridColumn ?? "";
+  if (host && what.line) host.style.gridColumn = "auto"; // what is still empty needs no row of its own
   if (what.opens) {
     element.addEventListener(OPEN, (event) => {
       event.preventDefault();
@@ -48,11 +56,12 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     const message = JSON.parse(text) as FromPage;
     // Before drawing: the server may prepare the next while this one is drawn.
     component.send_msg({ kind: "taken" });
-    if (message.kind === "note") note.textContent = message.text;
+    if (message.kind === "note") tell(note, message.text, what);
     else if (shown) shown.take(message);
     else if (message.kind === "problem") note.textContent = message.text;
     else if (message.kind === "model") {
       note.remove();
+      if (host) host.style.gridColumn = column;
       shown = new Shown(component, { ...what, model: message.model });
       detach = views.attach(shown, element);
     }
@@ -60,6 +69,20 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   component.on("msg:custom", take);
   component.on("remove", () => detach());
   sendFirst(component, { kind: "resync" });
+}
+
+/** Says what is missing; the line that brings it apart, under the name of what it brings. */
+function tell(note: HTMLElement, text: string, { title = "", line = "" }: What): void {
+  const at = line ? text.indexOf(line) : -1;
+  note.textContent = text;
+  if (at < 0) return;
+  const heading = document.createElement("strong");
+  heading.textContent = title;
+  heading.style.cssText = "display: block; margin-bottom: 4px; color: var(--jp-ui-font-color1)";
+  const code = document.createElement("code");
+  code.textContent = line;
+  code.style.cssText = "font-family: var(--jp-code-font-family); color: var(--jp-ui-font-color1)";
+  note.replaceChildren(heading, text.slice(0, at), code, text.slice(at + line.length));
 }
 
 /** What `attach` takes for the model of a widget. */

@@ -13,7 +13,7 @@ export const LINES: Partial<Record<Channel, string>> = {
   dataset_sharding: "wb.explain_sharding(dataset)",
   input: "dataset.explain()",
   data_service: "wb.data.service.start(cluster)",
-  servers: "wb.ParameterServerStrategy(servers=1)",
+  servers: "wb.distribute.ParameterServerStrategy(servers=1)",
 };
 
 /** With such a line. */

@@ -340,13 +340,12 @@ export class Pane extends Widget {
   #showNothing(what: "nothing" | "loading"): void {
     const { insertCode, openRun, trans } = this.#services;
     const { view } = this.#args;
-    if (view !== "overview") {
-      const line = what === "loading" && LINES[CHANNEL_OF[view as keyof typeof CHANNEL_OF]];
-      if (line) this.#empty = placeholder(view, this.#body, nothingYet(trans, line));
-      return;
-    }
-    const content = what === "loading" ? skeleton() : noRun(trans, insertCode, () => openRun(""));
-    this.#empty = placeholder("overview", this.#body, content);
+    const line = LINES[CHANNEL_OF[view as keyof typeof CHANNEL_OF]];
+    let content = null;
+    if (what === "nothing") content = noRun(trans, insertCode, () => openRun(""));
+    else if (view === "overview") content = skeleton();
+    else if (line) content = nothingYet(trans, line);
+    if (content) this.#empty = placeholder(view, this.#body, content);
   }
 
   async #load(said = ""): Promise<void> {
