@@ -30,12 +30,17 @@ def set_seed(seed: int | None) -> None:
         _global = None if seed is None else (seed & _MASK, itertools.count())
 
 
+class DrawnSeed(int):
+    """A seed that nobody chose for its stage."""
+
+
 def draw(seed: int | None) -> int:
-    """The seed of one stage: the one given, one derived from `set_seed`, or a fresh random one."""
+    """The seed of one stage: the one given, or a `DrawnSeed`, which is derived from `set_seed` or random."""
     if seed is not None:
         return int(seed) & _MASK
     with _lock:
         if _global is None:
-            return secrets.randbits(63)
+            return DrawnSeed(secrets.randbits(63))
         base, numbers = _global
-        return int(np.random.SeedSequence((base, next(numbers))).generate_state(1, np.uint64)[0]) & _MASK
+        state = np.random.SeedSequence((base, next(numbers))).generate_state(1, np.uint64)
+        return DrawnSeed(int(state[0]) & _MASK)

@@ -250,6 +250,15 @@ def test_consumers_share_a_job_although_each_has_drawn_its_own_seeds(mode: str) 
             list(dataset(5, "j"))
 
 
+def test_consumers_that_chose_different_seeds_share_no_job() -> None:
+    with service(1) as target:
+        shared = distribute("parallel_epochs", target, job_name="j")
+        first, second = (Dataset.random(seed=seed).take(3).apply(shared) for seed in (1, 2))
+        assert len(list(first)) == 3
+        with pytest.raises(InvalidArgumentError, match="'j' is in use for another dataset"):
+            list(second)
+
+
 def test_datasets_among_which_is_chosen_are_divided_where_the_choices_give_all() -> None:
     datasets = [Dataset.range(100), Dataset.range(200, 300).map(lambda x: x), Dataset.range(400, 403)]
     everything = [*range(100), *range(200, 300), *range(400, 403)]

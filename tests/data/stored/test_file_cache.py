@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 
 from workbench.data import Dataset
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.tables import Run
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 
@@ -90,6 +94,50 @@ def test_a_pipeline_of_other_elements_reads_what_is_there(tmp_path: Path) -> Non
     list(Dataset.from_tensors(_Point(1, 2)).cache(str(tmp_path / "c")))
     (found,) = Dataset.range(3).cache(str(tmp_path / "c"))
     assert (int(found.x), int(found.y)) == (1, 2)
+
+
+def _many(x: Any) -> Any:
+    return np.full(400_000, x)
+
+
+def test_a_changed_pipeline_has_as_many_elements_as_the_files(tmp_path: Path) -> None:
+    list(Dataset.range(9).map(_many).cache(tmp_path / "first"))
+
+    changed = Dataset.range(3).map(_many).cache(tmp_path / "first")
+    again = changed.map(lambda x: x).cache(tmp_path / "second")
+
+    assert len(changed) == len(again) == 9
+    for _ in range(2):
+        assert [int(x[0]) for x in again] == list(range(9))
+
+
+class _States(Stage):
+    """States another number of elements than there are."""
+
+    name = "states"
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        return upstream()
+
+    def cardinality(self, upstream: Pipeline) -> int:
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "least"),
+    [
+        (Dataset.range(9).map(lambda x: x), 4),
+        (Dataset.range(3).concatenate(Dataset.range(3, 9)), 9),
+    ],
+    ids=["one by one", "in runs"],
+)
+def test_more_elements_than_stated_are_an_error(tmp_path: Path, dataset: Dataset, least: int) -> None:
+    elements = iter(dataset.with_stage(_States()).cache(tmp_path / "c"))
+    assert [int(next(elements)) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(
+        FailedPreconditionError, match=rf"states 3 elements, which .*c\.cache' holds now, .*at least {least};"
+    ):
+        next(elements)
 
 
 def test_a_relative_name_stays_where_the_dataset_was_described(

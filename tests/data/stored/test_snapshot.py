@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from workbench.data import Dataset, experimental
-from workbench.data.stored.fingerprint import fingerprint
+from workbench.data.stored.fingerprint import fingerprint, fingerprints
 from workbench.errors import DataLossError, InvalidArgumentError
 
 
@@ -151,6 +151,24 @@ def test_while_one_writes_another_gives_its_own_elements(tmp_path: Path) -> None
     assert complete(tmp_path) == 1
 
 
+def test_a_named_one_has_as_many_elements_as_its_files(tmp_path: Path) -> None:
+    assert len(Dataset.range(3).snapshot(tmp_path, snapshot_name="mine")) == 3
+    list(Dataset.range(9).snapshot(tmp_path, snapshot_name="mine"))
+
+    changed = Dataset.range(3).snapshot(tmp_path, snapshot_name="mine")
+
+    assert len(changed) == len(ints(changed)) == 9
+    assert len(Dataset.range(3).snapshot(tmp_path)) == 3
+
+
+def test_numbers_of_different_chosen_seeds_are_stored_apart(tmp_path: Path) -> None:
+    first, second = (Dataset.random(seed=seed).take(3) for seed in (1, 2))
+    assert ints(first.snapshot(tmp_path)) == ints(first)
+    assert ints(second.snapshot(tmp_path)) == ints(second)
+    drawn = ints(Dataset.random().take(3).snapshot(tmp_path))
+    assert ints(Dataset.random().take(3).snapshot(tmp_path)) == drawn
+
+
 def test_shard_func_and_reader_func(tmp_path: Path) -> None:
     def rows(shards: Dataset) -> Dataset:
         return shards.flat_map(lambda shard: shard)
@@ -211,6 +229,16 @@ def test_pipelines_that_do_the_same_have_one_fingerprint() -> None:
     assert len(_print(Dataset.range(3).shuffle(3), Dataset.range(3).shuffle(2))) == 2
     zipped = [Dataset.zip((Dataset.range(3).batch(n), Dataset.range(3).batch(2))) for n in (1, 2, 1)]
     assert len(_print(*zipped)) == 2
+
+
+def test_one_walk_gives_both_fingerprints() -> None:
+    shuffled = Dataset.range(3).shuffle(3)
+    among = {3, 1, 2}
+    for dataset in (shuffled, Dataset.zip((shuffled.map(lambda x: x in among), Dataset.random(seed=1)))):
+        source, stages = dataset.source, dataset.stages
+        both = (fingerprint(source, stages, seeds=True), fingerprint(source, stages, seeds=False))
+        assert fingerprints(source, stages) == both
+        assert both[0] != both[1]
 
 
 def test_what_a_cache_holds_and_snapshots_know_does_not_count(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from workbench.data.service.splits import split_counts
 from workbench.data.service.wire import Fields
 from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.data.stored.blocks import check_stored_compression
-from workbench.data.stored.fingerprint import fingerprint
+from workbench.data.stored.fingerprint import fingerprints
 from workbench.data.stored.layout import spec_json
 from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.comm.messages import dumps
@@ -276,9 +276,10 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
         splits, why = split_counts(dataset), ""
     except InvalidArgumentError as error:
         splits, why = None, str(error)
+    exact, alike = fingerprints(dataset.source, dataset.stages)
     return {
-        "fingerprint": f"{fingerprint(dataset.source, dataset.stages, seeds=True)}-{codec}",
-        "kind": f"{fingerprint(dataset.source, dataset.stages, seeds=False)}-{codec}",
+        "fingerprint": f"{exact}-{codec}",
+        "kind": f"{alike}-{codec}",
         "splits": splits,
         "unsplittable": why,
         "endless": dataset.cardinality() == INFINITE_CARDINALITY,

@@ -72,5 +72,11 @@ class FileCache(Stage):
         return "cache(file)"
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage."""
+        """Number of elements after this stage: of those in the files, once they are complete.
+
+        Raises:
+          DataLossError: if the manifest of the files is damaged.
+        """
+        with contextlib.suppress(NotFoundError):
+            return Stored.of(self.path, read_manifest(self.path)).cardinality()
         return upstream.cardinality()

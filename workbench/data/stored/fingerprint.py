@@ -2,7 +2,8 @@
 
 Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
 What files hold does not count, only their names; of files behind URLs also what their server says of their content
-(ETag, times, size), of the first 64. Seeds need not count: a seed that nobody chose is another in each process.
+(ETag, times, size), of the first 64. Seeds of shuffles, and those that nobody chose, which are others in each process,
+need not count.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from workbench import tree
+from workbench.data.seeds import DrawnSeed
 from workbench.data.sources.remote import version_of
 from workbench.data.sources.urls import Url
-from workbench.data.stage import Source, Stage
+from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.errors import InvalidArgumentError, NotFoundError
 
 _MOST_URLS: Final = 64
@@ -30,28 +32,52 @@ def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
     Args:
       source: Its source.
       stages: Its stages.
-      seeds: Whether pipelines that differ in seeds only are different.
+      seeds: Whether pipelines are different that differ in nothing but seeds of shuffles and seeds that nobody chose.
 
     Raises:
       InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
       UnavailableError: if the server of a URL cannot be reached.
     """
+    (text,) = _texts(source, stages, (seeds,))
+    return text
+
+
+def fingerprints(source: Any, stages: tuple[Any, ...]) -> tuple[str, str]:
+    """The fingerprints of a pipeline with seeds and without, for which it is looked through once.
+
+    Args:
+      source: Its source.
+      stages: Its stages.
+
+    Raises:
+      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
+      UnavailableError: if the server of a URL cannot be reached.
+    """
+    exact, alike = _texts(source, stages, (True, False))
+    return exact, alike
+
+
+def _texts(source: Any, stages: tuple[Any, ...], seeds: tuple[bool, ...]) -> tuple[str, ...]:
     digest = _Digest(seeds)
     digest.add((source, *stages))
-    return digest.text()
+    return digest.texts()
 
 
 class _Digest:
-    """Adds values one after the other; one that was added before counts as its number, so cycles end."""
+    """Adds values one after the other; one that was added before counts as its number, so cycles end.
 
-    def __init__(self, seeds: bool) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
+    Args:
+      seeds: For each of the texts whether all seeds count.
+    """
+
+    def __init__(self, seeds: tuple[bool, ...]) -> None:
+        self._hashes = tuple(hashlib.blake2b(digest_size=16) for _ in seeds)
         self._seeds = seeds
         self._urls = 0
         self._seen: dict[int, tuple[int, Any]] = {}  # the values are held, or their ids would be given again
 
-    def text(self) -> str:
-        return self._hash.hexdigest()
+    def texts(self) -> tuple[str, ...]:
+        return tuple(each.hexdigest() for each in self._hashes)
 
     def add(self, value: Any) -> None:
         if isinstance(value, Url):
@@ -79,7 +105,9 @@ class _Digest:
                     self.add(key)
                     self.add(item)
             case set() | frozenset():
-                self._put(_name(type(value)), *sorted(self._alone(item) for item in value))
+                items = [self._alone(item) for item in value]
+                for index, each in enumerate(self._hashes):
+                    _put(each, _name(type(value)), *sorted(texts[index] for texts in items))
             case np.ndarray() | np.generic():
                 self._add_array(np.asarray(value))
             case np.dtype() | tree.Spec():
@@ -103,14 +131,21 @@ class _Digest:
                 self._put(_name(type(value)))
                 for field in dataclasses.fields(value):
                     # What is no part of the description, such as the memory of a cache, is not compared.
-                    if field.compare and (
-                        self._seeds or not (isinstance(value, Source | Stage) and field.name == "seed")
-                    ):
-                        self.add(getattr(value, field.name))
+                    if field.compare:
+                        self._add_field(value, field.name)
             case _ if hasattr(value, "source") and hasattr(value, "stages"):
                 self.add((value.source, *value.stages))
             case _:
                 self._add_object(value)
+
+    def _add_field(self, value: Any, name: str) -> None:
+        part = getattr(value, name)
+        if name != "seed" or not (isinstance(value, Shuffle) or isinstance(part, DrawnSeed)):
+            self.add(part)
+            return
+        for counts, each in zip(self._seeds, self._hashes, strict=True):
+            if counts:
+                _put(each, "int", repr(int(part)))
 
     def _add_function(self, value: types.FunctionType) -> None:
         self._put("function")
@@ -148,7 +183,9 @@ class _Digest:
         if array.dtype.hasobject:
             self.add(array.reshape(-1).tolist())
         else:
-            self._hash.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            for each in self._hashes:
+                each.update(data)
 
     def _add_object(self, value: Any) -> None:
         try:
@@ -166,13 +203,18 @@ class _Digest:
             for part in state:
                 self.add(list(part) if hasattr(part, "__next__") else part)
 
-    def _alone(self, value: Any) -> str:
+    def _alone(self, value: Any) -> tuple[str, ...]:
         digest = _Digest(self._seeds)
         digest.add(value)
-        return digest.text()
+        return digest.texts()
 
     def _put(self, *values: Any) -> None:
-        self._hash.update(repr(values).encode("utf-8", "surrogatepass"))
+        for each in self._hashes:
+            _put(each, *values)
+
+
+def _put(one: hashlib.blake2b, *values: Any) -> None:
+    one.update(repr(values).encode("utf-8", "surrogatepass"))
 
 
 def _name(kind: type) -> str:

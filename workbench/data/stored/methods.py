@@ -70,7 +70,8 @@ class DatasetFiles:
         """Writes the elements of the first complete pass below `path`, and reads them from then on.
 
         Other runs read them, too, if their pipeline is the same: stages, values, code of functions and what it refers
-        to. What is in files that the pipeline reads does not count, nor do seeds of shuffles.
+        to. What is in files that the pipeline reads does not count, nor do seeds of shuffles and those that nobody
+        chose.
 
         Args:
           path: A folder for the snapshots of any number of pipelines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -132,5 +133,15 @@ class Snapshot(Stage):
         return written(writing, upstream, current, shard_of=shard_of_element)
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage."""
-        return upstream.cardinality() if self.reader_func is None else UNKNOWN_CARDINALITY
+        """Number of elements after this stage: of those stored under `snapshot_name`, once they are complete.
+
+        Raises:
+          DataLossError: if the manifest of the files is damaged.
+        """
+        if self.reader_func is not None:
+            return UNKNOWN_CARDINALITY
+        if self.snapshot_name:  # else the files are those of this pipeline, which has as many
+            path = os.path.join(self.path, self.snapshot_name)
+            with contextlib.suppress(NotFoundError):
+                return Stored.of(path, read_manifest(path)).cardinality()
+        return upstream.cardinality()

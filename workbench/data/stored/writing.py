@@ -47,7 +47,11 @@ _OURS = re.compile(rf"lock|{_PASS.pattern}|{re.escape(NAME)}(\.[0-9a-f]{{16}})?"
 
 
 class Writing:
-    """A dataset that is being stored; `commit` makes it count, `discard` removes it."""
+    """A dataset that is being stored; `commit` makes it count, `discard` removes it.
+
+    Attributes:
+      path: The folder that it is stored in.
+    """
 
     def __init__(self, path: str, element_spec: Any, compression: str) -> None:
         """Begins in the folder `path`, which is made if it is missing.
@@ -60,7 +64,7 @@ class Writing:
         self._manifest = Manifest(_PREFIX + secrets.token_hex(8), compression, element_spec, ())
         self._manifest.to_bytes()  # refuses what cannot be stored before anything is written
         self._structure = tree.flatten(element_spec)[1]
-        self._path = path
+        self.path = path
         self._shards: dict[int, _ShardFile] = {}
         with storage(path):
             _make_folder(path)
@@ -84,7 +88,7 @@ class Writing:
           StorageFull: if there is no space left.
         """
         self._check(structure)
-        with storage(self._path):
+        with storage(self.path):
             self._shard(shard).add(leaves)
 
     def add_run(self, run: Run) -> None:
@@ -97,7 +101,7 @@ class Writing:
         self._check(table.structure)
         for start in range(0, len(run), _BLOCK_ELEMENTS):
             columns = table.take(run.rows[start : start + _BLOCK_ELEMENTS])
-            with storage(self._path):
+            with storage(self.path):
                 self._shard(0).add_columns(columns)
 
     def commit(self, *, replace: bool) -> bool:
@@ -114,18 +118,18 @@ class Writing:
         """
         if not self._shards:
             self._shard(0)
-        with storage(self._path):
+        with storage(self.path):
             shards = tuple(shard.close() for _, shard in sorted(self._shards.items()))
             _sync(self._folder)
             manifest = Manifest(
                 self._manifest.folder, self._manifest.compression, self._manifest.element_spec, shards
             )
-            with locked(os.path.join(self._path, "lock")):
-                counts = replace or not _is_complete(self._path)
+            with locked(os.path.join(self.path, "lock")):
+                counts = replace or not _is_complete(self.path)
                 if counts:
-                    replace_file(os.path.join(self._path, NAME), manifest.to_bytes())
+                    replace_file(os.path.join(self.path, NAME), manifest.to_bytes())
                     self._owner.release()
-                    _remove_others(self._path, self._manifest.folder)
+                    _remove_others(self.path, self._manifest.folder)
         if not counts:
             self.discard()
         return counts
@@ -135,7 +139,7 @@ class Writing:
         for shard in self._shards.values():
             shard.abandon()
         with contextlib.suppress(NotFoundError, DataLossError):
-            if read_manifest(self._path).folder == self._manifest.folder:
+            if read_manifest(self.path).folder == self._manifest.folder:
                 self._owner.release()
                 return
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from workbench.data.stage import Opener
 from workbench.data.stored.writing import Writing
 from workbench.data.structure import Structure
 from workbench.data.tables import ArrayTable, Failed, Leaves, RangeTable, Run, attempts, single
+from workbench.errors import FailedPreconditionError
 
 
 def written(
@@ -29,12 +30,16 @@ def written(
       current: The pass.
       shard_of: Gives the number of the file that an element goes to; None for one file.
       expected: How many elements make the pass complete; if unknown, its end does.
+
+    Raises:
+      FailedPreconditionError: if there are more than expected.
     """
     complete = failed = False
     count = 0
     try:
         for run in upstream():
             if not isinstance(run, Failed) and shard_of is None and _is_at_rest(run):
+                _check_incomplete(complete, writing, count + len(run), expected)
                 writing.add_run(run)
                 count += len(run)
                 if count == expected and not failed:
@@ -46,6 +51,7 @@ def written(
                     failed = True
                     yield item
                     continue
+                _check_incomplete(complete, writing, count + 1, expected)
                 leaves, structure, ids = item
                 writing.add(leaves, structure, 0 if shard_of is None else shard_of(leaves, structure))
                 count += 1
@@ -57,6 +63,14 @@ def written(
     finally:
         if not complete:
             writing.discard()
+
+
+def _check_incomplete(complete: bool, writing: Writing, count: int, expected: int) -> None:
+    if complete:
+        raise FailedPreconditionError(
+            f"the dataset states {expected:,} elements, which {writing.path!r} holds now, but has at least {count:,}; "
+            "remove that folder, and let the dataset state its number, as with assert_cardinality(n)"
+        )
 
 
 def _committed(writing: Writing) -> bool:

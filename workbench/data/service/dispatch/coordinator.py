@@ -162,7 +162,7 @@ class Coordinator:
         return {"job": job.id, "round": job.round_of(fields["index"]) if job.closed else 0}, b""
 
     def _are_alike(self, dataset: int | str, other: int | str) -> bool:
-        """Whether datasets differ in seeds at most: each consumer draws its own where nobody chose one."""
+        """Whether datasets differ at most in seeds of shuffles and those that each consumer draws of its own."""
         kind = self._ledger.registered(dataset).kind
         return bool(kind) and kind == self._ledger.registered(other).kind
 

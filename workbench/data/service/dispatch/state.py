@@ -27,7 +27,7 @@ class Registered:
       endless: Whether it is known to have no end.
       compression: The compression of its elements on their way.
       finite: Whether it is known to have one.
-      kind: What tells it from other datasets but those that differ in seeds only.
+      kind: What tells it from other datasets but those that differ only in seeds of shuffles and drawn seeds.
     """
 
     id: int | str
