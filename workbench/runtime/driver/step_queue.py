@@ -336,8 +336,8 @@ class StepQueue(Runner):
                     busy = sorted(step.waiting)
                     who = replicas_text(busy, most=16) if busy else "a replica"
                     print(
-                        f"{who} {'have' if len(busy) > 1 else 'has'} not stopped yet: C code runs there. Interrupt "
-                        f"again to restart the worker.",
+                        f"{who} {'have not stopped yet: they are' if len(busy) > 1 else 'has not stopped yet: it is'} "
+                        f"inside C code. Interrupt again to restart the worker.",
                         file=sys.stderr,
                     )
         self.errors.forget()
