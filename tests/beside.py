@@ -51,15 +51,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Parts the tests. Where the files name all or none of them, the process that takes over runs them itself."""
     if not (config.option.beside_to or config.option.beside_from):
         return
-    beside = {
-        file.name: [item for item in items if _is_in(item.path, _places(config, file))]
-        for file in sorted((config.rootpath / ".ci" / "beside").iterdir())
-    }
-    everywhere = {item for part in beside.values() for item in part}
-    rest = [item for item in items if item not in everywhere]
+    beside: dict[str, list[pytest.Item]] = {}
+    rest = list(items)
+    for file in sorted((config.rootpath / ".ci" / "beside").iterdir()):
+        places = _places(config, file)
+        beside[file.name] = [item for item in rest if _is_in(item.path, places)]
+        rest = [item for item in rest if not _is_in(item.path, places)]
     if config.option.beside_to:
         items[:] = beside[config.option.beside_to.name] if rest else []
-    elif everywhere and rest:
+    elif 0 < len(rest) < len(items):
         items[:] = rest
         config.stash[_MISSING] = {name: {item.nodeid for item in part} for name, part in beside.items()}
 

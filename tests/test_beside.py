@@ -130,6 +130,13 @@ def test_several_processes_beside_each_run_their_own(tmp_path: Path) -> None:
     assert "1 failed, 3 passed, 1 skipped, 1 rerun" in run.lines[-1]
 
 
+def test_what_two_files_name_runs_once(tmp_path: Path) -> None:
+    parts = {".ci/beside/computing": "tests/late/test_late.py\n", ".ci/beside/waiting": "tests/late\n"}
+    run = Run(tmp_path, {**parts, "tests/test_calm.py": CALM, "tests/late/test_late.py": LATE})
+
+    assert "3 passed, 1 skipped" in run.lines[-1]
+
+
 @pytest.mark.parametrize("chosen", ["late or broken", "calm"])
 def test_one_process_runs_what_the_file_names_completely_or_not_at_all(tmp_path: Path, chosen: str) -> None:
     run = Run(tmp_path, {"tests/test_calm.py": CALM, "tests/late/test_late.py": LATE}, "-k", chosen)

@@ -148,7 +148,7 @@ class Accelerator:
     def stream(self) -> object:
         return object()
 
-    def event(self) -> list[int]:
+    def event(self, *, timed: bool = True) -> list[int]:
         return [0]
 
     def record(self, event: list[int]) -> None:

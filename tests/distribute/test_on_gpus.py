@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +14,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.communicators.simulated_gpu import SimulatedGpus
 from tests.distribute import made_up_cupy
 from tests.gpu import programs
 from workbench.backends import cupy as gpu
+from workbench.backends.accelerator import Accelerator
 from workbench.errors import BackendUnavailable
 from workbench.runtime.process import gpus
 
@@ -25,12 +29,36 @@ def strategy() -> Iterator[wb.MirroredStrategy]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         patch.setitem(sys.modules, "cupy", module)
-        patch.setattr(gpu, "namespace", lambda: module)
+        patch.setattr(gpu, "namespace", functools.lru_cache(lambda: module))
+        patch.setattr(gpu, "finite", lambda arrays: [bool(np.isfinite(each.host).all()) for each in arrays])
         patch.setattr(gpu, "accelerator", accelerator)
         patch.setattr(gpus, "_driver_count", lambda: 1)
         patch.setattr(gpus, "use", lambda ordinal: None)
         with wb.connect(gpu_replicas=2, processes=False):
             yield wb.MirroredStrategy()
+
+
+ONLY_FOR_NCCL = {"divide", "ordered", "unordered", "stream_pointer", "pointer"}
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "lacks"),
+    [(gpu.CupyAccelerator, set()), (SimulatedGpus, set()), (made_up_cupy.Accelerator, ONLY_FOR_NCCL)],
+)
+def test_each_stand_in_for_a_gpu_library_has_the_methods_of_all(stand_in: type, lacks: set[str]) -> None:
+    wanted = {
+        name: value
+        for name, value in vars(Accelerator).items()
+        if inspect.isfunction(value) and name[0] != "_"
+    }
+    found = {name for name in wanted if hasattr(stand_in, name)}
+
+    assert set(wanted) - found == lacks
+    for name in found:
+        have, want = (
+            list(inspect.signature(each).parameters) for each in (getattr(stand_in, name), wanted[name])
+        )
+        assert have == want, name
 
 
 def test_all_gpus_are_taken_by_default(strategy: wb.MirroredStrategy) -> None:

@@ -51,10 +51,10 @@ def test_a_slow_replica_sleeps_and_computes_the_same(strategy: wb.MirroredStrate
 
 
 def test_nan_reaches_one_replica_and_not_the_callers_array(strategy: wb.MirroredStrategy) -> None:
-    def mean(x: Any, label: int) -> Any:
+    def mean(x: Any, label: Any) -> Any:
         return x.mean() + label
 
-    first, second = strategy.run(inject(mean, NaNInput(1)), args=(ONES, 3)).values
+    first, second = strategy.run(inject(mean, NaNInput(1)), args=(ONES, np.float32(3))).values
 
     assert first == 4
     assert np.isnan(second)
