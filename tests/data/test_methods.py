@@ -220,7 +220,8 @@ class TestChoices:
                 next(elements)
             assert list(elements) == []
         finite = Dataset.from_tensors(np.array([1.0, 0.0])).repeat(200)
-        assert ints(Dataset.sample_from_datasets([ended, left], finite)) == [0, 1]
+        for ending in (finite, finite.filter(lambda x: True)):
+            assert ints(Dataset.sample_from_datasets([ended, left], ending)) == [0, 1]
 
     def test_samples_of_datasets_that_end(self) -> None:
         datasets = [Dataset.range(3), Dataset.range(100, 103)]

@@ -202,6 +202,18 @@ def test_optionals_and_iterators_have_their_own_specs_as_elements() -> None:
     assert [int(x) for x in mapped.map(lambda optional: optional.get_value())] == [0, 1, 2]
 
 
+class _WithSpec:
+    element_spec = INT
+
+
+@pytest.mark.parametrize("value", [DatasetSpec(INT), _WithSpec()])
+def test_what_only_describes_elements_is_none(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"a dataset element cannot hold {type(value).__name__}"):
+        Dataset.from_tensors(value)
+    with pytest.raises(TypeError, match=f"a dataset element cannot hold {type(value).__name__}"):
+        Dataset.from_tensors((1, value))
+
+
 def test_an_optional_is_no_dataset_and_cannot_be_stacked() -> None:
     five = Optional.from_value(np.int64(5))
     with pytest.raises(TypeError, match="zip takes datasets in tuples or dicts, got Optional"):

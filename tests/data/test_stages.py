@@ -181,6 +181,13 @@ def test_interleave_refills_an_ended_slot_at_its_next_turn() -> None:
     assert got == [0, 100, 1, 2, 200, 201, 300, 202, 203, 400, 401, 402, 403, 404]
 
 
+def test_a_cycle_longer_than_its_input_allocates_no_slots_that_stay_empty() -> None:
+    lengths = Dataset.from_tensor_slices(np.array([1, 0, 3]))
+    assert ints(lengths.interleave(Dataset.range, cycle_length=2**60)) == [0, 0, 1, 2]
+    turns = iter(Dataset.counter().interleave(lambda x: Dataset.range(x, x + 9), cycle_length=2**60))
+    assert [int(next(turns)) for _ in range(3)] == [0, 1, 2]
+
+
 def test_flat_map_needs_a_dataset_and_says_how_to_make_one() -> None:
     with pytest.raises(TypeError, match="from_tensors"):
         list(Dataset.range(2).flat_map(lambda x: x))

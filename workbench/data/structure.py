@@ -142,7 +142,7 @@ def convert(value: Any) -> Any:
             return np.complex128(value)
         case list() | range():
             return _from_list(list(value))
-    if hasattr(value, "element_spec"):
+    if is_dataset(value) or hasattr(value, "spec_class"):
         return value
     if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
         return convert(np.asarray(value))

@@ -200,7 +200,7 @@ class Chosen(Source):
             for dataset, inner in zip(self.datasets, passes, strict=True)
         ]
         left = set(range(len(streams)))
-        endless = self.choice.cardinality() < 0
+        endless = self.choice.cardinality() == INFINITE_CARDINALITY
         passed_over = 0
         for choice in attempts(self.choice.open(choosing), False):
             if isinstance(choice, Failed):

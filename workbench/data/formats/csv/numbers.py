@@ -61,10 +61,11 @@ def looked_up(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pc.any(pc.match_substring_regex(pc.ascii_trim(texts, _BLANKS), _HEXADECIMAL)).as_py():
+        return texts
     for tried in (pa.int64(), kind):
-        if not pc.any(pc.match_substring_regex(pc.ascii_trim(texts, _BLANKS), _HEXADECIMAL)).as_py():
-            with contextlib.suppress(pa.ArrowInvalid):
-                return as_numbers(texts, tried)
+        with contextlib.suppress(pa.ArrowInvalid):
+            return as_numbers(texts, tried)
     return texts
 
 

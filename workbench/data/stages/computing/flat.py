@@ -118,10 +118,14 @@ class Interleave(Stage):
             ahead.close()
 
     def _in_turn(self, inners: Iterator[Iterator[Run] | Failed]) -> Iterator[Run]:
-        slots: list[_Inner | None] = [None] * self.cycle_length
+        slots: list[_Inner | None] = []
         ended = False
         while True:
             for position in range(self.cycle_length):
+                if position == len(slots):  # they are added as they are needed: a cycle may be of any length
+                    if ended:
+                        break
+                    slots.append(None)
                 while slots[position] is None and not ended:
                     following = next(inners, None)
                     if following is None:
