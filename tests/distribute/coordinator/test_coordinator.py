@@ -322,3 +322,31 @@ def test_a_function_learns_which_worker_runs_it(coordinator: Any) -> None:
     assert found in ((0, 0), (1, 1))
     with pytest.raises(RuntimeError, match="outside of a worker"):
         index()
+
+
+def test_what_elements_look_like_is_asked_of_the_first_workers_dataset_once(coordinator: Any) -> None:
+    index = distribute.coordinator.experimental_get_current_worker_index
+    made: list[int] = []
+
+    def dataset() -> Any:
+        made.append(index())
+        return wb.data.Dataset.range(4).shard(2, index())
+
+    per_worker = coordinator.create_per_worker_dataset(dataset)
+    assert per_worker.element_spec == per_worker.element_spec == wb.data.Dataset.range(4).element_spec
+    assert made == [0]
+    with pytest.raises(RuntimeError, match="outside of a worker"):
+        index()
+    iterator = iter(per_worker)
+    first = coordinator.schedule(lambda it: (index(), int(next(it))), args=(iterator,)).fetch()
+    assert first in ((0, 0), (1, 1))
+
+
+def test_a_dataset_function_that_fails_leaves_the_notebook_outside_of_workers(coordinator: Any) -> None:
+    def dataset() -> Any:
+        raise OSError("no data")
+
+    with pytest.raises(OSError, match="no data"):
+        _ = coordinator.create_per_worker_dataset(dataset).element_spec
+    with pytest.raises(RuntimeError, match="outside of a worker"):
+        distribute.coordinator.experimental_get_current_worker_index()

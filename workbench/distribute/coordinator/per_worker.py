@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from workbench.distribute.coordinator.worker_resources import resource_here
+from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker, resource_here
 
 
 class PerWorkerValues:
@@ -52,13 +53,15 @@ class PerWorkerDataset:
         self._dataset_fn = dataset_fn
         self._make_iterator = make_iterator
 
-    @property
+    @functools.cached_property
     def element_spec(self) -> Any:
         """What elements look like on a worker, as `Dataset.element_spec`.
 
-        A function that returns the dataset is called here for it, which reads no element.
+        A function that returns the dataset is called here for it, once and as if worker 0 called it; no element is
+        read.
         """
-        made = self._dataset_fn() if callable(self._dataset_fn) else self._dataset_fn
+        with as_worker(WorkerResources(0)):
+            made = self._dataset_fn() if callable(self._dataset_fn) else self._dataset_fn
         return made.element_spec
 
     def __iter__(self) -> PerWorkerValues:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
@@ -58,6 +59,16 @@ class _Thread(threading.local):
 
 thread = _Thread()
 """The resources of the worker that the calling thread runs functions of."""
+
+
+@contextlib.contextmanager
+def as_worker(resources: WorkerResources) -> Iterator[None]:
+    """The calling thread runs functions of the worker with these resources meanwhile."""
+    before, thread.resources = thread.resources, resources
+    try:
+        yield
+    finally:
+        thread.resources = before
 
 
 def resource_here(id: str) -> Any:

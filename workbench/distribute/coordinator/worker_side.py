@@ -11,8 +11,7 @@ import numpy as np
 
 from workbench import faults
 from workbench.distribute import contexts
-from workbench.distribute.coordinator import worker_resources
-from workbench.distribute.coordinator.worker_resources import WorkerResources
+from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker
 from workbench.distribute.servers.client import ServerClient, ServerLost, known_client
 from workbench.distribute.servers.streams import Stream, in_stream
 from workbench.distribute.strategy_description import StrategyDescription, strategy_of
@@ -51,21 +50,17 @@ class WorkerSide:
         for id in request["forgotten_functions"]:
             self._functions.pop(id, None)
         strategy: Any = strategy_of(self._description)
-        worker_resources.thread.resources = self._resources
         began = time.perf_counter()
         ends: list[End] = []
-        try:
-            with contexts.cross_replica(strategy, "scope"):
-                for id, data in request["functions"].items():
-                    self._functions[id] = data  # unpickled by the call, so that what goes wrong is the call's
-                for number, function, arguments in request["calls"]:
-                    stream = Stream(request["stream"], number, request["first_open"])
-                    ends.append(self._run(stream, function, arguments))
-                    faults.fault("coordinator.after_call")
-                    if isinstance(ends[-1], FailureReport):
-                        break  # the queue cancels those behind it
-        finally:
-            worker_resources.thread.resources = None
+        with as_worker(self._resources), contexts.cross_replica(strategy, "scope"):
+            for id, data in request["functions"].items():
+                self._functions[id] = data  # unpickled by the call, so that what goes wrong is the call's
+            for number, function, arguments in request["calls"]:
+                stream = Stream(request["stream"], number, request["first_open"])
+                ends.append(self._run(stream, function, arguments))
+                faults.fault("coordinator.after_call")
+                if isinstance(ends[-1], FailureReport):
+                    break  # the queue cancels those behind it
         sys.stdout.flush()
         seconds = time.perf_counter() - began
         return {"seconds": seconds}, [np.frombuffer(pickle.dumps(ends, protocol=5), np.uint8)]
