@@ -54,6 +54,34 @@ def test_a_batch_changes_within_its_own_rows(value: Any, rows: Any, indices: Any
     np.testing.assert_array_equal(v.numpy(), expected)
 
 
+def test_variables_and_indices_without_elements() -> None:
+    v = wb.Variable(np.zeros((3, 0)))
+    assert v.scatter_nd_add([[0], [2]], np.zeros((2, 0))) is v
+    assert v.scatter_nd_add(np.zeros((0, 2), np.int64), []).shape == (3, 0)
+    assert v.gather_nd([[0], [2]]).shape == (2, 0)
+    assert v.gather_nd(np.zeros((4, 0, 2), np.int64)).shape == (4, 0)
+    with pytest.raises(InvalidArgumentError, match=r"outside of \(3, 0\)"):
+        v.gather_nd([[0, 0]])
+
+
+def test_an_empty_list_of_indices_changes_and_reads_nothing() -> None:
+    v = _variable()
+    v.batch_scatter_update(wb.IndexedSlices(np.zeros((0, 2)), []))
+    v.scatter_add(wb.IndexedSlices(np.zeros((0, 2)), []))
+    v.scatter_nd_add(np.zeros((0, 2)), [])
+    np.testing.assert_array_equal(v.numpy(), np.arange(6.0).reshape(3, 2))
+    assert v.gather_nd(np.zeros((0, 1))).shape == v.sparse_read([]).shape == (0, 2)
+
+
+def test_numbers_do_not_become_elements_of_texts() -> None:
+    v = wb.Variable(["a", "b"])
+    with pytest.raises(TypeError, match=r"scatter_nd_update .*: values of float32 do not fit"):
+        v.scatter_nd_update([[0]], [1.0])
+    with pytest.raises(TypeError, match="values of float32 do not fit object; give texts"):
+        v.scatter_update(wb.IndexedSlices([1.0], [0]))
+    assert v.scatter_nd_update([[0]], ["c"]).numpy().tolist() == [b"c", b"b"]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

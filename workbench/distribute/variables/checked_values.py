@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
 from workbench.debugging.dump.recording import thread as dump_thread
-from workbench.distribute.arrays.as_array import Array, as_array, as_operand, describe, namespace_of
+from workbench.distribute.arrays.as_array import Array, as_array, as_operand, namespace_of
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS
+from workbench.distribute.variables.scatter_operands import fitted, integers, on_host
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.replica.env import current_env
 
@@ -117,9 +116,7 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
         )
     if not variable.shape:
         raise ValueError(f"{where}: the variable is a scalar, it has no rows")
-    values, indices = as_operand(value.values), as_operand(value.indices)
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"{where}: indices must be integers, got {describe(indices)}")
+    values, indices = as_operand(value.values), integers(value.indices, where)
     wanted = (*indices.shape, *variable.shape[1:])
     if values.shape == ():
         values = namespace_of(values).broadcast_to(values, wanted)
@@ -128,15 +125,9 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
             f"{where}: {indices.size} indices of a variable of shape {variable.shape} need values of shape {wanted}, "
             f"got {tuple(values.shape)}"
         )
-    if values.dtype != variable.dtype:
-        if not np.can_cast(values.dtype, variable.dtype, "same_kind"):
-            raise TypeError(
-                f"{where}: values of {values.dtype.name} do not fit {variable.dtype.name}; convert them with "
-                f"values.astype(np.{variable.dtype.name})"
-            )
-        values = apply_at_users_line()(values.astype, variable.dtype)
+    values = fitted(values, variable.dtype, where)
     if not traced:
-        _require_inside(where, np.asarray(view(fetched(indices))), variable.shape[0])
+        _require_inside(where, on_host(indices), variable.shape[0])
     return IndexedSlices(values, indices, variable.shape)
 
 
@@ -151,12 +142,10 @@ def checked_rows(variable: Any, indices: Any) -> Array:
     where = f"sparse_read of variable {variable.name!r}"
     if not variable.shape:
         raise ValueError(f"{where}: the variable is a scalar, it has no rows")
-    wanted: Array = as_operand(indices)
-    if wanted.dtype.kind not in "iu" and wanted.size:
-        raise TypeError(f"{where}: indices must be integers, got {describe(wanted)}")
+    wanted = integers(indices, where)
     env = current_env()
     if env is None or not env.traced:
-        wanted = np.asarray(view(fetched(wanted))).astype(np.int64, copy=False)
+        wanted = on_host(wanted)
         _require_inside(where, wanted, variable.shape[0])
     return wanted
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import view
-from workbench.backends.users_line import apply_at_users_line
-from workbench.distribute.arrays.as_array import Array, as_operand, describe, namespace_of
+from workbench.distribute.arrays.as_array import Array, as_operand
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables.scatter import scattered
+from workbench.distribute.variables.scatter_operands import fitted, integers, on_host
 from workbench.errors import InvalidArgumentError
 
 
@@ -36,16 +34,9 @@ def changed(old: Array, how: str, indices: Any, updates: Any, where: str) -> Arr
     wanted = (*rows.shape, *old.shape[depth:])
     if tuple(values.shape) != wanted:
         raise ValueError(f"{where}: these indices need values of shape {wanted}, got {tuple(values.shape)}")
-    if values.dtype != old.dtype:
-        if not np.can_cast(values.dtype, old.dtype, "same_kind"):
-            raise TypeError(
-                f"{where}: values of {values.dtype.name} do not fit {old.dtype.name}; convert them with "
-                f"values.astype(np.{old.dtype.name})"
-            )
-        values = apply_at_users_line()(values.astype, old.dtype)
-    flat = old.reshape(-1, *old.shape[depth:])
-    slices = IndexedSlices(values.reshape(-1, *old.shape[depth:]), rows.reshape(-1))
-    new: Array = scattered(flat, how, slices).reshape(old.shape)
+    values = fitted(values, old.dtype, where)
+    slices = IndexedSlices(values.reshape(rows.size, *old.shape[depth:]), rows.reshape(-1))
+    new: Array = scattered(_flat(old, depth), how, slices).reshape(old.shape)
     return new
 
 
@@ -66,8 +57,8 @@ def gathered(array: Array, indices: Any, where: str) -> Array:
       InvalidArgumentError: if coordinates are outside of `array`.
     """
     rows, depth = _rows(array.shape, indices, where)
-    flat: Array = array.reshape(-1, *array.shape[depth:])[rows]
-    return flat
+    found: Array = _flat(array, depth)[rows]
+    return found
 
 
 def coordinates(indices: Any, where: str) -> Array:
@@ -80,7 +71,7 @@ def coordinates(indices: Any, where: str) -> Array:
     Returns:
       Shape `(b1, ..., bm, n, m + 1)`.
     """
-    own = _integers(indices, where)
+    own = on_host(integers(indices, where))
     if own.ndim == 0:
         raise ValueError(f"{where}: indices need at least one dimension, got a single number")
     return np.stack([*np.indices(own.shape)[:-1], own], axis=-1)
@@ -88,7 +79,7 @@ def coordinates(indices: Any, where: str) -> Array:
 
 def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]:
     """Numbers of the slices, counted through the first dimensions, and how many dimensions these are."""
-    places = _integers(indices, where)
+    places = on_host(integers(indices, where))
     depth = places.shape[-1] if places.ndim else 0
     if not 0 < depth <= len(shape):
         raise ValueError(
@@ -107,10 +98,6 @@ def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]
     return rows, depth
 
 
-def _integers(indices: Any, where: str) -> Array:
-    given = as_operand(indices)
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"{where}: indices must be integers, got {describe(given)}")
-    if namespace_of(given) is not np:
-        given = view(fetched(given))
-    return np.asarray(given).astype(np.int64, copy=False)
+def _flat(array: Array, depth: int) -> Array:
+    """The array with its first `depth` dimensions as one."""
+    return array.reshape(math.prod(array.shape[:depth]), *array.shape[depth:])

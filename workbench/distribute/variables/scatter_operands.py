@@ -1,0 +1,45 @@
+"""What scatter updates take: values of the variable's dtype, and indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.numpy import view
+from workbench.backends.users_line import apply_at_users_line
+from workbench.distribute.arrays.as_array import Array, as_operand, describe
+
+
+def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
+    """`values` as an array of `dtype`.
+
+    Raises:
+      TypeError: if it cannot hold them without losing their kind.
+    """
+    if values.dtype == dtype:
+        return values
+    if dtype.kind == "O" or not np.can_cast(values.dtype, dtype, "same_kind"):
+        instead = "give texts" if dtype.kind == "O" else f"convert them with values.astype(np.{dtype.name})"
+        raise TypeError(f"{where}: values of {values.dtype.name} do not fit {dtype.name}; {instead}")
+    return apply_at_users_line()(values.astype, dtype)  # type: ignore[no-any-return]
+
+
+def integers(indices: Any, where: str) -> Array:
+    """Indices as an array of integers; an empty list, which has no dtype of its own, may stand for none.
+
+    Raises:
+      TypeError: if they are no integers.
+    """
+    given: Array = as_operand(indices)
+    if given.dtype.kind in "iu":
+        return given
+    if given.size:
+        raise TypeError(f"{where}: indices must be integers, got {describe(given)}")
+    return given.astype(np.int64)
+
+
+def on_host(indices: Array) -> Array:
+    """Indices as an array of NumPy, int64."""
+    return np.asarray(view(fetched(indices))).astype(np.int64, copy=False)
