@@ -242,12 +242,16 @@ def test_what_a_checkpoint_cannot_hold_is_refused_by_its_path(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_names_of_parts_are_attributes_and_never_methods() -> None:
+def test_names_of_parts_are_attributes_and_never_those_of_the_class() -> None:
     checkpoint = wb.Checkpoint(epoch=1)
     checkpoint.epoch += 1
     assert checkpoint.epoch == 2
-    with pytest.raises(AttributeError, match="is a method"):
+    with pytest.raises(
+        AttributeError, match=r"'save' belongs to Checkpoint itself; give this part .* another"
+    ):
         checkpoint.save = 1
+    with pytest.raises(AttributeError, match=r"'root' belongs to Checkpoint itself; give it as Checkpoint\("):
+        checkpoint.root = [wb.Variable(1.0)]
     with pytest.raises(AttributeError, match="no 'other'; it has epoch"):
         checkpoint.other
     del checkpoint.epoch

@@ -62,9 +62,12 @@ class Checkpoint:
         if name.startswith("_"):
             object.__setattr__(self, name, value)
         elif hasattr(type(self), name):
-            raise AttributeError(
-                f"{name!r} is a method of a Checkpoint; give this part of the state another name"
+            instead = (
+                "give it as Checkpoint(root)"
+                if name == "root"
+                else "give this part of the state another name"
             )
+            raise AttributeError(f"{name!r} belongs to Checkpoint itself; {instead}")
         else:
             self._parts[name] = value
 

@@ -46,7 +46,7 @@ class ArrayLike(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self.read_value()
-        if type(array).__module__.partition(".")[0] == "cupy":
+        if _is_cupy(array):
             raise TypeError(
                 "NumPy cannot read a value on a GPU: ctx.xp.asarray(value) and value.read_value() leave "
                 "it there, value.numpy() copies it to the host"
@@ -73,7 +73,7 @@ class ArrayLike(NDArrayOperatorsMixin):
     def __cupy_get_ndarray__(self) -> Any:
         """How CuPy's own functions take a variable whose component is on a GPU."""
         array = self._array()
-        if type(array).__module__.partition(".")[0] != "cupy":
+        if not _is_cupy(array):
             raise AttributeError("__cupy_get_ndarray__")
         return lambda: array
 
@@ -108,6 +108,10 @@ class ArrayLike(NDArrayOperatorsMixin):
     def __index__(self) -> int:
         index: int = self._array().__index__()
         return index
+
+
+def _is_cupy(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "cupy"
 
 
 def _no_writing(what: str) -> str:
