@@ -150,6 +150,17 @@ def test_a_passed_deadline_is_shown_until_its_step_has_ended() -> None:
     assert feed.snapshot().groups[0].stuck is None
 
 
+def test_a_failed_step_of_another_group_ends_nothing() -> None:
+    """Each strategy counts its steps and generations from 0."""
+    elsewhere, here = (
+        Event("lifecycle", "step_failed", "", 0, step=3, generation=0, group=group)
+        for group in ("other", "g")
+    )
+
+    assert stuck(waiting_run(), events=[elsewhere]) is not None
+    assert stuck(waiting_run(), events=[elsewhere, here]) is None
+
+
 def test_nobody_waits_for_a_replica_that_is_lost_where_all_who_waited_are() -> None:
     replicas = Replicas(["a", "a", "a"])
     replicas.record(*steps(2, [0] * 3), Call([None, None, 9 * MS], 0, step=2, state="entered"))

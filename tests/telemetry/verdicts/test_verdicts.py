@@ -235,6 +235,20 @@ def test_a_replica_that_was_gone_is_no_news_once_a_step_without_collectives_has_
     assert [each.code for each in judged(even(40), events=[lost, went_on("g", 41)])] == ["good"]
 
 
+def test_a_replica_that_is_gone_is_told_by_time_since_other_strategies_count_other_steps() -> None:
+    """The one alert of a loss has the step of the youngest strategy on the worker."""
+    waits = Call([55 * MS] * 3 + [None], 70 * MS, step=40, state="aborted")
+
+    def codes(*, lost_ms: int, step: int) -> list[str]:
+        lost = Event(
+            "alert", "replica_lost", "M: died", lost_ms * MS, "error", 3, "a", step=step, generation=0
+        )
+        return [each.code for each in judged([*even(40), waits], events=[lost, went_on("g", 41)])]
+
+    assert codes(lost_ms=61, step=2) == ["gone"]
+    assert codes(lost_ms=59, step=500) == ["good"]
+
+
 def test_an_inspection_after_a_step_without_collectives_is_told() -> None:
     nan = Event(
         "alert",

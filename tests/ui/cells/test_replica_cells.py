@@ -284,6 +284,15 @@ def test_outputs_by_stream_put_the_same_together() -> None:
     assert grouped([Outcome(0, True), Outcome(1, True)], "stream") == [("replicas 0 and 1: no output", "")]
 
 
+def test_titles_name_each_replica_however_many_say_the_same() -> None:
+    same = [Outcome(replica, True, stdout="same") for replica in range(8)]
+    silent = [Outcome(replica, True) for replica in range(8)]
+
+    assert grouped(same, "stream") == [("stdout of replicas 0, 1, 2, 3, 4, 5, 6 and 7", "same")]
+    assert grouped(silent, "stream") == [("replicas 0, 1, 2, 3, 4, 5, 6 and 7: no output", "")]
+    assert grouped(same, "diff")[1:] == [("replicas 1, 2, 3, 4, 5, 6 and 7: the same", "")]
+
+
 def test_outputs_as_differences_show_only_what_differs() -> None:
     assert grouped(OUTCOMES[:3], "diff") == [
         ("replica 0", "same\n1"),

@@ -89,6 +89,24 @@ def test_a_lost_replica_is_not_live() -> None:
     assert (model.verdict.severity, model.verdict.replica) == ("error", 2)
 
 
+def test_a_replica_that_is_lost_after_a_recovery_is_not_live_whatever_step_another_strategy_is_at() -> None:
+    """The one alert of a loss has the step of the youngest strategy on the worker."""
+    crowd = run(4, 30)
+    view = crowd.feed.snapshot().groups[0]
+    succeeded, lost, again = (
+        Event("lifecycle", "step_succeeded", "", 1, step=29, generation=view.generation, group=view.group),
+        Event("alert", "replica_lost", "gone", 2, "error", replica=2, step=2, generation=view.generation),
+        Event(
+            "lifecycle", "step_succeeded", "", 3, step=30, generation=view.generation + 1, group=view.group
+        ),
+    )
+    for event, gone in ((succeeded, ()), (lost, (2,)), (again, ())):
+        crowd.feed.add_event(event)
+        model = overview_model(crowd.feed.snapshot(), status="live")
+        assert (model.live, model.lost) == (4 - len(gone), gone)
+        assert (model.verdict.code == "gone") == bool(gone)
+
+
 def test_steps_that_an_inspection_knows_of_are_counted_as_not_finite() -> None:
     crowd = run(4, 30)
     generation = crowd.feed.snapshot().groups[0].generation

@@ -319,7 +319,9 @@ class Feed:
                 if where[:3] == (run_id, group, generation)
             },
             lost=frozenset(event.replica for event in told if event.name == "replica_lost"),
-            failed=frozenset(event.step for event in told if event.name == "step_failed"),
+            failed=frozenset(
+                event.step for event in told if event.name == "step_failed" and event.group in ("", group)
+            ),
         )
 
     def _not_finite(self, key: GroupKey) -> tuple[Onset | None, Onset | None]:

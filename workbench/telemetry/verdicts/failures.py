@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.telemetry.formatting import replicas_text
 from workbench.telemetry.snapshot import EventItem, GroupView, LastSeen, Stuck
@@ -10,16 +10,36 @@ from workbench.telemetry.verdicts.verdict import Verdict
 from workbench.telemetry.verdicts.words import duration, evidence, sentence, without_label
 
 
-def gone(group: GroupView, events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
+def recovered_ns(group: str, events: Iterable[EventItem]) -> int:
+    """When the newest step succeeded after one that had failed, by the driver's clock; -1 if none has.
+
+    What becomes of replicas is compared with it by time: an alert of a lost replica concerns all strategies on its
+    worker, and each of them counts its own steps.
+
+    Args:
+      group: The group that ran the step.
+      events: The log.
+    """
+    times = (event.t_ns for event in events if event.name == "step_succeeded" and event.group == group)
+    return max(times, default=-1)
+
+
+def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
     """Replicas of this generation that are gone; until a later generation has run something.
 
     Args:
       group: The group that had the replicas.
       events: What the log has of it.
-      last_step: The newest step that ran, as far as that is known.
     """
-    lost = {event.replica: event for event in events if event.name == "replica_lost" and event.replica >= 0}
+    since = recovered_ns(group.group, events)  # of a step without collectives nothing else is recorded
+    lost = {
+        event.replica: event
+        for event in events
+        if event.name == "replica_lost" and event.replica >= 0 and event.t_ns > since
+    }
     waited = group.stuck if group.stuck is not None and group.stuck.state == "lost" else None
+    if waited is not None and waited.since_ns <= since:
+        waited = None
     if lost:
         first = min(lost.values(), key=lambda event: event.t_ns)
         replicas, told, step = sorted(lost), without_label(first.message), first.step
@@ -27,8 +47,6 @@ def gone(group: GroupView, events: Sequence[EventItem], last_step: int) -> Itera
         replicas, told, step = list(waited.missing), "", waited.step
     else:
         return
-    if step < last_step > group.pace.last_step:
-        return  # a step without collectives, so nothing of it was recorded, has succeeded since
     who = f"{replicas_text(replicas)} {'is' if len(replicas) == 1 else 'are'} gone"
     at = f" at step {step}" if step >= 0 else ""
     hosts = " and ".join(dict.fromkeys(event.host for event in lost.values() if event.host))
@@ -46,7 +64,12 @@ def gone(group: GroupView, events: Sequence[EventItem], last_step: int) -> Itera
 
 
 def stuck(group: GroupView, last_step: int) -> Iterator[Verdict]:
-    """A collective that some replicas wait in; about `last_step` see `gone`."""
+    """A collective that some replicas wait in.
+
+    Args:
+      group: The group of the replicas.
+      last_step: The newest step that ran, as far as that is known.
+    """
     found = group.stuck
     if found is None or found.state not in ("waiting", "failed"):
         return
@@ -77,7 +100,7 @@ def failed(events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
 
     Args:
       events: What the log has of a group.
-      last_step: See `gone`.
+      last_step: See `stuck`.
     """
     current = [event for event in events if event.step >= max(0, last_step)]
     for event in reversed(current):

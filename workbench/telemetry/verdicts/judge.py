@@ -61,8 +61,8 @@ def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
 
 def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
     told = _told(group, snapshot)
-    last = max(group.pace.last_step, recovered(group.group, snapshot))
-    yield from failures.gone(group, told, last)
+    last = max(group.pace.last_step, _recovered(group.group, snapshot))
+    yield from failures.gone(group, told)
     yield from failures.stuck(group, last)
     yield from failures.failed(told, last)
     yield from numbers.not_finite(group, told, last)
@@ -88,7 +88,7 @@ def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
     ]
 
 
-def recovered(group: str, snapshot: Snapshot) -> int:
+def _recovered(group: str, snapshot: Snapshot) -> int:
     """The newest step that is known to have succeeded after one that had failed; -1 if there is none."""
     events = snapshot.events
     steps = (event.step for event in events if event.name == "step_succeeded" and event.group == group)
@@ -104,7 +104,7 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[Verdict]:
         if event.group not in met and event.t_ns >= newest - _TOGETHER_NS:
             by_group.setdefault(event.group, []).append(event)
     for group, events in by_group.items():
-        yield from failures.failed(events, recovered(group, snapshot))
+        yield from failures.failed(events, _recovered(group, snapshot))
 
 
 def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:

@@ -46,8 +46,13 @@ def _by_stream(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
             text = _stream(outcome, stream)
             if text:
                 same.setdefault(text, []).append(outcome.replica)
-        parts += [(f"{stream} of {replicas_text(replicas)}", text) for text, replicas in same.items()]
-    return parts or [(f"{replicas_text([outcome.replica for outcome in outcomes])}: no output", "")]
+        parts += [(f"{stream} of {_all(replicas)}", text) for text, replicas in same.items()]
+    return parts or [(f"{_all([outcome.replica for outcome in outcomes])}: no output", "")]
+
+
+def _all(replicas: Sequence[int]) -> str:
+    """Every one by number: which replica said something is what the title is for."""
+    return replicas_text(replicas, most=len(replicas))
 
 
 def _stream(outcome: Outcome, stream: str) -> str:
@@ -63,7 +68,7 @@ def _as_differences(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     parts = [(f"replica {first.replica}", before)]
     same = [outcome.replica for outcome in others if _whole(outcome) == before]
     if same:
-        parts.append((f"{replicas_text(same)}: the same", ""))
+        parts.append((f"{_all(same)}: the same", ""))
     for outcome in others:
         text = _whole(outcome)
         if text != before:

@@ -8,7 +8,7 @@ from typing import Final
 
 from workbench.telemetry import verdicts
 from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
-from workbench.telemetry.verdicts.judge import recovered
+from workbench.telemetry.verdicts.failures import recovered_ns
 from workbench.ui.models.collectives import Overview, Verdict
 
 _RATE_OVER: Final = 32
@@ -53,11 +53,11 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
 
 def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
     """Replicas of the group's newest generation that were lost, and have not taken part in a step since."""
-    since = recovered(group.group, snapshot)
+    since = recovered_ns(group.group, snapshot.events)
     return frozenset(
         event.replica
         for event in snapshot.events
-        if event.name == "replica_lost" and event.generation == group.generation and event.step >= since
+        if event.name == "replica_lost" and event.generation == group.generation and event.t_ns > since
     )
 
 
