@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from workbench.backends.numpy import can_be_infinite
 from workbench.backends.summary import BINS, NONE_BAD
 
 MOST_BUFFERS = 16
@@ -339,7 +340,7 @@ def combine(
         "STEP(...)": f"{_function(op, other)}<ACC>(__VA_ARGS__)",
         "FINISH(...)": f"over<ACC>(__VA_ARGS__, {mean_over})" if mean_over else "(__VA_ARGS__)",
         "LOOKS_AT_FIRST": str(int(not continued)),
-        "DOUBT(x)": "doubt(x)" if other.kind in "fcV" else "0",
+        "DOUBT(x)": "doubt(x)" if can_be_infinite(other) else "0",
     }
     return _PRELUDE + _with(defines) + _DOUBTFUL + text
 

@@ -39,7 +39,10 @@ _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the 
 
 
 def can_be_infinite(dtype: np.dtype) -> bool:
-    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like."""
+    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like.
+
+    True of the integers of ml_dtypes, such as int4, too: NumPy gives them the kind of its floating dtypes, "V".
+    """
     # Of kind "V" are also records and bytes, and those that NumPy knows only as another library's, such as bfloat16.
     return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 

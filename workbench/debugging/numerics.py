@@ -12,7 +12,7 @@ import numpy as np
 from workbench import tree
 from workbench.backends import cupy as gpu
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import view
+from workbench.backends.numpy import can_be_infinite, view
 from workbench.debugging.first_operation import NotebookErrors, stopping
 from workbench.debugging.gpu_lines import watched_lines
 from workbench.debugging.operands import dtype_of, not_finite
@@ -143,20 +143,18 @@ def check(value: _T, what: str) -> _T:
                 array = view(fetched(leaf) if _may_be_bad_on_gpu(leaf) else leaf)
             except Exception:  # texts, finite arrays on a device, values that are being traced
                 continue
-            if _is_floating(array.dtype, or_complex=True) and (found := not_finite(array)):
+            if can_be_infinite(array.dtype) and (found := not_finite(array)):
                 raise NotFinite(f"{what} is not finite {thread.place}: {found}")
     return value
 
 
-def _is_floating(dtype: np.dtype[Any], *, or_complex: bool = False) -> bool:
-    return (
-        dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")) or (or_complex and dtype.kind == "c")
-    )
+def _is_floating(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
 def _may_be_bad_on_gpu(leaf: Any) -> bool:
     """Whether an array of CuPy has elements that are not finite: looked at where it is, only bad ones are copied."""
-    if type(leaf).__module__.partition(".")[0] != "cupy" or not _is_floating(leaf.dtype, or_complex=True):
+    if type(leaf).__module__.partition(".")[0] != "cupy" or not can_be_infinite(leaf.dtype):
         return False
     (finite,) = gpu.finite([leaf])
     return not finite

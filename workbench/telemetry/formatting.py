@@ -11,6 +11,8 @@ NOTHING: Final = "–"
 """Printed where a number has no meaning."""
 SIGNS: Final = {"info": "", "good": "✔", "watching": "…", "warning": "▲", "error": "✖"}
 """By severity, what stands for it in text, where no icon is drawn."""
+MOST_NAMED: Final = 16
+"""How many replicas to name in an error or alert, which has room for more than a line of a view."""
 
 _DTYPES: Final = {
     "float16": "f16",

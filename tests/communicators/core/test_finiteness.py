@@ -55,8 +55,8 @@ def test_each_replica_records_what_it_gave_itself() -> None:
 
 
 def test_what_there_is_no_time_to_read_is_recorded_as_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
-    monkeypatch.setattr(finiteness, "_SHARE", 1 << 62)  # however long this machine takes to get there
+    monkeypatch.setattr(finiteness, "FIRST_NS", 0)
+    monkeypatch.setattr(finiteness, "SHARE", 1 << 62)  # however long this machine takes to get there
 
     def body(c: Communicator) -> None:
         c.all_reduce([np.full(LARGE, np.nan, np.float32)], Reduction("sum"))
@@ -71,7 +71,7 @@ def test_reading_large_arrays_takes_a_hundredth_of_the_time_in_between(
 ) -> None:
     clock = iter(range(0, 10**12, 20_000))  # reading takes 20 µs
     monkeypatch.setattr(finiteness, "_clock", lambda: next(clock))
-    monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
+    monkeypatch.setattr(finiteness, "FIRST_NS", 0)
     array, looker, now, read = np.zeros(LARGE, np.float32), Finiteness(), 0, 0
     for _ in range(2000):
         now += 100_000  # a step of a tenth of a millisecond: every twentieth is read
@@ -88,7 +88,7 @@ def test_small_collectives_before_a_large_one_leave_its_time_for_reading(
 ) -> None:
     clock = iter(range(0, 10**12, 20_000))
     monkeypatch.setattr(finiteness, "_clock", lambda: next(clock))
-    monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
+    monkeypatch.setattr(finiteness, "FIRST_NS", 0)
     looker = Finiteness()
     looker.entered_ns += 50_000_000
     looker.look(np.zeros(3, np.float32))

@@ -130,8 +130,8 @@ def test_with_more_collectives_in_flight_than_words_the_rest_is_not_read(shared:
 def test_a_kernel_of_its_own_reads_large_arrays_only_while_there_is_time(
     two: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "_FIRST_NS", 5_000)
-    monkeypatch.setattr(inputs, "_SHARE", 1 << 62)  # however long this machine takes to get there
+    monkeypatch.setattr(inputs, "FIRST_NS", 5_000)
+    monkeypatch.setattr(inputs, "SHARE", 1 << 62)  # however long this machine takes to get there
     large = np.full(1 << 19, np.nan)  # 4 MiB, at the simulation's speed 4,194 ns
 
     def body(c: Communicator, place: Place) -> None:
@@ -145,8 +145,8 @@ def test_a_kernel_of_its_own_reads_large_arrays_only_while_there_is_time(
 
 
 def test_the_fused_kernel_needs_no_time_for_it(shared: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "_FIRST_NS", 0)
-    monkeypatch.setattr(inputs, "_SHARE", 1 << 62)
+    monkeypatch.setattr(inputs, "FIRST_NS", 0)
+    monkeypatch.setattr(inputs, "SHARE", 1 << 62)
 
     def body(c: Communicator, place: Place) -> None:
         c.all_reduce([place(np.full(1 << 19, np.nan if c.rank == 2 else 0.0))], Reduction("max"))

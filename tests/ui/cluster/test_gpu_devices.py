@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,11 +9,11 @@ import pytest
 
 import workbench as wb
 from tests.communicators.simulated_gpu import SimulatedGpus
+from tests.until import until
 from workbench.runtime.process import gpu_use, gpus
 from workbench.runtime.process.gpu_use import GpuUse
 from workbench.ui.cluster.cluster_model import DeviceHistory
 
-DEADLINE_SECONDS = 30.0
 GIB = 1 << 30
 
 
@@ -39,11 +38,10 @@ def cluster(uses: list[GpuUse]) -> Iterator[wb.Cluster]:
 
 def rows(cluster: wb.Cluster) -> dict[str, list[str]]:
     """The columns of each GPU by its name, once a heartbeat has told of one."""
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < ends:
-        found = DeviceHistory(cluster).model()
-        if any(device.kind == "GPU" for device in found.devices):
-            break
+    until(
+        lambda: any(device.kind == "GPU" for device in DeviceHistory(cluster).model().devices),
+        "a heartbeat that tells of a GPU",
+    )
     lines = [line.split("  ") for line in str(wb.devices(cluster)).splitlines()[2:]]
     cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     return {line[1]: line[2:] for line in cells if line[2] == "GPU"}
@@ -55,11 +53,11 @@ def test_a_gpu_that_replicas_share_has_one_row(cluster: wb.Cluster) -> None:
 
 def test_without_nvml_its_row_says_so(uses: list[GpuUse], cluster: wb.Cluster) -> None:
     uses[0] = GpuUse(0, "NVIDIA H200", None, 72 * GIB, 80 * GIB, "CUDA")
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while (found := rows(cluster)) and "without NVML" not in str(found) and time.monotonic() < ends:
-        time.sleep(0.05)
+    until(lambda: "without NVML" in str(rows(cluster)), "a heartbeat that tells of a GPU without NVML")
 
-    assert found == {"NVIDIA H200 of worker 0, without NVML": ["GPU", "live", "–", "72 GiB", "80 GiB"]}
+    assert rows(cluster) == {
+        "NVIDIA H200 of worker 0, without NVML": ["GPU", "live", "–", "72 GiB", "80 GiB"]
+    }
 
 
 def test_the_topology_names_the_gpu_of_each_device(cluster: wb.Cluster) -> None:
@@ -74,8 +72,11 @@ def test_memory_of_a_gpu_that_is_nearly_full_is_told(uses: list[GpuUse], cluster
     strategy = wb.MirroredStrategy()
     strategy.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", np.float32(1)))
     cluster.flush_telemetry(60)
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while "nearly full" not in (said := str(wb.overview(strategy))) and time.monotonic() < ends:
-        DeviceHistory(cluster).model()
 
-    assert "Memory of replica 0 is nearly full: 79 GiB of 80 GiB" in said
+    def said() -> str:
+        DeviceHistory(cluster).model()  # views of devices ask how full memory is
+        return str(wb.overview(strategy))
+
+    until(lambda: "nearly full" in said(), "a heartbeat that tells of a nearly full memory")
+
+    assert "Memory of replica 0 is nearly full: 79 GiB of 80 GiB" in said()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,13 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.until import until
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.runtime.metrics import WorkerMetrics
 from workbench.runtime.process.gpu_use import GpuUse
-from workbench.runtime.worker.signals_thread import HEARTBEAT_SECONDS
 from workbench.ui.cluster import cluster_model
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
 from workbench.ui.formatters import cluster_html, strategy_html
@@ -69,13 +70,31 @@ def test_a_heartbeat_from_before_the_end_of_a_step_makes_nobody_busy() -> None:
 
 
 def test_a_step_is_over_for_the_topology_as_soon_as_it_is_over_for_the_notebook(
-    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, tmp_path: Path
 ) -> None:
+    go_on = tmp_path / "go_on"
+
     def step() -> None:
         replica().all_reduce("sum", np.ones(8))
-        time.sleep(1.2 * HEARTBEAT_SECONDS)  # so that one heartbeat at least tells of the step
+        while not go_on.exists():
+            time.sleep(0.005)
 
-    strategy.run(step)
+    def told() -> set[int]:
+        """Replicas of whose present step a heartbeat has told."""
+        return {
+            rank
+            for worker in cluster.gang.workers.values()
+            for group, rank, busy, number, *_ in worker.statuses
+            if group == strategy.group.id and busy and number in strategy.group.unreported(rank)
+        }
+
+    running = threading.Thread(target=strategy.run, args=(step,))
+    running.start()
+    try:
+        until(lambda: told() == {0, 1}, "a heartbeat that tells of the step")
+    finally:
+        go_on.touch()
+        running.join()
 
     now = repr(wb.topology(strategy))
     assert "running" not in now

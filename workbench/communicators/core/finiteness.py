@@ -23,9 +23,11 @@ NOT_READ: Final = ""
 
 ALWAYS: Final = 4096
 """Arrays of so many elements are read however little time there is."""
-_SHARE: Final = 100
-_MOST_SAVED_NS: Final = 250_000_000
-_FIRST_NS: Final = 20_000_000  # the first steps have saved nothing yet, and many NaN come in the first step
+SHARE: Final = 100
+"""Reading takes one part in so many of a replica's time."""
+MOST_SAVED_NS: Final = 250_000_000
+FIRST_NS: Final = 20_000_000
+"""Saved before the first step: it has saved nothing yet, and many NaN come in it."""
 
 
 class Finiteness:
@@ -57,7 +59,7 @@ class Finiteness:
         self.entered_ns = self._made_ns = _clock()
         self.inside_ns = 0
         self._idle_ns = 0
-        self._saved_ns = _FIRST_NS
+        self._saved_ns = FIRST_NS
         self._ns_per_byte = 0.1
 
     def look(self, array: np.ndarray) -> None:
@@ -72,7 +74,7 @@ class Finiteness:
 
     def _look_at_large(self, array: np.ndarray) -> None:
         idle = self.entered_ns - self._made_ns - self.inside_ns
-        self._saved_ns = min(_MOST_SAVED_NS, self._saved_ns + (idle - self._idle_ns) // _SHARE)
+        self._saved_ns = min(MOST_SAVED_NS, self._saved_ns + (idle - self._idle_ns) // SHARE)
         self._idle_ns = idle
         if self._saved_ns < array.nbytes * self._ns_per_byte:
             self.found = NOT_READ

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy import vdot
@@ -18,6 +18,24 @@ from workbench.communicators.core.link import Link
 from workbench.communicators.core.options import CommunicationImplementation, Reduction
 from workbench.communicators.core.packing import Pack, flatten, packs_of
 from workbench.communicators.core.position import Position
+
+MAX_PLANS: Final = 4096
+"""Call sites × shapes remembered; a notebook makes new call sites in every cell."""
+_P = TypeVar("_P")
+
+
+def remember(plans: dict[Any, _P], key: Any, plan: _P) -> _P:
+    """Keeps a plan for the next call; when `MAX_PLANS` are kept, they all go and make room.
+
+    Args:
+      plans: What a communicator keeps.
+      key: All that the plan depends on.
+      plan: The plan, which is returned.
+    """
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[key] = plan
+    return plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from workbench.communicators.core.gathering import (
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import Options, Reduction
 from workbench.communicators.core.packing import bytes_of, described, header
-from workbench.communicators.core.plan import Plan, planned
+from workbench.communicators.core.plan import Plan, planned, remember
 from workbench.communicators.core.position import OUTSIDE, Flight, Position, Status
 from workbench.communicators.core.roll_call import RollCall
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
@@ -32,8 +32,6 @@ from workbench.faults import fault
 from workbench.telemetry.recording.flight_memory import POSITION
 from workbench.telemetry.recording.ring import Ring, SharedRing
 from workbench.telemetry.records import Signature, message_bytes
-
-_MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
 
 
 class ReplicaCommunicator:
@@ -94,10 +92,7 @@ class ReplicaCommunicator:
         key = (request, self._purpose, what)
         plan = self._plans.get(key)
         if plan is None:
-            plan = planned("all_reduce", views, request, purpose=self._purpose)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = plan
+            plan = remember(self._plans, key, planned("all_reduce", views, request, purpose=self._purpose))
         enter = self._enter(plan.call, request.options)
         try:
             results = plan.combine(self._link, self._position, views, request.shared)

@@ -17,10 +17,9 @@ from workbench.communicators.core.control_page import FINGERPRINT, MOST_SEATS, S
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.position import Position
 from workbench.communicators.core.remote_roll_call import OtherHosts
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
 _ANSWER_SECONDS = 1.0  # a host that does not say who is there in this time is called silent
-_MOST_NAMES = 16
 
 
 class RollCall:
@@ -109,11 +108,11 @@ def _absence(missing: Sequence[int], silent: set[int]) -> str:
         )
     parts = []
     if late:
-        parts.append(f"waiting for {replicas_text(late, _MOST_NAMES)}, which {_has(late)} not come to it")
+        parts.append(f"waiting for {replicas_text(late, MOST_NAMED)}, which {_has(late)} not come to it")
     if unknown:
-        parts.append(f"waiting for {replicas_text(unknown, _MOST_NAMES)}, whose host does not answer")
+        parts.append(f"waiting for {replicas_text(unknown, MOST_NAMED)}, whose host does not answer")
     return (
-        f"{' and '.join(parts)}. Look at what {replicas_text(late or unknown, _MOST_NAMES)} did meanwhile, every "
+        f"{' and '.join(parts)}. Look at what {replicas_text(late or unknown, MOST_NAMED)} did meanwhile, every "
         f"replica must make the same collective calls; or allow more time (CommunicationOptions.timeout_seconds)."
     )
 

@@ -17,6 +17,7 @@ from workbench.communicators.core.gathering import filled, fitting_shapes, in_wo
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import CommunicationImplementation, Options, Reduction
 from workbench.communicators.core.packing import Pack, bytes_of, described, header, packs_of
+from workbench.communicators.core.plan import remember
 from workbench.communicators.core.position import Flight, Position, Status
 from workbench.communicators.core.replica_communicator import ReplicaCommunicator
 from workbench.communicators.gpu.nccl import wire_dtype
@@ -28,7 +29,6 @@ from workbench.telemetry.records import Signature, message_bytes
 
 _BYTE = np.dtype(np.uint8)
 _ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
-_MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +285,7 @@ class GpuCommunicator:
         key = (name, root, request, self._purpose, tuple([(value.dtype, value.shape) for value in values]))
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._planned(name, values, request, root)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = plan
+            plan = remember(self._plans, key, self._planned(name, values, request, root))
         receives = root is None or root == self.rank
         with self._gpu.on(self._ordinal):
             sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in plan.packs]

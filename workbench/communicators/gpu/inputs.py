@@ -13,14 +13,18 @@ from time import monotonic_ns as _clock
 from workbench.backends.accelerator import Accelerator
 from workbench.backends.flags import Taken
 from workbench.backends.numpy import can_be_infinite
-from workbench.communicators.core.finiteness import FINITE, NOT_FINITE, NOT_READ
+from workbench.communicators.core.finiteness import (
+    FINITE,
+    FIRST_NS,
+    MOST_SAVED_NS,
+    NOT_FINITE,
+    NOT_READ,
+    SHARE,
+)
 from workbench.communicators.gpu.work import Work
 
 ALWAYS_BYTES = 1 << 20
 """Arrays up to this size are read however little time there is: their kernel takes a few microseconds."""
-_SHARE = 100
-_MOST_SAVED_NS = 250_000_000
-_FIRST_NS = 20_000_000  # the first steps have saved nothing yet, and many NaN come in the first step
 
 
 class Inputs:
@@ -29,7 +33,7 @@ class Inputs:
     def __init__(self, accelerator: Accelerator, ordinal: int) -> None:
         self._gpu = accelerator
         self._ns_per_byte = 1 / accelerator.bytes_per_ns(ordinal)
-        self._saved_ns: float = _FIRST_NS
+        self._saved_ns: float = FIRST_NS
         self._before_ns = _clock()
 
     def look(self, works: Sequence[Work], *, fused: bool) -> Taken | None:
@@ -40,7 +44,7 @@ class Inputs:
           fused: Whether the fused kernel will look at their sources, so that nothing else needs to.
         """
         now = _clock()
-        self._saved_ns = min(_MOST_SAVED_NS, self._saved_ns + (now - self._before_ns) / _SHARE)
+        self._saved_ns = min(MOST_SAVED_NS, self._saved_ns + (now - self._before_ns) / SHARE)
         self._before_ns = now
         taken = self._gpu.flags.take(len(works))
         for place, work in enumerate(works):

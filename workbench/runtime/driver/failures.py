@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from optree import PyTreeSpec
 
@@ -18,9 +18,7 @@ from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.step import Step, Wait
 from workbench.runtime.user_code.notebook_cells import last_site, with_cell_names
-from workbench.telemetry.formatting import replicas_text
-
-_NAMED: Final = 16
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
 
 def step_error(step: Step, root: BaseException | None) -> BaseException:
@@ -102,12 +100,12 @@ def _lost_error(step: Step) -> WorkbenchError:
     collective, last = _last_position(step, rank, worker, wait)
     released = "; no replica survived"
     if others:
-        released = f"; {replicas_text(others, _NAMED)} {'was' if len(others) == 1 else 'were'} released"
+        released = f"; {replicas_text(others, MOST_NAMED)} {'was' if len(others) == 1 else 'were'} released"
     if others and wait is not None:
         released += f" from {wait.collective}" + (f" ({wait.site})" if wait.site else "")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
     detail = f": {end.detail}" if end.detail else ""
-    more = f" (and {replicas_text(sorted(step.lost)[1:], _NAMED)})" if len(step.lost) > 1 else ""
+    more = f" (and {replicas_text(sorted(step.lost)[1:], MOST_NAMED)})" if len(step.lost) > 1 else ""
     return end.error_type(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {end.what} {at}{last}{detail}"
         f"{released}. "

@@ -7,14 +7,12 @@ A *seat* is a replica's number among all. Ranks count those that take part, with
 from __future__ import annotations
 
 import time
-from typing import Final
 
 from workbench.errors import ReplicaLost
 from workbench.runtime.driver.replicas import Replicas
 from workbench.telemetry.events import Event
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-_NAMED: Final = 16
 # So long a worker that has come back has to have answered before it takes part again.
 SETTLED_SECONDS = 2.0
 
@@ -67,7 +65,8 @@ def _replace(group: Replicas, name: str) -> None:
         if others and not group.gang.minimum_replicas:
             instead = f". To go on with the {others} other replicas meanwhile, connect with minimum_replicas={others}"
         raise ReplicaLost(
-            f"{replicas_text(missing, _NAMED)} of {group.label} cannot run: {error}. {group.committed_text}{instead}",
+            f"{replicas_text(missing, MOST_NAMED)} of {group.label} cannot run: {error}. "
+            f"{group.committed_text}{instead}",
             run=group.gang.run_id,
             generation=group.generation,
             replica=missing[0],
@@ -108,4 +107,5 @@ def size_text(label: str, size: int, missing: list[int]) -> str:
     """How many replicas of a group take part, in a sentence."""
     if not missing:
         return f"{label} has all its {size} replicas again"
-    return f"{label} goes on with {size} of {size + len(missing)} replicas, without {replicas_text(missing, _NAMED)},"
+    without = replicas_text(missing, MOST_NAMED)
+    return f"{label} goes on with {size} of {size + len(missing)} replicas, without {without},"

@@ -22,7 +22,7 @@ from workbench.runtime.driver.step import Runner, Step
 from workbench.runtime.driver.step_errors import StepErrors
 from workbench.runtime.driver.step_events import step_failed, step_succeeded
 from workbench.runtime.driver.straggler_deadline import Overdue
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
 # After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
 _SAY_AFTER_SECONDS = 2.0
@@ -334,7 +334,7 @@ class StepQueue(Runner):
                     said = True
                     self.interrupt()  # user code may have caught the first one
                     busy = sorted(step.waiting)
-                    who = replicas_text(busy, most=16) if busy else "a replica"
+                    who = replicas_text(busy, MOST_NAMED) if busy else "a replica"
                     print(
                         f"{who} {'have not stopped yet: they are' if len(busy) > 1 else 'has not stopped yet: it is'} "
                         f"inside C code. Interrupt again to restart the worker.",

@@ -15,7 +15,7 @@ from workbench.errors import DeadlineExceededError, WorkbenchError
 from workbench.runtime.comm.messages import DUMP
 from workbench.runtime.driver.replicas import Replicas
 from workbench.runtime.driver.step import Step, Wait
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
 _GRACE_SECONDS = 0.5  # replicas that stop when told have done so by then
 _SAY_AFTER_SECONDS = 2.0
@@ -76,7 +76,7 @@ class Overdue:
                     )
 
     def _say(self, ranks: list[int]) -> None:
-        who = f"{replicas_text(ranks, most=16)} {'is' if len(ranks) == 1 else 'are'}"
+        who = f"{replicas_text(ranks, MOST_NAMED)} {'is' if len(ranks) == 1 else 'are'}"
         print(
             f"{who} still in the step that exceeded its timeout, inside C code: waiting until it stops. "
             f"After {_END_AFTER_SECONDS:.0f} s the worker is restarted; interrupt twice to do so at once.",

@@ -16,7 +16,7 @@ import numpy as np
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.comm.messages import Ref
 from workbench.runtime.traced.slices import Slices
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.executor import DeviceExecutor
@@ -63,7 +63,7 @@ def rows_of(everyones: np.ndarray[Any, Any], indices: Sequence[int]) -> Iterator
         if different.size:
             raise InvalidArgumentError(
                 f"argument {index} has another dtype, or other dimensions after the first, on "
-                f"{replicas_text(different.tolist(), most=8)} than on replica 0; a traced program has one for all"
+                f"{replicas_text(different.tolist(), MOST_NAMED)} than on replica 0; a traced program has one for all"
             )
         yield int(rows.min()), int(rows.max())
 

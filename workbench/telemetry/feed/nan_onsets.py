@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from workbench.telemetry.feed.history import Texts
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 from workbench.telemetry.snapshot import Onset
 
 _MOST: Final = 64
@@ -125,5 +125,5 @@ def onset_text(onset: Onset) -> str:
     if len(onset.replicas) == onset.n > 1:
         who = f"all {onset.n} replicas"
     else:
-        who = replicas_text(onset.replicas, most=8)
+        who = replicas_text(onset.replicas, MOST_NAMED)
     return f"{who} gave it to {onset.op} #{onset.seq + 1}{where} {step}"

@@ -13,7 +13,7 @@ from workbench.distribute.strategies.parameter_server import ParameterServerStra
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime.user_code.notebook_cells import with_cells
-from workbench.telemetry.formatting import printable_lines, replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, printable_lines, replicas_text
 from workbench.ui.cells import replica_session
 from workbench.ui.cells.grouped_outputs import Grouping, grouped
 from workbench.ui.cells.replica_session import Outcome
@@ -90,7 +90,7 @@ class CellOutputs:
     def _notes(self) -> list[str]:
         if not self.forgotten:
             return []
-        who = replicas_text(self.forgotten, most=16)
+        who = replicas_text(self.forgotten, MOST_NAMED)
         one = len(self.forgotten) == 1
         was, its, is_ = ("was", "its namespace", "is") if one else ("were", "their namespaces", "are")
         return [f"! {who} {was} replaced since the last cell: {its} {is_} empty"]

@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.nan_onsets import onset_text
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 from workbench.ui.inspect.replica_places import place_of
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
     from workbench.ui.models.inspected import InspectedValue, ReplicaSummary
 
-_NAMED: Final = 8
 _told: weakref.WeakKeyDictionary[Group, tuple[int, set[tuple[Hashable, int]]]] = weakref.WeakKeyDictionary()
 """Generation, and what was not finite in it at the last look, on which replica: a variable, or a result of a place in
 the user's code. Verdicts go by the events of the newest generation, so each begins anew."""
@@ -62,7 +61,7 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
     first = replicas[0]
     assert isinstance(first.summary, Summary)
     where = (
-        "" if first.replica < 0 else f" on {replicas_text([each.replica for each in replicas], most=_NAMED)}"
+        "" if first.replica < 0 else f" on {replicas_text([each.replica for each in replicas], MOST_NAMED)}"
     )
     more = f", and in {counted(len(news) - 1, 'more value')}" if len(news) > 1 else ""
     origin = "" if found.entered is None else f"; first, {onset_text(found.entered)}"
