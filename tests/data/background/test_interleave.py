@@ -72,6 +72,18 @@ def test_all_of_a_cycle_are_read_at_once() -> None:
     assert ints(dataset) == [0, 10, 20, 30, 1, 11, 21, 31]
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_cycle_of_any_length_reads_no_endless_dataset_to_its_end(
+    in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.data.stages.computing.flat._MOST_AHEAD", 8)
+    starts = Dataset.counter().take(300)  # an end, so that the test fails where it is reached
+    turns = iter(starts.interleave(lambda x: inner(x, 9), 2**60, 1, AUTOTUNE, in_order))
+    found = [int(next(turns)) for _ in range(3)]
+    assert found == [0, 100, 200] if in_order else len(set(found)) == 3
+    assert len(threads()) < 100
+
+
 def test_no_more_are_read_at_a_time_than_asked_for() -> None:
     lock, now, most = threading.Lock(), 0, 0
 

@@ -139,7 +139,8 @@ class Computing(Staged):
           cycle_length: Number of datasets that are open at a time.
           block_length: Number of elements to take from one dataset before the next one has its turn.
           num_parallel_calls: Number of datasets that threads read at a time; they stay two blocks ahead and also open
-            the next datasets. `AUTOTUNE` reads all datasets of the cycle, None uses no threads.
+            up to 256 of the next datasets. `AUTOTUNE` reads all datasets of the cycle, None uses no threads. Without
+            order, a cycle has at most 256.
           deterministic: True keeps the order of reading without threads, and is the default unless the options say
             otherwise; False takes elements from any dataset that has some.
           name: Name of the stage.

@@ -26,6 +26,7 @@ from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 DEFAULT_CYCLE = 4
+_MOST_AHEAD = 256  # each has a thread, also where a cycle is longer than any input
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ class Interleave(Stage):
         slots: deque[ReadAhead] = deque()
         ended = False
         while True:
-            while len(slots) < self.cycle_length and not ended:
+            while len(slots) < min(self.cycle_length, _MOST_AHEAD) and not ended:
                 following = next(inners, None)
                 if following is None:
                     ended = True
@@ -262,7 +263,7 @@ class _ReadAhead:
         signal: Signal | None,
     ) -> None:
         self._inners = inners
-        self._ahead = stage.cycle_length
+        self._ahead = min(stage.cycle_length, _MOST_AHEAD)
         self._current = current
         self._signal = signal
         # Two blocks: one to take, one to make.
