@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import workbench as wb
 from tests.server.summaries import summary
 from workbench import debugging
+from workbench.debugging import numerics
 from workbench.errors import InvalidArgumentError, NotFinite
 
 
@@ -42,6 +44,22 @@ def test_a_finite_array_comes_back_and_others_are_counted() -> None:
         debugging.check_numerics(np.array([[1, np.inf], [np.nan, -np.inf]]), "gradient")
     with pytest.raises(InvalidArgumentError, match="floating dtypes, got int64"):
         debugging.check_numerics(np.arange(3), "gradient")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_values_of_every_dtype_that_can_hold_nan_are_checked(dtype: Any) -> None:
+    with (
+        numerics.checking("on replica 1"),
+        pytest.raises(NotFinite, match=r"^w is not finite on replica 1: 1 NaN"),
+    ):
+        numerics.check(np.array([1.0, np.nan]).astype(dtype), "w")
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, np.int8, np.bool_])
+def test_integers_are_finite(dtype: Any) -> None:
+    value = np.array([1, 0]).astype(dtype)
+    with numerics.checking("on replica 1"):
+        assert numerics.check(value, "w") is value
 
 
 @pytest.mark.usefixtures("enabled")
