@@ -12,13 +12,15 @@ const DTYPES: Record<string, string> = {
   complex128: "c128",
 };
 
-const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
+// Kept: to make one takes far longer than to write a number.
+const WHOLE = new Intl.NumberFormat("en-US");
+const THREE = new Intl.NumberFormat("en-US", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 
 /** The number with 3 significant digits, never in exponent form; whole from 100 on, with commas from 1,000 on. */
 export function significant(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return NOTHING;
   const whole = value === 0 || Math.abs(value) >= 99.95;
-  return whole ? count(Math.round(value)) : value.toLocaleString("en-US", THREE);
+  return whole ? count(Math.round(value)) : THREE.format(value);
 }
 
 /** A value of an array with 3 significant digits, with an exponent where it is very small or large. */
@@ -30,7 +32,7 @@ export function figure(value: number | null): string {
 
 /** A count with thin groups of three digits. */
 export function count(value: number | null): string {
-  return value === null ? NOTHING : value.toLocaleString("en-US");
+  return value === null ? NOTHING : WHOLE.format(value);
 }
 
 /** A size in binary units. */

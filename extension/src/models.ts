@@ -220,6 +220,7 @@ export interface Reading {
   rows: number;
   ranges: ([number, number])[];
   text: string;
+  hidden?: number;
 }
 
 /** A replica that reads, or several together. */
@@ -297,7 +298,6 @@ export interface DatasetSharding {
   advice?: string;
   remainder_text?: string;
   remedy?: string;
-  remedy_code?: string;
   listed?: ListedElements | null;
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { DatasetSharding, Reader } from "../src/models";
 import { Selection } from "../src/selection";
 import { columnsOf, remainderOf, rowsOf } from "../src/sharding/columns";
-import { isLong, waitIn } from "../src/sharding/progress";
+import { isLong, waitIn, waitsOf } from "../src/sharding/progress";
 import { INSERT } from "../src/view";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
@@ -48,8 +48,13 @@ test("who waited long for a batch has a mark at it, and the time in words and in
   ];
   const progress = { ...recorded.datasetRunning.progress!, waits };
   const model = { ...recorded.datasetRunning, progress };
-  const long = (replica: number, step: number) => isLong(waitIn(model, replica, { first: step, last: step }));
+  const waitOf = (replica: number, step: number) => {
+    const column = { first: step, last: step };
+    return waitIn(waitsOf(model, [column]), replica, column);
+  };
+  const long = (replica: number, step: number) => isLong(waitOf(replica, step));
   assert.deepEqual([long(1, 1), long(0, 1), long(0, 4), long(1, 5)], [true, false, false, false]);
+  assert.deepEqual([waitOf(-1, 1), waitOf(0, 2)], [null, null]);
 
   const shown = show("dataset_sharding", model);
   assert.match(textOf(shown.root.querySelector(".wb-legend")), /waited for data$/);
@@ -65,6 +70,11 @@ test("who waited long for a batch has a mark at it, and the time in words and in
     await drawn();
   }
   assert.match(said(), /^replica 0 · step 4 · .* · waited 39.0 ms for batches 4 to 5, 20% of the time$/);
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.match(said(), /^all replicas · step 4 · 16 rows$/);
   button(shown.root, "Table").click();
   await drawn();
   const rows = [...shown.root.querySelectorAll("[aria-label='Who reads what'] tbody tr")].map(textOf);
@@ -76,14 +86,19 @@ test("who waited long for a batch has a mark at it, and the time in words and in
   quiet.unmount();
 });
 
-test("a click lists the elements that a line of text has no room for, until they are closed", async () => {
-  const readers = recorded.datasetMemory.readers.map((reader) => ({
+/** As if no line of text had room for what replicas read. */
+function shuffled(model: DatasetSharding): DatasetSharding {
+  const readers = model.readers.map((reader) => ({
     ...reader,
-    readings: reader.readings.map((reading) => ({ ...reading, text: "9, 4, 7, 1, and 12 more" })),
+    readings: reader.readings.map((reading) => ({ ...reading, text: "1, 4, 7, 9, and 12 more", hidden: 12 })),
   }));
+  return { ...model, readers };
+}
+
+test("a click lists the elements that a line of text has no room for, until they are closed", async () => {
   const asked: unknown[] = [];
   const ask = (request: unknown) => asked.push(request);
-  const model = { ...recorded.datasetMemory, readers };
+  const model = shuffled(recorded.datasetMemory);
   const shown = show("dataset_sharding", model, { ask });
   const chart = shown.root.querySelector("[role=application]")!;
   for (const key of ["Home", "Home", "ArrowDown", "Enter"]) {
@@ -106,17 +121,34 @@ test("a click lists the elements that a line of text has no room for, until they
   alone.unmount();
 });
 
+test("elements are listed also while replicas go through the dataset, where the click pins a step", async () => {
+  const asked: { kind: string; step: number; replica: number }[] = [];
+  const options = { ask: (request: unknown) => asked.push(request as never), selection: new Selection() };
+  const model = shuffled(recorded.datasetRunning);
+  const shown = show("dataset_sharding", model, options);
+  const chart = shown.root.querySelector("[role=application]")!;
+  for (const key of ["Home", "Home", "ArrowDown", "Enter"]) {
+    press(key, chart);
+    await settled();
+  }
+  assert.deepEqual(asked, [{ kind: "list", step: 0, replica: 1 }]);
+  assert.ok(options.selection.now.range);
+
+  const listed = { step: 0, replica: 1, rows: 4, runs: ["9", "4", "7–8"], hidden: 0 };
+  await shown.update({ ...model, listed });
+  assert.match(textOf(shown.root.querySelector(".wb-listed")), /9, 4, 7–8/);
+  await shown.update(model);
+  assert.equal(shown.root.querySelector(".wb-listed"), null);
+  shown.unmount();
+});
+
 test("what helps is put into a notebook by whatever surrounds the view, else it is shown as code", async () => {
   const helped = {
     sentence: "Replica 3 gets no data",
     advice: "policy DATA helps",
-    remedy: "Use policy DATA",
+    remedy: "data_policy",
   };
-  const shown = show("dataset_sharding", {
-    ...recorded.datasetMemory,
-    ...helped,
-    remedy_code: "dataset = dataset.with_options(options)",
-  });
+  const shown = show("dataset_sharding", { ...recorded.datasetMemory, ...helped });
   const inserted: string[] = [];
   const insert = (event: Event) => {
     inserted.push((event as CustomEvent<{ code: string }>).detail.code);
@@ -125,14 +157,23 @@ test("what helps is put into a notebook by whatever surrounds the view, else it 
   document.addEventListener(INSERT, insert);
   button(shown.root, "Use policy DATA →").click();
   await drawn();
-  assert.deepEqual(inserted, ["dataset = dataset.with_options(options)"]);
+  assert.match(inserted.join(), /AutoShardPolicy\.DATA\ndataset = dataset\.with_options\(options\)$/);
   assert.equal(shown.root.querySelector("code"), null);
 
   document.removeEventListener(INSERT, insert);
   button(shown.root, "Use policy DATA →").click();
   await drawn();
-  assert.equal(textOf(shown.root.querySelector("[role=status] code")), inserted[0]);
+  assert.equal(textOf(shown.root.querySelector("[role=status] code")), inserted[0]!.replaceAll("\n", " "));
   shown.unmount();
+});
+
+test("an unknown remedy draws no link, whatever a saved notebook holds", () => {
+  for (const remedy of ["", "import os", "constructor", "__proto__"]) {
+    const helped = { sentence: "No data", advice: "this helps", remedy, remedy_code: "import os" };
+    const shown = show("dataset_sharding", { ...recorded.datasetMemory, ...helped });
+    assert.equal(shown.root.querySelector(".wb-link"), null);
+    shown.unmount();
+  }
 });
 
 test("a dataset without elements has no cell, whatever key is pressed", async () => {

@@ -16,7 +16,7 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { columnsOf, readingOf, remainderOf, rowsOf, usualOf, windowOf } from "./columns";
 import { FILES, paintFiles } from "./files";
-import { batchesOf, elementsNote, isLong, readText, stepOf, waitIn, waitText } from "./progress";
+import { batchesOf, elementsNote, isLong, readText, stepOf, waitIn, waitsOf, waitText } from "./progress";
 
 /** Room for how many rows a replica reads in all, as a number and a bar, where there is some. */
 const RIGHT = 132;
@@ -45,6 +45,7 @@ export function Chart({ model, context, byElement }: Props) {
   const all = together.at(-1) ?? readers[0];
   const { first, last } = windowOf(model);
   const columns = columnsOf(model, byElement ? Infinity : room, usualOf(all));
+  const waits = waitsOf(model, columns);
   const size = room / columns.length;
   const height = rows.length > FEW ? LOW_ROW : ROW;
   const tall = height - 3;
@@ -166,7 +167,7 @@ export function Chart({ model, context, byElement }: Props) {
               filled,
             );
           }
-          if (!byElement && isReplica && isLong(waitIn(model, replica, column))) {
+          if (!byElement && isReplica && isLong(waitIn(waits, replica, column))) {
             const strip = { x, y: y + tall - WAIT, width, height: WAIT };
             fill(palette.wait, alpha, x, strip.y, width, WAIT);
             hatch(canvas, strip, palette.waitLine);
@@ -217,7 +218,7 @@ export function Chart({ model, context, byElement }: Props) {
     const [reader, steps] = [rows[row]!, columns[column]!];
     const read = rowsOf(reader, steps);
     const reading = readingOf(reader, steps);
-    const wait = waitIn(model, reader.replica, steps);
+    const wait = waitIn(waits, reader.replica, steps);
     return joined([
       `${labelOf(reader)} · ${rangeText(steps)}`,
       read ? joined([counted(read, "row"), reading?.text], ": ") : "nothing",
@@ -226,19 +227,14 @@ export function Chart({ model, context, byElement }: Props) {
       reader.replica >= 0 && atOf(reader) === steps.last && "is here",
     ]);
   };
-  /** A reading of which the line of text cannot name all elements. */
-  const longReading = ({ row, column }: Cell) => {
-    const reading = readingOf(rows[row]!, columns[column]!);
-    return reading?.text.endsWith(" more") ? reading : undefined;
-  };
   const pick = (cell: Cell) => {
     const { replica } = rows[cell.row]!;
     axis.pick(stepOf(model, columns[cell.column]!.first), replica);
-    const step = longReading(cell)?.step;
-    if (step !== undefined || model.listed) context.ask?.({ kind: "list", step: step ?? -1, replica });
+    const reading = readingOf(rows[cell.row]!, columns[cell.column]!);
+    const step = reading?.hidden ? reading.step : -1;
+    if (step >= 0 || model.listed) context.ask?.({ kind: "list", step, replica });
   };
-  const lists =
-    context.ask && readers.some(({ readings }) => readings.some(({ text }) => text.endsWith(" more")));
+  const lists = context.ask && readers.some(({ readings }) => readings.some(({ hidden }) => hidden));
   return (
     <div ref={box}>
       <Plane
@@ -271,7 +267,7 @@ export function Chart({ model, context, byElement }: Props) {
             {progress && <Key colour={shade(TO_COME)} name="to come" />}
             <Key colour="var(--wb-late)" name="part of a batch" />
             {readers.some(({ replica }) =>
-              columns.some((column) => isLong(waitIn(model, replica, column))),
+              columns.some((column) => isLong(waitIn(waits, replica, column))),
             ) && <Swatch kind="wait" name="waited for data" />}
             {each > 1 && `a cell: ${each} steps`}
           </>

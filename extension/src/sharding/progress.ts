@@ -1,7 +1,7 @@
 // Which batch of a dataset is for which steps of the strategy, and how long replicas waited for theirs.
 import { counted, joined, percent, timeText } from "../format";
-import type { DatasetSharding, InputProgress } from "../models";
-import { rangeText, type Span, spanText } from "../parts/steps";
+import type { DatasetSharding, InputProgress, InputWait } from "../models";
+import { isIn, rangeText, type Span, spanText } from "../parts/steps";
 import { readingOf, rowsOf } from "./columns";
 
 /** From here on waiting for input is worth a sign, in percent of the time. */
@@ -61,12 +61,19 @@ export interface Wait {
   batches: Span;
 }
 
-/** The longest time that a replica waited for a batch among those of a column. */
-export function waitIn({ progress }: DatasetSharding, replica: number, column: Span): Wait | null {
-  const waits = (progress?.waits ?? []).filter(({ first }) => first >= column.first && first <= column.last);
-  return waits.reduce<Wait | null>((longest, { first, count, passed_us, waited_us }) => {
-    const waited = waited_us[replica] ?? 0;
-    if (waited <= (longest?.waited_us ?? -1)) return longest;
+/** Column -> the waits for its batches. */
+export type Waits = ReadonlyMap<Span, readonly InputWait[]>;
+
+export function waitsOf({ progress }: DatasetSharding, columns: readonly Span[]): Waits {
+  const all = progress?.waits ?? [];
+  return new Map(columns.map((column) => [column, all.filter(({ first }) => isIn(column, first))]));
+}
+
+/** The longest time that a replica waited for a batch among those of a column; null of several replicas. */
+export function waitIn(waits: Waits, replica: number, column: Span): Wait | null {
+  return waits.get(column)!.reduce<Wait | null>((longest, { first, count, passed_us, waited_us }) => {
+    const waited = waited_us[replica];
+    if (waited === undefined || waited <= (longest?.waited_us ?? -1)) return longest;
     const share = Math.min(1, waited / (passed_us || 1));
     return { waited_us: waited, share, batches: { first, last: first + count - 1 } };
   }, null);

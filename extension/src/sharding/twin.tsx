@@ -5,7 +5,7 @@ import { type Span, spanText, stepsOf } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import type { Context } from "../view";
 import { columnsOf, readingOf, rowsOf } from "./columns";
-import { stepOf, waitedShare, waitIn } from "./progress";
+import { stepOf, waitedShare, waitIn, waitsOf } from "./progress";
 
 interface Props {
   model: DatasetSharding;
@@ -56,6 +56,7 @@ interface Line {
 export function Twin({ model, context }: Props) {
   const readers = [...model.readers, ...(model.together ?? [])];
   const every = columnsOf(model, Infinity, 1);
+  const waits = waitsOf(model, every);
   const rows = readers.flatMap((reader) => every.map((steps): Line => ({ reader, steps })));
   const axis = stepsOf(model.progress?.sampled, context);
   const columns: Column<Line>[] = [
@@ -71,8 +72,7 @@ export function Twin({ model, context }: Props) {
       ? [
           numeric(
             "waited",
-            ({ reader: { replica }, steps }: Line) =>
-              replica < 0 ? null : (waitIn(model, replica, steps)?.waited_us ?? null),
+            ({ reader: { replica }, steps }: Line) => waitIn(waits, replica, steps)?.waited_us ?? null,
             timeText,
             { rank: 3, help: "for it and the batches that came with it" },
           ),

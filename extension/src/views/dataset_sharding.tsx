@@ -28,7 +28,9 @@ interface Props {
 function Dataset({ model: newest, context }: Props) {
   const [byElement, setByElement] = useState(false);
   const axis = stepsOf(newest.progress?.sampled, context);
-  const model = useStill(newest, axis.range !== null, (one) => batchesOf(one, axis.range).length > 0);
+  const still = useStill(newest, axis.range !== null, (one) => batchesOf(one, axis.range).length > 0);
+  // The click that asks for a list picks out a step, too: the answer comes when the rest is still.
+  const model = { ...still, listed: newest.listed ?? null };
   const shown = { model, context };
   const { sentence, advice = "", progress } = model;
   return (

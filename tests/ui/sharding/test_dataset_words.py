@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import workbench as wb
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape, Sharding
+from workbench.ui.sharding.dataset_model import dataset_model
 from workbench.ui.sharding.dataset_words import (
     advice,
     figures,
     nothing,
     remainder_text,
-    remedy_code,
+    remedy,
     runs_text,
     sentence,
 )
+
+
+_REMEDIES: Final = Path(__file__).parents[3] / "extension" / "src" / "sharding" / "remedy.tsx"
+
+
+def code_of(remedy: str) -> str:
+    """The code that views have for a remedy."""
+    found = re.search(rf"{remedy}: {{[^`]*code: `([^`]*)`", _REMEDIES.read_text(encoding="utf-8"))
+    assert found is not None
+    return found[1]
 
 
 def of_files(folder: Path, *lines: int) -> Sharding:
@@ -42,7 +55,7 @@ def test_a_host_without_elements_is_named_and_priced(tmp_path: Path) -> None:
     assert sentence(found) == "Replica 3 gets no data: host 3 has no file with elements"
     assert advice(found) == "a step uses 96 rows, not 128; policy DATA deals elements out instead of files"
     names = {"wb": wb, "dataset": wb.data.TextLineDataset([str(tmp_path / "0.txt")]).batch(128)}
-    exec(remedy_code(found), names)
+    exec(code_of(remedy(found)), names)
     assert explain_sharding(names["dataset"], Shape(4, 1)).counts == (90, 90, 90, 90)
     assert [nothing(found, replica) for replica in range(3)] == ["", "", ""]
     assert figures(found) == (
@@ -59,7 +72,7 @@ def test_batches_that_are_too_small_for_all_replicas_are_named() -> None:
     five = explain_sharding(wb.data.Dataset.range(30).batch(5), 4)  # 2 + 2 + 1 + 0
     assert sentence(five) == "Replica 3 gets no data: its part of each batch is empty"
     assert advice(five) == advice(found)
-    assert remedy_code(five) == remedy_code(found) == ""
+    assert remedy(five) == remedy(found) == ""
 
 
 def test_a_host_that_gets_no_elements_is_named() -> None:
@@ -90,7 +103,7 @@ def test_where_all_get_something_nothing_is_said_and_of_steps_that_are_not_known
     data = wb.data.Dataset.range(100).batch(16)
     found = explain_sharding(data, 4)
 
-    assert (sentence(found), advice(found), nothing(found, 0), remedy_code(found)) == ("", "", "", "")
+    assert (sentence(found), advice(found), nothing(found, 0), remedy(found)) == ("", "", "", "")
     part = explain_sharding(data, 4, max_elements=50)
     assert (remainder_text(part), figures(part)) == (
         "",
@@ -99,3 +112,13 @@ def test_where_all_get_something_nothing_is_said_and_of_steps_that_are_not_known
     twice = explain_sharding(data, Shape(2, 1), policy="OFF")
     assert "▲ 100 duplicates" in figures(twice)
     assert sentence(explain_sharding(wb.data.Dataset.range(0).batch(4), 4)) == ""
+
+
+def test_a_reading_counts_the_elements_that_its_text_has_no_room_for() -> None:
+    data = wb.data.Dataset.range(64).shuffle(64, seed=3).batch(32)
+    readings = [one for reader in dataset_model(explain_sharding(data, 2)).readers for one in reader.readings]
+
+    assert all(reading.text.endswith(f"and {reading.hidden} more") for reading in readings)
+    assert min(reading.hidden for reading in readings) > 0
+    ordered = dataset_model(explain_sharding(wb.data.Dataset.range(64).batch(32), 2))
+    assert {reading.hidden for reader in ordered.readers for reading in reader.readings} == {0}

@@ -75,12 +75,10 @@ def steps_per_second(steps: Sequence[StepTiming]) -> float | None:
 
 
 def _not_finite_steps(group: GroupView, said: Sequence[Verdict]) -> int:
-    """Those that are known of: an onset may be older than the steps that are kept, an inspection may know of more."""
+    """Those that are known of: an onset may be older than the steps that are kept, an inspection knows of one."""
     onset = group.not_finite
     since = 0 if onset is None else onset.last_step - onset.step + 1
-    told = next((verdict for verdict in said if verdict.code == "nan"), None)
-    last = group.steps[-1].step if group.steps else -1
-    inspected = 0 if told is None else 1 if told.step < 0 else max(1, last - told.step + 1)
+    inspected = int(any(verdict.code == "nan" for verdict in said))
     return max(since, inspected, sum(step.not_finite for step in group.steps))
 
 

@@ -61,12 +61,14 @@ class Reading:
       rows: How many rows.
       ranges: Positions of source elements as (first, last), both included; empty where they cannot be followed.
       text: The elements in words.
+      hidden: How many more ranges there are than `text` names.
     """
 
     step: int
     rows: int
     ranges: tuple[tuple[int, int], ...]
     text: str
+    hidden: int = field(default=0, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class DatasetSharding:
       sentence: What is wrong, or "".
       advice: What that costs and what helps, or "".
       remainder_text: How the last steps differ from the others, or "".
-      remedy, remedy_code: What helps in a few words, and the code that does it; or "".
+      remedy: The name of what helps, "data_policy" or ""; views have the code that does it.
       listed: The elements that were asked for last, or None.
     """
 
@@ -172,5 +174,4 @@ class DatasetSharding:
     advice: str = field(default="", metadata=ADDED)
     remainder_text: str = field(default="", metadata=ADDED)
     remedy: str = field(default="", metadata=ADDED)
-    remedy_code: str = field(default="", metadata=ADDED)
     listed: ListedElements | None = field(default=None, metadata=ADDED)

@@ -18,7 +18,7 @@ from workbench.ui.sharding.dataset_words import (
     figures,
     nothing,
     remainder_text,
-    remedy_code,
+    remedy,
     runs_text,
     sentence,
 )
@@ -76,8 +76,7 @@ def dataset_model(
         sentence=sentence(sharding),
         advice=advice(sharding),
         remainder_text=remainder_text(sharding),
-        remedy="Use policy DATA" if (code := remedy_code(sharding)) else "",
-        remedy_code=code,
+        remedy=remedy(sharding),
         listed=listed,
     )
 
@@ -153,9 +152,10 @@ def _reading(sharding: Sharding, step: int, cell: ReplicaStep, distinct: np.ndar
     parts = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1) if len(positions) else []
     ranges = [(int(part[0]), int(part[-1])) for part in parts]
     names = [_range_text(sharding, distinct, *ends) for ends in ranges[:_MAX_RANGES]]
-    if len(ranges) > _MAX_RANGES:
-        names.append(f"and {len(ranges) - _MAX_RANGES} more")
-    return Reading(step, cell.rows, tuple(_thinned(ranges)), ", ".join(names))
+    hidden = max(0, len(ranges) - _MAX_RANGES)
+    if hidden:
+        names.append(f"and {hidden} more")
+    return Reading(step, cell.rows, tuple(_thinned(ranges)), ", ".join(names), hidden)
 
 
 def _range_text(sharding: Sharding, distinct: np.ndarray, first: int, last: int) -> str:

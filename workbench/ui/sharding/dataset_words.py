@@ -11,9 +11,6 @@ from workbench.telemetry.verdicts.words import count_text
 
 _MOST_RUNS: Final = 4
 _MOST_ROWS: Final = 8
-_USE_DATA: Final = """options = wb.data.Options()
-options.experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy.DATA
-dataset = dataset.with_options(options)"""
 
 
 def runs_text(numbers: Sequence[int]) -> str:
@@ -78,17 +75,17 @@ def advice(sharding: Sharding) -> str:
     cost = f"a step uses {most:,} rows, not {size:,}; " if most < size else ""
     if _host_reads(sharding, without[0]):
         return f"{cost}batches of a multiple of {sharding.replicas} rows have as many for each replica"
-    if remedy_code(sharding):
+    if remedy(sharding):
         return f"{cost}policy DATA deals elements out instead of files"
     return f"{cost}other policies and numbers of hosts can be tried out below"
 
 
-def remedy_code(sharding: Sharding) -> str:
-    """The code that gives replicas data which get none because there are too few files; "" where it would not help."""
+def remedy(sharding: Sharding) -> str:
+    """The name of what gives replicas data which get none because there are too few files; "" where it would not help."""
     without = _without(sharding)
     if not without or sharding.policy_used != "FILE" or _host_reads(sharding, without[0]):
         return ""
-    return _USE_DATA
+    return "data_policy"
 
 
 def remainder_text(sharding: Sharding) -> str:
