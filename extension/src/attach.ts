@@ -1,5 +1,6 @@
 // A view of a widget: draws its model, takes what the kernel pushes, and tells it when nobody looks.
 import { type Change, merge } from "./delta";
+import type { Code } from "./export/modules";
 import type { Collectives, Models } from "./models";
 import { mount } from "./mount";
 import type { Request } from "./view";
@@ -40,8 +41,8 @@ function sent(model: WidgetModel, content: unknown): boolean {
   }
 }
 
-/** Shows the widget's view in an element, until the function that it returns is called. */
-export function attach(model: WidgetModel, element: HTMLElement): () => void {
+/** Shows the widget's view in an element, until the function that it returns is called; `code` as for `mount`. */
+export function attach(model: WidgetModel, element: HTMLElement, code?: Code): () => void {
   const view = model.get("view") as ViewName;
   let newest = model.get("model") as Models[ViewName];
   const ask = (request: Request) => {
@@ -50,6 +51,7 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
   const mounted = mount(view, element, newest, {
     // A dashboard of a running job answers nothing, so its views offer nothing to ask.
     ...(model.get("answers") === false ? {} : { ask }),
+    code,
     onVisible: (visible) => sent(model, { kind: "visible", visible }),
   });
   const take = (next: Models[ViewName]) => {

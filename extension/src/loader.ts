@@ -4,15 +4,20 @@ interface Model {
   send(content: unknown): void;
   on(event: string, handler: (content: { kind: string; text: string }) => void): void;
   off(event: string, handler: (content: never) => void): void;
+  /** False where no kernel has the widget, as in a page that was saved. */
+  comm_live?: boolean;
   widget_manager: { get_model(id: string): Promise<Model> };
 }
 interface Views {
-  attach(model: Model, element: HTMLElement): () => void;
-  provideCode(from: (name: string) => Promise<string>): void;
+  attach(model: Model, element: HTMLElement, code: (name: string) => Promise<string>): () => void;
 }
 
 const PLACE = Symbol.for("workbench.views");
 const PATIENCE_MS = 30_000;
+const NO_KERNEL =
+  "no kernel has this view any more. In a notebook, run the cell again; a page that was saved makes no files";
+const NO_ANSWER =
+  "the kernel does not answer. If a cell runs, try again after it; if the kernel has ended, run the cell again";
 const loaded: Map<string, Promise<Views>> = ((globalThis as Record<symbol, unknown>)[PLACE] ??=
   new Map()) as never;
 
@@ -27,25 +32,22 @@ async function load(text: string): Promise<Views> {
 
 /** A module that the kernel sends only when it is asked for it. */
 function asked(code: Model, name: string): Promise<string> {
+  if (code.comm_live === false) return Promise.reject(new Error(NO_KERNEL));
   return new Promise<string>((resolve, reject) => {
-    const take = (content: { kind: string; text: string }) => {
-      if (content.kind !== name) return;
+    const settle = (end: () => void) => {
+      clearTimeout(timer);
       code.off("msg:custom", take);
-      resolve(content.text);
+      end();
     };
+    const take = (content: { kind: string; text: string }) => {
+      if (content.kind === name) settle(() => resolve(content.text));
+    };
+    const timer = setTimeout(() => settle(() => reject(new Error(NO_ANSWER))), PATIENCE_MS);
     code.on("msg:custom", take);
-    setTimeout(() => {
-      code.off("msg:custom", take);
-      reject(
-        new Error(
-          "the kernel does not answer. If a cell runs, try again after it; if the kernel has ended, run the cell again",
-        ),
-      );
-    }, PATIENCE_MS);
     try {
       code.send({ kind: name });
     } catch {
-      reject(new Error("the kernel has ended: run the cell again"));
+      settle(() => reject(new Error(NO_KERNEL)));
     }
   });
 }
@@ -57,9 +59,8 @@ export default {
     const text = String(code.get("text"));
     if (!loaded.has(digest)) loaded.set(digest, load(text));
     const views = await loaded.get(digest)!;
-    // The kernel of the newest view is the one that most likely answers.
-    views.provideCode((name) => (name === "widget" ? Promise.resolve(text) : asked(code, name)));
-    const detach = views.attach(model, el);
+    const codeOf = (name: string) => (name === "widget" ? Promise.resolve(text) : asked(code, name));
+    const detach = views.attach(model, el, codeOf);
     try {
       model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
     } catch {

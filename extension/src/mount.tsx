@@ -1,5 +1,6 @@
 // How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
 import { type ComponentChildren, render } from "preact";
+import { type Code, CodeSource, codeOfPage } from "./export/modules";
 import { Exportable } from "./export/scope";
 import { FrameScheduler, REPAINT_MS } from "./frames";
 import type { Models } from "./models";
@@ -16,6 +17,8 @@ export interface Options {
   selection?: Selection;
   /** Answers requests, or nothing where nobody can. */
   ask?: (request: Request) => void;
+  /** Where it has texts of modules from; by default where the page has them. */
+  code?: Code | undefined;
   /** Told when it comes into sight, and when it goes. */
   onVisible?: (visible: boolean) => void;
   /** Forces "light" or "dark" where the page has no JupyterLab theme. */
@@ -63,9 +66,11 @@ export function mount<K extends ViewName>(
             {problem}
           </p>
         )}
-        <Exportable view={name} title={view.title} model={newest}>
-          <Draw model={newest} context={context} />
-        </Exportable>
+        <CodeSource.Provider value={options.code ?? codeOfPage}>
+          <Exportable view={name} title={view.title} model={newest}>
+            <Draw model={newest} context={context} />
+          </Exportable>
+        </CodeSource.Provider>
       </SavedPage.Provider>,
       root,
     );

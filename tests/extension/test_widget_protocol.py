@@ -116,8 +116,9 @@ def test_anywidget_s_own_code_draws_a_view_updates_it_and_takes_it_away(
     with page.expect_download() as download:
         page.evaluate(answer_with, text_of(built, "exports"))
     assert Path(download.value.path()).read_text(encoding="utf-8").startswith("name,")
-    with page.expect_download():
-        choose(page, "Table (Parquet)")
+    for other in ("Table (Parquet)", "Report (HTML)"):
+        with page.expect_download():
+            choose(page, other)
     assert page.evaluate("() => [window.code.sent.length, window.code.handlers.length]") == [1, 0]
 
     kept = page.evaluate("() => window.model.handlers.filter((one) => one.event === 'msg:custom').length")

@@ -1,6 +1,6 @@
 // A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
 import type { attach, Message, WidgetModel } from "../attach";
-import type { ModuleName, provideCode } from "../export/modules";
+import type { ModuleName } from "../export/modules";
 import { OPEN } from "../view";
 import { type PanelComponent, sendFirst } from "./bokeh";
 
@@ -21,7 +21,6 @@ interface What {
 /** What the module of the views has: it comes by itself, so that notebooks do not carry what is here. */
 interface Views {
   attach: typeof attach;
-  provideCode: typeof provideCode;
 }
 
 /** The text of one of the modules, from where the page has them all. */
@@ -33,7 +32,6 @@ async function codeOf(name: ModuleName): Promise<string> {
 
 /** Shows a view in an element, as soon as its model comes, until Panel removes the component. */
 export function pane(component: PanelComponent, element: HTMLElement, what: What, views: Views): void {
-  views.provideCode(codeOf);
   const note = document.createElement("p");
   note.setAttribute("role", "status");
   note.textContent = "loading …";
@@ -63,7 +61,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
       note.remove();
       if (host) host.style.gridColumn = column;
       shown = new Shown(component, { ...what, model: message.model });
-      detach = views.attach(shown, element);
+      detach = views.attach(shown, element, codeOf);
     }
   };
   component.on("msg:custom", take);

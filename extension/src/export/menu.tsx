@@ -1,7 +1,7 @@
 // The menu "Export" in the head of a view: files of what it shows, made and kept by the browser alone.
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Ending } from "./index";
-import { allCode, loadExports } from "./modules";
+import { allCode, CodeSource, loadExports } from "./modules";
 import { ExportScope, type Scope } from "./scope";
 import { IconButton } from "../parts/icons";
 import { drawings } from "../parts/painting";
@@ -29,6 +29,7 @@ function formatsOf({ model }: Scope): Format[] {
 
 export function ExportMenu() {
   const scope = useContext(ExportScope);
+  const code = useContext(CodeSource);
   const [open, setOpen] = useState(false);
   /** How the last export went; what failed is in sight. */
   const [said, setSaid] = useState({ text: "", failed: false });
@@ -54,8 +55,8 @@ export function ExportMenu() {
     const name = scope.view + ending;
     setSaid({ text: `making ${name} …`, failed: false });
     try {
-      const { fileOf } = await loadExports();
-      download(await fileOf(ending, { ...scope, root, charts: drawings, code: allCode }), name);
+      const { fileOf } = await loadExports(code);
+      download(await fileOf(ending, { ...scope, root, charts: drawings, code: () => allCode(code) }), name);
       setSaid({ text: `${name} is saved`, failed: false });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

@@ -1,23 +1,28 @@
 // The built modules as texts. Reports take all of them along; the one that makes files is loaded when a person first asks for a file.
+import { createContext } from "preact";
 import type * as Exports from "./index";
 
 /** The views, and what makes files of them; each is a file in workbench/static. */
-export const MODULES = ["widget", "exports"] as const;
-export type ModuleName = (typeof MODULES)[number];
+export type ModuleName = "widget" | "exports";
 export type Code = (name: ModuleName) => Promise<string>;
 
-let code: Code = () => Promise.reject(new Error("this page does not say where it is"));
-let loading: Promise<typeof Exports> | null = null;
+let page: Code = () => Promise.reject(new Error("this page does not say where it is"));
+let loaded: { exports: typeof Exports; text: string } | null = null;
 
-/** Tells where the text of a module can be had. */
+/** Tells where the text of a module can be had, for views of the page that are not told where they have it from. */
 export function provideCode(from: Code): void {
-  code = from;
+  page = from;
 }
 
+export const codeOfPage: Code = (name) => page(name);
+
+/** Where a view has texts of modules from: each widget from its own kernel, of which a page may have several. */
+export const CodeSource = createContext(codeOfPage);
+
 /** The texts of all modules. */
-export async function allCode(): Promise<Record<ModuleName, string>> {
-  const texts = await Promise.all(MODULES.map((name) => code(name)));
-  return Object.fromEntries(MODULES.map((name, index) => [name, texts[index]!])) as never;
+export async function allCode(code: Code): Promise<Record<ModuleName, string>> {
+  const [widget, { text }] = await Promise.all([code("widget"), load(code)]);
+  return { widget, exports: text };
 }
 
 /**
@@ -25,21 +30,21 @@ export async function allCode(): Promise<Record<ModuleName, string>> {
  *
  * @throws Error that says why it cannot be loaded; the next call tries again.
  */
-export async function loadExports(): Promise<typeof Exports> {
-  loading ??= load();
+export async function loadExports(code: Code): Promise<typeof Exports> {
   try {
-    return await loading;
+    return (await load(code)).exports;
   } catch (error) {
-    loading = null;
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`the code that makes files did not come: ${why}`, { cause: error });
   }
 }
 
-async function load(): Promise<typeof Exports> {
-  const address = URL.createObjectURL(new Blob([await code("exports")], { type: "text/javascript" }));
+async function load(code: Code): Promise<NonNullable<typeof loaded>> {
+  if (loaded) return loaded;
+  const text = await code("exports");
+  const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   try {
-    return (await import(address)) as typeof Exports;
+    return (loaded = { exports: (await import(address)) as typeof Exports, text });
   } finally {
     URL.revokeObjectURL(address);
   }

@@ -22,7 +22,6 @@ from workbench.ui.sharding.dataset_words import (
     sentence,
 )
 
-
 _REMEDIES: Final = Path(__file__).parents[3] / "extension" / "src" / "sharding" / "remedy.tsx"
 
 

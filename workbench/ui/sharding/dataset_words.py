@@ -81,7 +81,7 @@ def advice(sharding: Sharding) -> str:
 
 
 def remedy(sharding: Sharding) -> str:
-    """The name of what gives replicas data which get none because there are too few files; "" where it would not help."""
+    """The name of what gives data to replicas that get none for want of files; "" where nothing would."""
     without = _without(sharding)
     if not without or sharding.policy_used != "FILE" or _host_reads(sharding, without[0]):
         return ""
