@@ -11,6 +11,9 @@ classes as elements, random access (`choices.py`). stored: what is saved, kept i
 described: options, specs and optionals (`described.py`). shared: parts of hosts, new batches, a data service
 (`shared.py`).
 
+served: data services with several workers (`served.py`). values: what Python values become (`values.py`).
+
 Without TensorFlow, the suite runs the programs here only: they end, with errors that users are meant to see, and stages
-that change no element change none.
+that change no element change none. Of the programs "served" it compares some with what TensorFlow gave: `served.json`
+is written by `--kind served --programs 16 --seed 1993 --record tests/differential/served.json`.
 """

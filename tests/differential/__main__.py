@@ -25,10 +25,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=10, help="how many differences of a kind to print")
     parser.add_argument("--accepted", action="store_true", help="also print what only TensorFlow refuses")
+    parser.add_argument("--record", type=Path, help="a file for what programs give that TensorFlow accepts")
     arguments = parser.parse_args()
     source = KINDS[arguments.kind](arguments.seed)
     programs = [source.next() for _ in range(arguments.programs)]
     theirs = _outcomes(arguments.tensorflow, "tensorflow", programs)
+    if arguments.record:
+        found = [
+            {"program": program, "gives": one}
+            for program, one in zip(programs, theirs, strict=True)
+            if "made" not in one  # which every outcome here would equal
+        ]
+        arguments.record.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     ours = _outcomes(sys.executable, "workbench", programs)
     kinds: Counter[str] = Counter()
     for program, one, other in zip(programs, theirs, ours, strict=True):

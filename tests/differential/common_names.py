@@ -157,12 +157,12 @@ def _plain(element: Any) -> Any:
     return [_plain(part) for part in element] if isinstance(element, tuple) else np.asarray(element).tolist()
 
 
-def _is_refused(make: Any) -> bool:
-    """Whether a dataset is refused, while it is made or read."""
+def is_refused(refusals: tuple[type[Exception], ...], make: Any) -> bool:
+    """Whether a dataset is refused with one of some errors, while it is made or read."""
     try:
         for _, _ in zip(range(3), make(), strict=False):
             pass
-    except Exception:
+    except refusals:
         return True
     return False
 
@@ -279,7 +279,6 @@ COMMON = {
     "gathered": _gathered,
     "tree": _tree,
     "named": lambda dataset, tree: [bytes(np.asarray(x).item())[len(tree) :].decode() for x in dataset],
-    "is_refused": _is_refused,
     "twice": lambda dataset: [rest(iter(dataset)), rest(iter(dataset))],
     "loaded": _loaded,
     "inner": _inner,

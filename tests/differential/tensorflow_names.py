@@ -16,6 +16,7 @@ from tests.differential.common_names import (
     Fields,
     Pair,
     free_ports,
+    is_refused,
     rest,
     with_settings,
     with_values,
@@ -95,7 +96,9 @@ def names() -> dict[str, Any]:
             ),
         ]
 
+    refusals = tf.errors.OpError, ValueError, TypeError, NotImplementedError, AttributeError
     return COMMON | {
+        "is_refused": functools.partial(is_refused, refusals),
         "several": lambda workers, fixed: several(workers, fixed)[0].target,
         "experimental": tf.data.experimental,
         "service": tf.data.experimental.service,

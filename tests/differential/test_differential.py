@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.differential.differences import difference
 from tests.differential.evaluate import outcome
 from tests.differential.kinds import KINDS
 from tests.differential.workbench_names import names as workbench_names
+from workbench.errors import InvalidArgumentError
 
 _SEEN = {"WorkbenchError", "ValueError", "TypeError", "NotImplementedError", "ZeroDivisionError"}
 _PROGRAMS = 60
@@ -23,9 +30,7 @@ def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefet
     names, source = workbench_names(), KINDS[kind](seed)
     for _ in range(_PROGRAMS):
         program = source.next()
-        if (
-            "target()" in program
-        ):  # a data service, which has tests of its own, as that of the programs "served"
+        if "target()" in program:  # of a data service, whose servers would go on: compared by hand only
             continue
         once = outcome(program, names)
         errors = [once["made"]] if "made" in once else [x for x in once.get("elements", ()) if "error" in x]
@@ -36,6 +41,35 @@ def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefet
         assert not unexpected, (program, unexpected)
         if "elements" in once and "folder()" not in program:  # what another pass has written is read
             assert not difference(once, outcome(f"{program}.prefetch(2)", names)), program
+
+
+@pytest.fixture
+def served_names() -> Iterator[dict[str, Any]]:
+    """Names for programs that start the servers of data services, which end with the test."""
+    with contextlib.ExitStack() as servers:
+        yield workbench_names(servers)
+
+
+def test_data_services_give_what_tensorflow_gave(served_names: dict[str, Any]) -> None:
+    recorded = json.loads(Path(__file__).with_name("served.json").read_text())
+    assert recorded
+    for each in recorded:
+        found = outcome(each["program"], served_names)
+        assert not difference(each["gives"], found), (each, found)
+
+
+def test_only_errors_for_users_are_refusals() -> None:
+    is_refused = workbench_names()["is_refused"]
+
+    def fails(kind: type[Exception]) -> list[int]:
+        raise kind("wrong")
+
+    assert not is_refused(lambda: [1])
+    for seen in (ValueError, TypeError, NotImplementedError, InvalidArgumentError):
+        assert is_refused(lambda seen=seen: fails(seen))
+    for unexpected in (AttributeError, AssertionError, KeyError):
+        with pytest.raises(unexpected):
+            is_refused(lambda unexpected=unexpected: fails(unexpected))
 
 
 @pytest.mark.parametrize("kind", KINDS)

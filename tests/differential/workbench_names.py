@@ -16,6 +16,7 @@ from tests.differential.common_names import (
     Fields,
     Pair,
     free_ports,
+    is_refused,
     rest,
     with_settings,
     with_values,
@@ -23,8 +24,12 @@ from tests.differential.common_names import (
 )
 
 
-def names() -> dict[str, Any]:
-    """What programs find under their names, of this project."""
+def names(servers: contextlib.ExitStack | None = None) -> dict[str, Any]:
+    """What programs find under their names, of this project.
+
+    Args:
+      servers: Its end stops the servers that programs have started; without one, the end of the process does.
+    """
     import workbench as wb
 
     def as_int(x: Any) -> Any:
@@ -68,27 +73,33 @@ def names() -> dict[str, Any]:
         options.experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy[policy]
         return wb.data.auto_shard(dataset.with_options(options), hosts, index).dataset
 
-    @functools.cache
-    def servers() -> tuple[Any, Any]:
-        dispatcher = wb.data.service.DispatchServer()
-        return dispatcher, wb.data.service.WorkerServer(wb.data.service.WorkerConfig(dispatcher.target))
+    running = servers or contextlib.ExitStack()
+    service = wb.data.service
 
     @functools.cache
-    def several(workers: int, fixed: bool) -> list[Any]:
-        service = wb.data.service
+    def target() -> str:
+        dispatcher = running.enter_context(service.DispatchServer())
+        running.enter_context(service.WorkerServer(service.WorkerConfig(dispatcher.target)))
+        return dispatcher.target
+
+    @functools.cache
+    def several(workers: int, fixed: bool) -> str:
         ports = free_ports(workers)
         addresses = [f"127.0.0.1:{port}" for port in ports] if fixed else ()
-        dispatcher = service.DispatchServer(service.DispatcherConfig(worker_addresses=addresses))
-        return [
-            dispatcher,
-            *(service.WorkerServer(service.WorkerConfig(dispatcher.target, port=port)) for port in ports),
-        ]
+        config = service.DispatcherConfig(worker_addresses=addresses)
+        dispatcher = running.enter_context(service.DispatchServer(config))
+        for port in ports:
+            running.enter_context(service.WorkerServer(service.WorkerConfig(dispatcher.target, port=port)))
+        return dispatcher.target
 
     return COMMON | {
-        "several": lambda workers, fixed: several(workers, fixed)[0].target,
+        "is_refused": functools.partial(
+            is_refused, (wb.errors.WorkbenchError, ValueError, TypeError, NotImplementedError)
+        ),
+        "several": several,
         "experimental": wb.data.experimental,
-        "service": wb.data.service,
-        "target": lambda: servers()[0].target,
+        "service": service,
+        "target": target,
         "parsed": plain,
         "texts": lambda examples: np.array([*examples, None], object)[:-1],
         "dtypes": SimpleNamespace(
