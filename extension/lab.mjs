@@ -56,9 +56,9 @@ export async function buildLab() {
   mkdirSync(`${out}/static`, { recursive: true });
   mkdirSync(`${out}/schemas/${name}`, { recursive: true });
   writeFileSync(`${out}/${load}`, entry);
-  for (const name of ["widget", "exports"])
+  for (const file of ["widget.js", "exports.js"])
     // for exports, and for reports that stand alone
-    copyFileSync(`../workbench/static/${name}.js`, `${out}/static/${name}.js`);
+    copyFileSync(`../workbench/static/${file}`, `${out}/static/${file}`);
   const jupyterlab = { extension: true, _build: { load, extension: "./extension" } };
   const about = JSON.stringify({ name, version, description, license, jupyterlab }, null, 2);
   writeFileSync(`${out}/package.json`, `${about}\n`);

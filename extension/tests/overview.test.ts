@@ -129,9 +129,15 @@ test("of the lines of live replicas only that of a lost one goes, and the others
     colours.map((colour, line) => [line !== 1, colour]),
   );
   assert.deepEqual(
-    lines({ live: 0 }),
+    lines({ live: 0, lost: [] }),
     colours.map((colour) => [false, colour]),
   );
+  const { lost: _, ...old } = model.overview; // of a page that was saved before it was known which are lost
+  const shown = show("overview", { ...model, overview: { ...old, live: 3 } });
+  const drawn = [...shown.root.querySelectorAll<SVGRectElement>(".wb-figure rect")];
+  assert.equal(drawn.filter((line) => Number(line.getAttribute("width")) > 0).length, 3);
+  assert.ok(drawn.every((line) => !colours.includes(line.style.fill)));
+  shown.unmount();
 });
 
 test("a verdict stays for three seconds, except the first one, and before an error", async () => {

@@ -6,6 +6,7 @@ import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
 import { TERMS } from "../src/parts/terms";
 import { Selection } from "../src/selection";
+import { binsOf } from "../src/views/distribution";
 import { placeOf, rangeOf } from "../src/views/elements";
 import { button, drawn, press, rooms, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
@@ -666,6 +667,21 @@ test("a histogram is drawn beside the figures, and said in words", () => {
   assert.equal(said.length, 4);
   assert.match(said[1]!, /^histogram from -1.00 to 1.00, most from .* to .*$/);
   shown.unmount();
+});
+
+test("bins have their edges also where the range is wider than the largest number", () => {
+  const { summary } = recorded.values.values[0]!.replicas[0]!;
+  const edges = (min: number, max: number) =>
+    binsOf({ ...(summary as Summary), histogram: [2, 5, 0, 1], min, max }).map(({ from, to }) => [from, to]);
+
+  const [half, most] = [2 ** 1022, 2 ** 1023];
+  assert.deepEqual(edges(-most, most), [
+    [-most, -half],
+    [-half, 0],
+    [0, half],
+    [half, most],
+  ]);
+  assert.deepEqual(edges(1, 1), Array<number[]>(4).fill([1, 1]));
 });
 
 test("a histogram by keys and as a table has the edges and the count of each bin", async () => {

@@ -16,7 +16,7 @@ interface Props {
 }
 
 export function Figures({ overview, group, steps, open }: Props) {
-  const { live, replicas, lost = [] } = overview;
+  const { live, replicas, lost } = overview;
   const { range } = steps;
   const { steps_per_second, waited_percent, not_finite_steps } = range ? figuresOf(group, range) : overview;
   const course = (value: (step: StepTiming) => number | null, top?: number, filled = false) => {
@@ -141,8 +141,9 @@ function Course({ values, pointed, chosen, top, filled }: CourseProps) {
   );
 }
 
-/** A line for each replica that is there; of many, a bar. */
-function Replicas({ live, of, lost }: { live: number; of: number; lost: readonly number[] }) {
+/** A line for each replica that is there; of many, a bar. A saved page may not know which are lost: then none has its colour. */
+function Replicas({ live, of, lost }: { live: number; of: number; lost: readonly number[] | undefined }) {
+  const isThere = (replica: number) => (lost ? live > 0 && !lost.includes(replica) : replica < live);
   const lines = of <= 8 ? of : 1;
   const share = of ? live / of : 0;
   return (
@@ -152,10 +153,10 @@ function Replicas({ live, of, lost }: { live: number; of: number; lost: readonly
           key={line}
           x="0"
           y={lines === 1 ? 10 : 2 + (line * (HEIGHT - 5)) / (lines - 1)}
-          width={(WIDTH - 4) * (of <= 8 ? Number(live > 0 && !lost.includes(line)) : share)}
+          width={(WIDTH - 4) * (of <= 8 ? Number(isThere(line)) : share)}
           height={of <= 4 ? 3 : 2}
           rx="1"
-          style={{ fill: of <= 8 ? replicaColour(line) : "var(--wb-ink-3)" }}
+          style={{ fill: of <= 8 && (lost || live === of) ? replicaColour(line) : "var(--wb-ink-3)" }}
         />
       ))}
     </svg>

@@ -26,7 +26,11 @@ interface Bin {
 /** The bins of a histogram, in ascending order; none where there is none. */
 export function binsOf({ histogram, min, max }: Summary): Bin[] {
   const all = sumOf(histogram, (elements) => elements);
-  const edge = linear([0, histogram.length], [min!, max!]);
+  // Not by their difference, which may be no number where both are.
+  const edge = (index: number) => {
+    const place = index / histogram.length;
+    return min! * (1 - place) + max! * place;
+  };
   return histogram.map((elements, index) => ({
     from: edge(index),
     to: edge(index + 1),
@@ -50,8 +54,7 @@ interface Props {
 
 export function Distribution({ summary, name }: Props) {
   const bins = binsOf(summary);
-  const most = Math.max(...bins.map(({ elements }) => elements));
-  const fullest = bins.find(({ elements }) => elements === most)!;
+  const fullest = bins.reduce((one, other) => (other.elements > one.elements ? other : one));
   return (
     <ChartOrTable
       title="Histogram"
@@ -62,7 +65,7 @@ export function Distribution({ summary, name }: Props) {
       ]}
       chart={
         <div class="wb-beside">
-          <Columns bins={bins} most={most} name={name} />
+          <Columns bins={bins} fullest={fullest} name={name} />
           <dl class="wb-numbers">
             <Fact name="mean">{figure(summary.mean)}</Fact>
             <Fact name="deviation">{figure(summary.std)}</Fact>
@@ -87,7 +90,7 @@ export function Distribution({ summary, name }: Props) {
             numeric("part", (bin: Bin) => bin.percent, percent, { help: "of those that were counted" }),
           ]}
           rows={bins}
-          keyOf={({ from }) => String(from)}
+          keyOf={(bin) => String(bins.indexOf(bin))}
         />
       }
     />
@@ -102,7 +105,8 @@ function shareText({ elements, percent: part }: Bin): string {
   return `${counted(elements, "element")}, ${elements && part < 1 ? "<1%" : percent(part)}`;
 }
 
-function Columns({ bins, most, name }: { bins: readonly Bin[]; most: number; name: string }) {
+function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; name: string }) {
+  const most = fullest.elements;
   const [low, high] = [bins[0]!.from, bins.at(-1)!.to];
   const foot = TOP + HIGH;
   const size = (width: number) => (width - LEFT) / bins.length;
@@ -142,7 +146,7 @@ function Columns({ bins, most, name }: { bins: readonly Bin[]; most: number; nam
       <Plane
         label={joined([
           `histogram of ${name}, ${bins.length} bins from ${figure(low)} to ${figure(high)}`,
-          `most from ${rangeText(bins.find(({ elements }) => elements === most)!)}`,
+          `most from ${rangeText(fullest)}`,
         ])}
         hint="a bin"
         rows={1}
@@ -151,7 +155,6 @@ function Columns({ bins, most, name }: { bins: readonly Bin[]; most: number; nam
         paint={paint}
         at={(x, _, width): Cell => ({ row: 0, column: Math.floor((x - LEFT) / size(width)) })}
         describe={({ column }) => `${rangeText(bins[column]!)} · ${shareText(bins[column]!)}`}
-        onPick={() => undefined}
       />
     </div>
   );
