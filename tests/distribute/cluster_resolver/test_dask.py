@@ -22,7 +22,7 @@ NAMES = ("worker-1", "worker-0", "worker-0.1", "ps-0", "10", "9")
 def dask_cluster() -> Iterator[SpecCluster]:
     quiet = {"dashboard": False, "host": "127.0.0.1"}
     with SpecCluster(
-        scheduler={"cls": Scheduler, "options": {**quiet, "port": 0}},
+        scheduler={"cls": Scheduler, "options": {**quiet, "port": 0, "dashboard_address": "127.0.0.1:0"}},
         workers={name: {"cls": Worker, "options": {"nthreads": 1, **quiet}} for name in NAMES},
     ) as cluster:
         wait_for_workers(cluster, len(NAMES))

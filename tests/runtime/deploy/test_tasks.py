@@ -42,7 +42,10 @@ def test_the_first_worker_leads_where_there_is_no_chief() -> None:
 def _cluster_of(*names: str) -> SpecCluster:
     quiet = {"dashboard": False}
     return SpecCluster(
-        scheduler={"cls": Scheduler, "options": {"protocol": "inproc", **quiet}},
+        scheduler={
+            "cls": Scheduler,
+            "options": {"protocol": "inproc", "dashboard_address": "127.0.0.1:0", **quiet},
+        },
         workers={
             name: {"cls": Worker, "options": {"protocol": "inproc", "nthreads": 1, **quiet}} for name in names
         },
