@@ -376,9 +376,6 @@ with wb.connect(replicas={n}, processes=False):
 print(found)
 found
 """
-    page.set_viewport_size(
-        {"width": 1900, "height": 900}
-    )  # no button folds, however long the line about the fit is
     replicas = (1, 2, 4, 8)
     cells = [IMPORTS + sweep.format(n=n, ops=tuple(FACTORS)) for n in replicas]
     run_cells(page, lab, "sweeps.ipynb", *cells)
