@@ -379,6 +379,12 @@ found
     replicas = (1, 2, 4, 8)
     cells = [IMPORTS + sweep.format(n=n, ops=tuple(FACTORS)) for n in replicas]
     run_cells(page, lab, "sweeps.ipynb", *cells)
+    # JupyterLab scrolls to each cell that runs, and takes those out of the page that are out of sight then.
+    page.wait_for_function(
+        """() => [...window.jupyterapp.shell.currentWidget.content.model.cells].every(
+          (cell) => cell.executionCount !== null && (cell.executionState ?? 'idle') === 'idle')""",
+        timeout=120_000,
+    )
     for index, n in enumerate(replicas):
         page.evaluate("(index) => window.jupyterapp.shell.currentWidget.content.scrollToItem(index)", index)
         cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
