@@ -6,7 +6,7 @@ import { scaleOf } from "../src/parts/late_levels";
 import { fold } from "../src/parts/folding";
 import * as recorded from "./recorded";
 import { apart, logTicks } from "../src/scale";
-import { orderOf } from "../src/views/elements";
+import { orderOf } from "../src/values/elements";
 import { timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";
 import { fittedBusbw, ghostOf, timesAsFast } from "../src/views/sweep";

@@ -6,8 +6,8 @@ import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
 import { TERMS } from "../src/parts/terms";
 import { Selection } from "../src/selection";
-import { binsOf } from "../src/views/distribution";
-import { placeOf, rangeOf } from "../src/views/elements";
+import { binsOf } from "../src/values/distribution";
+import { placeOf, rangeOf } from "../src/values/elements";
 import { button, drawn, press, rooms, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 

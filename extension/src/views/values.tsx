@@ -23,9 +23,9 @@ import type {
   Values,
 } from "../models";
 import type { Context, View } from "../view";
-import { binsOf, countedOf, Distribution } from "./distribution";
-import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
-import { axisOf, History, Numbers } from "./numbers";
+import { binsOf, countedOf, Distribution } from "../values/distribution";
+import { closeUp, ElementsMap, placeOf, wholeOf } from "../values/elements";
+import { axisOf, History, Numbers } from "../values/numbers";
 import { Button, Note, Quiet } from "../parts/small";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";
