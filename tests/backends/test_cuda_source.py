@@ -15,7 +15,7 @@ import pytest
 
 from workbench.backends import cuda_source
 from workbench.backends import numpy as backend
-from workbench.backends.cupy import digest_of
+from workbench.backends.cupy_contents import digest_of
 from workbench.backends.summary import BINS, PARTIAL, merged, spacing, summary
 
 COMPILER = shutil.which("g++")

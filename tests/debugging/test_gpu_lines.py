@@ -12,6 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.backends import cupy as backend
+from workbench.backends import cupy_contents
 from workbench.debugging import numerics
 from workbench.errors import NotFinite
 
@@ -35,7 +36,7 @@ def array(*elements: float) -> Array:
 def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process computes on a GPU; nothing else follows its lines."""
     monkeypatch.setattr(backend, "in_use", lambda: True)
-    monkeypatch.setattr(backend, "finite", lambda arrays: [bool(np.isfinite(x).all()) for x in arrays])
+    monkeypatch.setattr(cupy_contents, "finite", lambda arrays: [bool(np.isfinite(x).all()) for x in arrays])
     monkeypatch.setattr(backend, "to_host", lambda x: np.array(x))
     before = sys.gettrace()
     sys.settrace(None)

@@ -18,6 +18,7 @@ from tests.communicators.simulated_gpu import SimulatedGpus
 from tests.distribute import made_up_cupy
 from tests.gpu import programs
 from workbench.backends import cupy as gpu
+from workbench.backends import cupy_contents
 from workbench.backends.accelerator import Accelerator
 from workbench.errors import BackendUnavailable
 from workbench.runtime.process import gpus
@@ -30,7 +31,9 @@ def strategy() -> Iterator[wb.MirroredStrategy]:
         patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         patch.setitem(sys.modules, "cupy", module)
         patch.setattr(gpu, "namespace", functools.lru_cache(lambda: module))
-        patch.setattr(gpu, "finite", lambda arrays: [bool(np.isfinite(each.host).all()) for each in arrays])
+        patch.setattr(
+            cupy_contents, "finite", lambda arrays: [bool(np.isfinite(each.host).all()) for each in arrays]
+        )
         patch.setattr(gpu, "accelerator", accelerator)
         patch.setattr(gpus, "_driver_count", lambda: 1)
         patch.setattr(gpus, "use", lambda ordinal: None)
@@ -203,7 +206,7 @@ def test_inspect_shows_what_is_on_the_gpu(
         asked.append(x)
         return on_the_host.summary(gpu.to_host(x))
 
-    monkeypatch.setattr(gpu, "summary", summary)
+    monkeypatch.setattr(cupy_contents, "summary", summary)
     with strategy.scope():
         w = wb.Variable(np.full(4, 7.0, np.float32), name="w")
 

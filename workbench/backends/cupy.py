@@ -7,7 +7,6 @@ the collectives use; the functions below it are for the replicas.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import socket
 import sys
 import threading
@@ -23,8 +22,7 @@ import numpy as np
 from workbench.backends import cuda_source
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.flags import FLAG, WORDS, Flags
-from workbench.backends.numpy import accumulator, can_be_infinite
-from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
+from workbench.backends.numpy import accumulator
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
 from workbench.extras import install_command
 
@@ -36,8 +34,8 @@ DTYPES = frozenset(
 _flags: list[Flags] = []  # never freed: kernels that nobody waits for may still write to it
 _flags_lock = threading.Lock()
 _SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs tell no clock
-_ARRAYS_AT_ONCE = 32
-_BLOCK = 256
+BLOCK = 256
+"""Threads of a block of a kernel."""
 _BLOCKS_PER_PROCESSOR = 8
 
 
@@ -156,28 +154,6 @@ def to_host(x: Any) -> np.ndarray:
     return host
 
 
-def finite(arrays: Sequence[Any]) -> list[bool]:
-    """Whether each of some GPU arrays has neither NaN nor infinity in it; waits once for the current stream."""
-    cupy = namespace()
-    here = cupy.cuda.Device().id
-    found: list[bool] = []
-    for start in range(0, len(arrays), _ARRAYS_AT_ONCE):
-        chunk = [accelerator.view(x) for x in arrays[start : start + _ARRAYS_AT_ONCE]]
-        taken = accelerator.flags.take(_ARRAYS_AT_ONCE)
-        for place, x in enumerate(chunk):
-            if taken is not None and x.size and can_be_infinite(x.dtype) and x.device.id == here:
-                accelerator.flag_not_finite(cupy.ascontiguousarray(x).reshape(-1), taken.of(place))
-        cupy.cuda.get_current_stream().synchronize()
-        for place, x in enumerate(chunk):
-            if taken is None or x.device.id != here:  # a kernel reads memory of its own device only
-                found.append(not can_be_infinite(x.dtype) or bool(np.isfinite(to_host(x)).all()))
-            else:
-                found.append(not taken.words[place])
-        if taken is not None:
-            accelerator.flags.give_back(taken)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Memory of a GPU, in bytes.
@@ -219,57 +195,9 @@ def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory 
     )
 
 
-def summary(x: Any) -> Summary:
-    """Summarises a GPU array by two kernels; a few kilobytes travel. See `backends.summary`.
-
-    The digest is of another kind than that of CPU arrays: equal digests still mean equal arrays.
-    """
-    cupy = namespace()
-    values = accelerator.view(x)
-    flat = cupy.ascontiguousarray(values).reshape(-1)
-    blocks = max(1, min(1024, -(-flat.size // cuda_source.SUMMARY_BLOCK)))
-    partial = cupy.empty(blocks * PARTIAL.itemsize, np.uint8)
-    kernel = _kernel(cuda_source.summary(flat.dtype), "summary")
-    arguments = (np.uint64(flat.data.ptr), np.uint64(partial.data.ptr), np.int64(flat.size))
-    kernel((blocks,), (cuda_source.SUMMARY_BLOCK,), arguments)
-    parts = cupy.asnumpy(partial).view(PARTIAL)
-    figures = merged(parts)
-    return Summary(
-        shape=values.shape,
-        dtype=flat.dtype.name,
-        read=flat.size,
-        histogram=_histogram(flat, figures["min"], figures["max"]),
-        sha256=digest_of(parts, values.shape, flat.dtype),
-        **figures,
-    )
-
-
-def _histogram(flat: Any, low: float, high: float) -> tuple[int, ...]:
-    if not low < high:
-        return ()
-    cupy = namespace()
-    counts, bounds = cupy.zeros(BINS, np.uint64), cupy.asarray(np.array([low, high]))
-    every = spacing(flat.size)
-    kernel = _kernel(cuda_source.histogram(flat.dtype), "histogram")
-    pointers = (np.uint64(array.data.ptr) for array in (flat, bounds, counts))
-    kernel(_blocks(-(-flat.size // every)), (_BLOCK,), (*pointers, np.int64(flat.size), np.int64(every)))
-    return as_counts(cupy.asnumpy(counts))
-
-
-def digest_of(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """The digest that the blocks' partial results come to.
-
-    Args:
-      parts: Partial results of all blocks, with a field "digest" of uint64.
-      shape: Shape of the array.
-      dtype: Its dtype.
-    """
-    text = f"{dtype.name}{shape}".encode() + parts["digest"].sum(axis=0, dtype=np.uint64).tobytes()
-    return hashlib.sha256(text).hexdigest()
-
-
 @lru_cache(maxsize=512)
-def _kernel(text: str, name: str) -> Any:
+def compiled(text: str, name: str) -> Any:
+    """A kernel of `cuda_source`, compiled when it is first launched."""
     return namespace().RawKernel(text, name, options=("--std=c++17",))
 
 
@@ -288,9 +216,10 @@ def _pinned_words() -> np.ndarray:
     return words
 
 
-def _blocks(items: int) -> tuple[int]:
+def grid(items: int) -> tuple[int]:
+    """How many blocks of `BLOCK` threads a kernel over so many items gets on the current device."""
     most = _processors(namespace().cuda.Device().id) * _BLOCKS_PER_PROCESSOR
-    return (max(1, min(most, -(-items // _BLOCK))),)
+    return (max(1, min(most, -(-items // BLOCK))),)
 
 
 class _OnStream:
@@ -519,7 +448,7 @@ class CupyAccelerator:
             continued=continued,
         )
         arguments = (*map(np.uint64, pointers), np.int64(vectors), np.int64(count), np.uint64(flags))
-        _kernel(text, "combine")(_blocks(vectors or count), (_BLOCK,), arguments)
+        compiled(text, "combine")(grid(vectors or count), (BLOCK,), arguments)
 
     def flag_not_finite(self, array: Any, flag: int) -> None:
         """By one kernel."""
@@ -527,8 +456,8 @@ class CupyAccelerator:
             pointer, count = self.pointer(array), int(array.size)
             vectors = count // cuda_source.lanes(array.dtype) if pointer % 16 == 0 else 0
             arguments = (np.uint64(pointer), np.int64(vectors), np.int64(count), np.uint64(flag))
-            kernel = _kernel(cuda_source.not_finite(array.dtype), "not_finite")
-            kernel(_blocks(vectors or count), (_BLOCK,), arguments)
+            kernel = compiled(cuda_source.not_finite(array.dtype), "not_finite")
+            kernel(grid(vectors or count), (BLOCK,), arguments)
 
     def divide(self, array: Any, by: int) -> None:
         """In place, in the array's own dtype."""
@@ -539,8 +468,8 @@ class CupyAccelerator:
         integers = self.empty(array.size, np.dtype(f"i{array.dtype.itemsize}"))
         if array.size:
             arguments = (np.uint64(array.data.ptr), np.uint64(integers.data.ptr), np.int64(array.size))
-            kernel = _kernel(cuda_source.ordered(array.dtype, op), "ordered")
-            kernel(_blocks(array.size), (_BLOCK,), arguments)
+            kernel = compiled(cuda_source.ordered(array.dtype, op), "ordered")
+            kernel(grid(array.size), (BLOCK,), arguments)
         return integers
 
     def unordered(self, array: Any, op: str) -> None:
@@ -548,7 +477,7 @@ class CupyAccelerator:
         if array.size:
             text = cuda_source.ordered(np.dtype(f"f{array.dtype.itemsize}"), op)
             arguments = (np.uint64(array.data.ptr), np.int64(array.size))
-            _kernel(text, "unordered")(_blocks(array.size), (_BLOCK,), arguments)
+            compiled(text, "unordered")(grid(array.size), (BLOCK,), arguments)
 
 
 accelerator = CupyAccelerator()

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.backends import cupy as gpu
+from workbench.backends import cupy_contents
 from workbench.debugging.operands import not_finite
 from workbench.errors import NotFinite
 from workbench.runtime.comm.failure_report import is_users
@@ -66,7 +67,7 @@ class _Watch:
         held = {id(x): (name, x) for name, x in _arrays(frame, result) if id(x) not in self._known}
         if not held:
             return
-        finite = gpu.finite([x for _, x in held.values()])
+        finite = cupy_contents.finite([x for _, x in held.values()])
         for (name, x), fine in zip(held.values(), finite, strict=True):
             if fine:
                 continue

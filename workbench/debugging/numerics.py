@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.backends import cupy as gpu
+from workbench.backends import cupy_contents
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import can_be_infinite, view
 from workbench.debugging.first_operation import NotebookErrors, stopping
@@ -52,7 +53,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     workbench.errors.NotFinite: loss: 1 NaN and 0 infinite of 2 elements of float64[2], the first at [1]
     """
     del name
-    if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(gpu.finite([tensor])):
+    if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):
         return tensor
     array = view(fetched(tensor))
     if not _is_floating(array.dtype):
@@ -156,5 +157,5 @@ def _may_be_bad_on_gpu(leaf: Any) -> bool:
     """Whether an array of CuPy has elements that are not finite: looked at where it is, only bad ones are copied."""
     if type(leaf).__module__.partition(".")[0] != "cupy" or not can_be_infinite(leaf.dtype):
         return False
-    (finite,) = gpu.finite([leaf])
+    (finite,) = cupy_contents.finite([leaf])
     return not finite

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.backends import cupy as gpu
+from workbench.backends import cupy_contents
 from workbench.backends.summary import Read, Summary, read
 from workbench.distribute.variables.programs import component
 from workbench.errors import BackendUnavailable
@@ -47,7 +48,7 @@ def described(value: Any, *, exact: bool = False) -> Summary | str:
 def _read(value: Any, *, exact: bool) -> Read:
     try:
         with np.errstate(over="ignore"):  # the spread of huge values is infinite, which the figures show
-            return Read(gpu.summary(value)) if gpu.is_gpu_array(value) else read(value, exact=exact)
+            return Read(cupy_contents.summary(value)) if gpu.is_gpu_array(value) else read(value, exact=exact)
     except BackendUnavailable:
         raise
     except Exception:  # asked for its numbers, a foreign object may do anything
