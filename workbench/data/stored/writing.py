@@ -145,6 +145,13 @@ class Writing:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._owner.release()
 
+    def retract(self) -> None:
+        """Undoes `commit`: what was written counts no more, and is removed, unless another one has replaced it."""
+        with storage(self.path), locked(os.path.join(self.path, "lock")):
+            if read_manifest(self.path).folder == self._manifest.folder:
+                os.remove(os.path.join(self.path, NAME))
+                shutil.rmtree(self._folder, ignore_errors=True)
+
     def _check(self, structure: Structure) -> None:
         if structure.spec != self._structure:
             raise InvalidArgumentError(

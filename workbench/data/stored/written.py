@@ -67,9 +67,10 @@ def written(
 
 def _check_incomplete(complete: bool, writing: Writing, count: int, expected: int) -> None:
     if complete:
+        writing.retract()  # else the next pass would read too few, and nobody would know
         raise FailedPreconditionError(
-            f"the dataset states {expected:,} elements, which {writing.path!r} holds now, but has at least {count:,}; "
-            "remove that folder, and let the dataset state its number, as with assert_cardinality(n)"
+            f"the dataset states {expected:,} elements but has at least {count:,}, so {writing.path!r} does not store "
+            f"it; let the dataset state its number, as with assert_cardinality(n)"
         )
 
 
