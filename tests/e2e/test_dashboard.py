@@ -19,6 +19,7 @@ import workbench as wb
 from tests.dashboards.conftest import run_file
 from tests.data.service.servers import free_port
 from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
+from tests.exports import saved
 from tests.identity import Identity, identity
 from tests.tls_proxy import Route, tls_proxy
 from workbench.dashboards.dashboard import Dashboard
@@ -235,16 +236,8 @@ def test_a_recorded_run_is_shown_with_no_cluster(page: Any, replaying: Dashboard
     expect(page.locator(".wb-replay")).to_contain_text("late step after step: replica 2")
     page.get_by_role("tab", name="Log").click()
     expect(page.locator(".wb-replay")).to_contain_text("replica 2 was killed")
-    assert saved(page, "Table (CSV)").startswith(b"kind,")
-    assert b'id="workbench-exports"' in saved(page, "Report (HTML)")
-
-
-def saved(page: Any, name: str) -> bytes:
-    """What is saved where a person chooses that entry of the last menu "Export"."""
-    page.get_by_role("button", name="Export", exact=True).last.click()
-    with page.expect_download() as download:
-        page.get_by_role("menuitem", name=name, exact=True).click()
-    return Path(download.value.path()).read_bytes()
+    assert saved(page, "Table (CSV)", -1).startswith(b"kind,")
+    assert b'id="workbench-exports"' in saved(page, "Report (HTML)", -1)
 
 
 def test_runs_of_a_folder_are_opened_and_compared(page: Any, run_file: Path, tmp_path: Path) -> None:
@@ -432,7 +425,7 @@ def test_pages_of_a_dask_scheduler_draw_our_views(page: Any, dask: tuple[str, in
         expect(page.locator(".wb-collective-table")).to_contain_text("8 collectives")
         page.goto(f"http://127.0.0.1:{port}/individual-workbench-lanes")
         expect(page.locator(".wb-lanes canvas")).to_be_visible()
-        assert saved(page, "Picture (SVG)").startswith(b"<svg")
+        assert saved(page, "Picture (SVG)", -1).startswith(b"<svg")
         pages.close()
         expect(page.get_by_role("alert")).to_contain_text("removed")
 

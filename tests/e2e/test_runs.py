@@ -16,6 +16,7 @@ import pytest
 
 import workbench as wb
 from tests.e2e.conftest import Lab, command, expect, open_notebook
+from tests.exports import saved
 from tests.telemetry.runs.test_recorder import record
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -48,14 +49,6 @@ def panel(page: Any, lab: Lab, recorded: Path) -> Any:
     panel = page.locator("#workbench-panel")
     expect(panel).to_contain_text("None yet. They appear here by themselves")
     return panel
-
-
-def saved(page: Any, menu: Any, name: str) -> bytes:
-    """What is saved where a person chooses that entry of a view's menu."""
-    menu.get_by_role("button", name="Export", exact=True).click()
-    with page.expect_download() as download:
-        menu.get_by_role("menuitem", name=name, exact=True).click()
-    return Path(download.value.path()).read_bytes()
 
 
 def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel: Any) -> None:
@@ -127,7 +120,7 @@ def test_two_recorded_runs_are_compared(page: Any, panel: Any) -> None:
     page.screenshot(path="artifacts/runs_compared.png")
     comparison.get_by_role("button", name="Table").click()
     expect(comparison).to_contain_text(re.compile(r"all_reduce.*4 KiB"))
-    rows = list(csv.DictReader(io.StringIO(saved(page, comparison, "Table (CSV)").decode(), newline="")))
+    rows = list(csv.DictReader(io.StringIO(saved(comparison, "Table (CSV)").decode(), newline="")))
     assert [row["op"] for row in rows] == ["all_reduce"]
     assert float(rows[0]["first_p50_us"]) > 0
 
@@ -150,19 +143,19 @@ def test_each_format_is_saved_by_the_browser(page: Any, panel: Any, recorded: Pa
 
     known = wb.open_run(recorded / "first.parquet").to_arrow()
     times = sorted(known["t_enter_ns"].to_pylist())
-    table = pq.read_table(io.BytesIO(saved(page, lanes, "Table (Parquet)")))
+    table = pq.read_table(io.BytesIO(saved(lanes, "Table (Parquet)")))
     assert sorted(table["t_enter_ns"].to_pylist()) == times
-    rows = list(csv.DictReader(io.StringIO(saved(page, lanes, "Table (CSV)").decode(), newline="")))
+    rows = list(csv.DictReader(io.StringIO(saved(lanes, "Table (CSV)").decode(), newline="")))
     assert sorted(int(row["t_enter_ns"]) for row in rows) == times
-    trace = json.loads(saved(page, lanes, "Trace (Perfetto)"))["traceEvents"]
+    trace = json.loads(saved(lanes, "Trace (Perfetto)"))["traceEvents"]
     slices = [event for event in trace if event.get("cat") == "collective" and event["ph"] == "X"]
     assert sorted(round(event["ts"] * 1000) for event in slices) == pytest.approx(times, abs=200)
-    svg = ElementTree.fromstring(saved(page, lanes, "Picture (SVG)"))
+    svg = ElementTree.fromstring(saved(lanes, "Picture (SVG)"))
     assert any("all_reduce" in (text.text or "") for text in svg.iter("{http://www.w3.org/2000/svg}text"))
-    assert saved(page, lanes, "Picture (PNG)").startswith(b"\x89PNG")
-    assert b"nranks 2" in saved(page, lanes, "Table (nccl-tests)")
-    assert json.loads(saved(page, lanes, "Table (nccl-tests JSON)"))["results"][0]["nranks"] == 2
-    assert json.loads(saved(page, lanes, "Everything (JSON)"))["view"] == "replay"
+    assert saved(lanes, "Picture (PNG)").startswith(b"\x89PNG")
+    assert b"nranks 2" in saved(lanes, "Table (nccl-tests)")
+    assert json.loads(saved(lanes, "Table (nccl-tests JSON)"))["results"][0]["nranks"] == 2
+    assert json.loads(saved(lanes, "Everything (JSON)"))["view"] == "replay"
 
 
 @pytest.mark.parametrize("writer", ["browser", "python"])
@@ -175,7 +168,7 @@ def test_a_report_draws_from_the_disk_and_asks_for_nothing(
         panel.get_by_role("button", name="first").click()
         run = page.locator(".wb-pane .wb-replay")
         expect(run.locator(".wb-verdict")).to_be_visible()
-        file.write_bytes(saved(page, run.locator(".wb-head").first, "Report (HTML)"))
+        file.write_bytes(saved(run.locator(".wb-head").first, "Report (HTML)"))
     else:
         wb.report(file, wb.open_run(recorded / "first.parquet"), title="A report")
 
@@ -214,7 +207,7 @@ def test_a_cell_shows_a_recorded_run_and_saves_a_report(
     run.get_by_role("button", name="Show").click()
     expect(run.get_by_text("1 collective", exact=True)).to_be_visible()
     file = tmp_path / "report.html"
-    file.write_bytes(saved(page, run.locator(".wb-head").first, "Report (HTML)"))
+    file.write_bytes(saved(run.locator(".wb-head").first, "Report (HTML)"))
     report = browser.new_page()
     report.goto(file.as_uri())
     report.get_by_role("tab", name="Collectives").click()

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 
+from tests.exports import saved
 from tests.extension.gallery import SHOWN, model, open_gallery, show
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ pytestmark = pytest.mark.e2e
 SVG = "{http://www.w3.org/2000/svg}"
 PAYLOAD = "</script><script>parent.hit=1</script><img src=x onerror=parent.hit=1>\x1b]0;\ud800\"'&"
 """A text as a replica may print it, with half of a pair, a control character and markup."""
-
-
-def saved(page: Page, name: str, index: int = 0) -> bytes:
-    """What is saved where a person chooses that entry of a menu."""
-    page.get_by_role("button", name="Export", exact=True).nth(index).click()
-    with page.expect_download() as download:
-        page.get_by_role("menuitem", name=name, exact=True).click()
-    return Path(download.value.path()).read_bytes()
 
 
 def test_the_menu_is_used_with_keys_alone(page: Page) -> None:

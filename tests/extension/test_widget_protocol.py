@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import pytest
 
+from tests.exports import choose
 from tests.extension.gallery import ORIGIN, model
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.e2e
 ANYWIDGET = Path(anywidget.__file__).parent / "nbextension" / "index.js"
@@ -150,12 +151,6 @@ def test_the_views_import_nothing_and_know_of_no_server_and_no_application(
         "acquireVsCodeApi",
     ):
         assert foreign not in text
-
-
-def choose(page: Page, name: str) -> None:
-    """Chooses an entry of the menu "Export"."""
-    page.get_by_role("button", name="Export", exact=True).first.click()
-    page.get_by_role("menuitem", name=name, exact=True).click()
 
 
 def text_of(built: ModuleType, name: str) -> str:
