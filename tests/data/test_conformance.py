@@ -250,14 +250,26 @@ def test_a_generator_may_yield_another_dtype_with_the_same_values() -> None:
     assert [(x.dtype, int(x)) for x in whole] == [(np.int64, 2), (np.int64, 3)]
     for wrong in (1.5, 1j, float("nan")):
         dataset = Dataset.from_generator(lambda wrong=wrong: [wrong], output_signature=SCALAR)
-        with pytest.raises(InvalidArgumentError, match="do not fit into int64"):
+        with pytest.raises(InvalidArgumentError, match="does not fit into int64"):
             list(dataset)
+
+
+def test_a_generator_may_yield_numbers_that_have_to_be_rounded() -> None:
+    given = [0.1, np.float64(0.1), np.complex128(0.1), np.longdouble(0.1), float("inf"), np.float64("nan")]
+    dataset = Dataset.from_generator(lambda: given, output_signature=TensorSpec((), np.float32))
+    tenth = np.float32(0.1)
+    np.testing.assert_array_equal(list(dataset), [tenth, tenth, tenth, tenth, np.inf, np.nan])
+    assert {x.dtype for x in dataset} == {np.dtype(np.float32)}
+    for lost in (np.complex64(1 + 2j), np.float64(1e300), np.complex128(-1e300), b"1", "a"):
+        wrong = Dataset.from_generator(lambda lost=lost: [lost], output_signature=TensorSpec((), np.float32))
+        with pytest.raises(InvalidArgumentError, match=r"element 0 is .*, which does not fit into float32"):
+            list(wrong)
 
 
 @pytest.mark.parametrize("wrong", [300, -129, np.array(["a"], object)])
 def test_what_does_not_fit_into_the_dtype_of_a_generator_is_named(wrong: Any) -> None:
     dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), np.int8))
-    with pytest.raises(InvalidArgumentError, match=r"element 0 .* do not fit into int8"):
+    with pytest.raises(InvalidArgumentError, match=r"element 0 .* does not fit into int8"):
         list(dataset)
 
 

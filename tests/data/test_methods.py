@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
-from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.errors import DataWarning, FailedPreconditionError, InvalidArgumentError
 
 
 def ints(dataset: Any) -> list[int]:
@@ -220,8 +220,11 @@ class TestChoices:
                 next(elements)
             assert list(elements) == []
         finite = Dataset.from_tensors(np.array([1.0, 0.0])).repeat(200)
-        for ending in (finite, finite.filter(lambda x: True)):
-            assert ints(Dataset.sample_from_datasets([ended, left], ending)) == [0, 1]
+        assert ints(Dataset.sample_from_datasets([ended, left], finite)) == [0, 1]
+        perhaps_endless = Dataset.sample_from_datasets([ended, left], finite.filter(lambda x: True))
+        with pytest.warns(DataWarning, match=r"last 50 choices .*that are left, too: number 1") as told:
+            assert ints(perhaps_endless) == [0, 1]
+        assert len(told) == 1
 
     def test_samples_of_datasets_that_end(self) -> None:
         datasets = [Dataset.range(3), Dataset.range(100, 103)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Tenso
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
-from workbench.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from workbench.errors import DataWarning, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 
 _MOST_PASSED_OVER: Final = 1_000_000  # nothing tells whether another will ever be chosen
 
@@ -200,7 +201,6 @@ class Chosen(Source):
             for dataset, inner in zip(self.datasets, passes, strict=True)
         ]
         left = set(range(len(streams)))
-        endless = self.choice.cardinality() == INFINITE_CARDINALITY
         passed_over = 0
         for choice in attempts(self.choice.open(choosing), False):
             if isinstance(choice, Failed):
@@ -224,12 +224,19 @@ class Chosen(Source):
             if self.stop_on_empty or not left:
                 return
             passed_over += 1
-            if endless and passed_over == _MOST_PASSED_OVER:
-                raise FailedPreconditionError(
-                    f"{self.name}: the last {passed_over:,} choices were of datasets that have ended; give "
-                    f"stop_on_empty_dataset=True, or choose datasets that are left, too: number "
-                    f"{', '.join(map(str, sorted(left)))}"
-                )
+            if passed_over == _MOST_PASSED_OVER:
+                self._report_passed_over(sorted(left))
+
+    def _report_passed_over(self, left: list[int]) -> None:
+        told = (
+            f"{self.name}: the last {_MOST_PASSED_OVER:,} choices were of datasets that have ended; give "
+            f"stop_on_empty_dataset=True, or choose datasets that are left, too: number {', '.join(map(str, left))}"
+        )
+        count = self.choice.cardinality()
+        if count == INFINITE_CARDINALITY:
+            raise FailedPreconditionError(told)
+        if count == UNKNOWN_CARDINALITY:  # the choices may still end, or be of another dataset
+            warnings.warn(told, DataWarning, stacklevel=2)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

@@ -98,25 +98,38 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
         raise InvalidArgumentError(f"from_generator: element {index} has {value!r:.60}, the signature {want}")
     if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
         value = value.astype(object)  # an empty list, which tells no dtype
-    if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
-        given = value.real if value.dtype.kind == "c" and want.dtype.kind != "c" else value
-        # Integers of a narrower dtype would wrap around.
-        is_checked = want.dtype.kind in "biu" or not np.can_cast(value.dtype, want.dtype, "same_kind")
-        try:
-            with np.errstate(invalid="ignore"):
-                converted = given.astype(want.dtype)
-            fits = not is_checked or np.array_equal(value, converted)
-        except (TypeError, ValueError):  # a text, say
-            fits = False
-        if not fits:
-            raise InvalidArgumentError(
-                f"from_generator: element {index} has dtype {value.dtype} and values that do not fit into "
-                f"{want.dtype_name}, which the signature says; convert it"
-            )
-        value = converted
+    if want.dtype != STRING:
+        value = _converted(np.bytes_(value) if isinstance(value, bytes) else value, want, index)
     if not want.accepts(value):
         raise InvalidArgumentError(
             f"from_generator: element {index} has shape {np.shape(value)}, the signature says {want}; "
             "give the varying dimensions as None in output_signature"
         )
     return value
+
+
+def _converted(value: Any, want: TensorSpec, index: int) -> Any:
+    """The numbers with the wanted dtype; floats may be rounded, but nothing else may get lost."""
+    if value.dtype == want.dtype:
+        return value
+    given = value.real if value.dtype.kind == "c" and want.dtype.kind != "c" else value
+    # Integers of a narrower dtype would wrap around, and fractions be cut off.
+    is_checked = want.dtype.kind in "biu" or not np.can_cast(given.dtype, want.dtype, "same_kind")
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            converted = given.astype(want.dtype)
+        # A number that was finite must not become infinite, though it may be rounded.
+        fits = (
+            np.array_equal(given, converted)
+            if is_checked
+            else not (np.isinf(converted) > np.isinf(given)).any()
+        )
+        fits = fits and (given is value or not value.imag.any())
+    except (TypeError, ValueError):  # a text, say
+        fits = False
+    if not fits:
+        raise InvalidArgumentError(
+            f"from_generator: element {index} is {value!r:.60}, which does not fit into {want.dtype_name}, the dtype "
+            "of the signature; convert it"
+        )
+    return converted
