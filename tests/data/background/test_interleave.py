@@ -84,6 +84,15 @@ def test_a_cycle_of_any_length_reads_no_endless_dataset_to_its_end(
     assert len(threads()) < 100
 
 
+def test_a_cycle_of_endless_datasets_does_not_take_a_thread_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.data.stages.computing.flat._MOST_AHEAD", 2)
+    monkeypatch.setattr("workbench.data.stages.computing.flat._MOST_THREADS", 10)
+    endless = Dataset.counter().interleave(lambda x: Dataset.from_tensors(x).repeat(), 100, 1, AUTOTUNE)
+    turns = iter(endless)
+    assert [int(next(turns)) for _ in range(202)] == [*range(100), *range(100), 0, 1]
+    assert len(threads()) <= 10
+
+
 def test_no_more_are_read_at_a_time_than_asked_for() -> None:
     lock, now, most = threading.Lock(), 0, 0
 

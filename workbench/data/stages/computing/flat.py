@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
@@ -27,6 +27,7 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 DEFAULT_CYCLE = 4
 _MOST_AHEAD = 256  # each has a thread, also where a cycle is longer than any input
+_MOST_THREADS = 1024  # endless datasets keep theirs, and a long cycle opens further ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ class Interleave(Stage):
                 elif isinstance(following, Failed):
                     yield following
                 else:
-                    slots.append(following)
+                    slots.append(cast("ReadAhead", following))  # too few are open for one without a thread
             if not slots:
                 return
             with signal.lock:
@@ -253,7 +254,10 @@ class Interleave(Stage):
 
 
 class _ReadAhead:
-    """The inner datasets, each read by a thread that is ahead; as many as have their turn, and as many that follow."""
+    """The inner datasets, each read by a thread that is ahead; as many as have their turn, and as many that follow.
+
+    While there are too many threads, the reader itself reads those that come.
+    """
 
     def __init__(
         self,
@@ -270,20 +274,23 @@ class _ReadAhead:
         self._limits = Limits(current.most_waiting_bytes // (2 * stage.cycle_length), 2 * stage.block_length)
         calls = stage.num_parallel_calls
         self._gate = threading.Semaphore(calls) if calls < stage.cycle_length else None
-        self._following: deque[ReadAhead | Failed] = deque()
+        self._following: deque[Iterator[Run] | Failed] = deque()
         self._open: list[ReadAhead] = []
 
     def __iter__(self) -> _ReadAhead:
         return self
 
-    def __next__(self) -> ReadAhead | Failed:
+    def __next__(self) -> Iterator[Run] | Failed:
         while len(self._following) <= self._ahead and (inner := next(self._inners, None)) is not None:
             self._following.append(inner if isinstance(inner, Failed) else self._started(inner))
         if not self._following:
             raise StopIteration
         return self._following.popleft()
 
-    def _started(self, opener: Opener) -> ReadAhead:
+    def _started(self, opener: Opener) -> Iterator[Run]:
+        self._open = [each for each in self._open if not each.is_over()]
+        if len(self._open) >= _MOST_THREADS:
+            return guarded(opener())
         current = self._current
         reading = ReadAhead(
             opener,
@@ -294,7 +301,6 @@ class _ReadAhead:
             signal=self._signal,
             gate=self._gate,
         )
-        self._open = [each for each in self._open if not each.is_over()]
         self._open.append(reading)
         reading.start()
         return reading
