@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import sys
 import time
 import traceback
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from tests.gpu import checks
 from tests.gpu.hardware import hardware
+from tests.gpu.nccl import SHARING
 from tests.gpu.results import Row, Skip, table
 from workbench.errors import BackendUnavailable
 
@@ -41,6 +43,7 @@ def main(argv: list[str]) -> int:
     except BackendUnavailable as error:
         print(f"no GPU to check: {error}", file=sys.stderr)
         return 2
+    os.environ |= SHARING
     faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)  # what hangs in C ends by nothing else
     print(json.dumps(found, indent=1))
     rows: list[Row] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,15 @@ from workbench.backends import cupy as gpu
 ON_ONE_GPU = "NCCL, two ranks on one GPU"
 PER_GPU = "NCCL, a process per GPU"
 GROUPED = "grouped NCCL, one process"
+SHARING_NCCL = 23000
+"""The first version that allows several processes on one GPU, when asked."""
+SHARING = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+"""How it is asked, before the first process starts."""
+
+
+def sharing_refused(version: int) -> str:
+    """Why an older one cannot show this."""
+    return f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can"
 
 
 def nccl_one_rank(quick: bool) -> Iterator[Row]:
@@ -71,9 +79,9 @@ def nccl_one_rank(quick: bool) -> Iterator[Row]:
 def nccl_two_ranks(quick: bool) -> Iterator[Row]:
     """Two processes on the one GPU, which NCCL allows since 2.30 when asked."""
     version = gpu.accelerator.nccl.get_version()
-    if version < 23000:
-        raise Skip(f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can", ON_ONE_GPU)
-    yield from _two_processes({"NCCL_MULTI_RANK_GPU_ENABLE": "1"}, ON_ONE_GPU)
+    if version < SHARING_NCCL:
+        raise Skip(sharing_refused(version), ON_ONE_GPU)
+    yield from _two_processes("shared", ON_ONE_GPU)
 
 
 def nccl_two_gpus(quick: bool) -> Iterator[Row]:
@@ -81,14 +89,12 @@ def nccl_two_gpus(quick: bool) -> Iterator[Row]:
     count = count_gpus()
     if count < 2:
         raise Skip(f"needs 2 GPUs, this machine has {count}", PER_GPU)
-    yield from _two_processes({}, PER_GPU)
+    yield from _two_processes("own", PER_GPU)
 
 
-def _two_processes(environment: dict[str, str], name: str) -> Iterator[Row]:
-    command = [sys.executable, "-m", "tests.gpu.two_ranks", "shared" if environment else "own"]
-    done = subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, timeout=180, check=False
-    )
+def _two_processes(gpus: str, name: str) -> Iterator[Row]:
+    command = [sys.executable, "-m", "tests.gpu.two_ranks", gpus]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     last = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
     yield held(name, done.returncode == 0, last[:100])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +71,38 @@ def train(wb: Any, steps: int) -> list[float]:
         return ctx.all_reduce("mean", (error**2).mean())
 
     return [float(strategy.reduce("mean", strategy.run(step), axis=None)) for _ in range(steps)]
+
+
+def lose_one(wb: Any) -> str:
+    """Kills the process of replica 1 in a step while the other one waits for it; what is wrong then, "" if nothing."""
+    strategy = wb.MirroredStrategy()
+    with strategy.scope():
+        w = wb.Variable(np.arange(4, dtype=np.float32), name="w")
+
+    def step(deadly: bool) -> int:
+        ctx = wb.distribute.get_replica_context()
+        if deadly and ctx.replica_id_in_sync_group == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        w.assign_add(ctx.all_reduce("sum", ctx.xp.ones(4, np.float32)))
+        return os.getpid()
+
+    def processes(deadly: bool) -> tuple[int, ...]:
+        return strategy.experimental_local_results(strategy.run(step, args=(deadly,)))
+
+    before = processes(False)
+    try:
+        processes(True)
+        return "the end of replica 1 was not noticed"
+    except wb.errors.ReplicaLost as error:
+        if error.replica != 1:
+            return f"{error!r} names the wrong replica"
+    after = processes(False)
+    if len({*before, *after}) != 3 or before[0] != after[0]:
+        return f"replicas in processes {before}, then {after}: one of each and a new one were expected"
+    wanted = np.arange(4) + 4  # two steps of two replicas: the deadly one changed nothing
+    copies = strategy.experimental_local_results(w)
+    wrong = [copy for copy in copies if not np.array_equal(np.asarray(copy), wanted)]
+    return f"w is {wrong[0]} instead of {wanted}" if wrong else ""
 
 
 def too_much() -> Any:

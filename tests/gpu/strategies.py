@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from unittest import mock
 
 import numpy as np
 
 from tests.gpu import programs
-from tests.gpu.results import Row, held
+from tests.gpu.nccl import SHARING_NCCL, sharing_refused
+from tests.gpu.results import Row, Skip, held
+from workbench.backends import cupy as gpu
+
+TWO_WORKERS = "training by two workers on one GPU"
 
 
 def training(quick: bool) -> Iterator[Row]:
@@ -22,6 +28,26 @@ def training(quick: bool) -> Iterator[Row]:
     gap = float(np.max(np.abs(np.subtract(losses["NumPy"], losses["CuPy"]))))
     fell = losses["CuPy"][-1] < losses["CuPy"][0]
     yield held("training, NumPy and CuPy", gap < 1e-4 and fell, f"losses differ by {gap:.1e}", "< 1e-4")
+
+
+def two_workers(quick: bool) -> Iterator[Row]:
+    """A worker process for each of two replicas, both on the one GPU, which NCCL allows since 2.30 when asked."""
+    import workbench as wb
+
+    version = gpu.accelerator.nccl.get_version()
+    if version < SHARING_NCCL:
+        raise Skip(sharing_refused(version), TWO_WORKERS)
+    steps = 5 if quick else 30
+    with wb.connect(replicas=2, gpus=0):
+        on_cpus = programs.train(wb, steps)
+    with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="0,0"), wb.connect(gpus=2):
+        on_gpu = programs.train(wb, steps)
+        gap = float(np.max(np.abs(np.subtract(on_cpus, on_gpu))))
+        yield held(TWO_WORKERS, gap < 1e-4, f"losses differ from NumPy's by {gap:.1e}", "< 1e-4")
+        wrong = programs.lose_one(wb)
+        yield held(
+            "a killed worker beside NCCL", not wrong, wrong or "named, replaced, and the step repeated"
+        )
 
 
 def errors(quick: bool) -> Iterator[Row]:

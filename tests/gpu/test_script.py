@@ -77,6 +77,11 @@ def test_training_on_cpus() -> None:
     assert np.all(np.diff(losses) < 0)
 
 
+def test_a_killed_worker_on_cpus() -> None:
+    with wb.connect(replicas=2):
+        assert programs.lose_one(wb) == ""
+
+
 def test_the_table_counts_states() -> None:
     text = table([held("a", True, "fine"), held("b", False, "broken", "< 1"), Row("c", "skipped", "no GPU")])
 
