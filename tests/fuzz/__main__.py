@@ -6,12 +6,13 @@ import argparse
 import datetime
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fuzz.results import Result, load, save
 from tests.fuzz.run import MOST_FINDINGS, TARGETS, Finding, fuzz, replay
 
-_SAVED_EVERY = 20_000
+_SAVED_EVERY = 10_000
 
 
 def main() -> int:
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--reader", choices=["all", *TARGETS], default="all")
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1, help="how many run cases at the same time")
     parser.add_argument("--case", type=int, help="run this case only, in this process")
     parser.add_argument(
         "--results", type=Path, help="a file to count cases in; cases of this seed in it do not run again"
@@ -31,27 +33,66 @@ def main() -> int:
             replay(name, arguments.seed, arguments.case)
         return 0
     found: list[Finding] = []
-    for name in names:
-        found += _fuzz(name, arguments.seed, arguments.cases, arguments.results)
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        try:
+            started = {
+                name: _start(pool, name, arguments.seed, arguments.cases, arguments.results) for name in names
+            }
+            for name, (result, parts) in started.items():
+                found += _count(name, result, parts, arguments.results)
+        finally:
+            pool.shutdown(cancel_futures=True)
     return 1 if found else 0
 
 
-def _fuzz(name: str, seed: int, cases: int, path: Path | None) -> list[Finding]:
-    started = time.monotonic()
+Part = tuple[int, Future[tuple[list[Finding], int]]]
+"""How many cases, and what comes of them: what was found, and how many were refused."""
+
+
+def _start(
+    pool: ThreadPoolExecutor, name: str, seed: int, cases: int, path: Path | None
+) -> tuple[Result, list[Part]]:
+    """What is known of a reader, and the cases that are missing, each part in a process of its own.
+
+    Args:
+      pool: Each of its threads waits for one process.
+      name: The name of the reader.
+      seed: Of the cases.
+      cases: How many there should be.
+      path: Where results are counted; None for nowhere.
+    """
     known = load(path).get(name) if path is not None else None
     result = known if known is not None and known.seed == seed else Result(seed, 0, 0, 0, "")
+    parts = []
+    for first in range(result.cases, cases, _SAVED_EVERY):
+        count = min(_SAVED_EVERY, cases - first)
+        parts.append((count, pool.submit(fuzz, name, seed, count, first)))
+    return result, parts
+
+
+def _count(name: str, result: Result, parts: list[Part], path: Path | None) -> list[Finding]:
+    """Waits for the parts in their order and counts them, so that what is counted has no gaps.
+
+    Args:
+      name: The name of the reader.
+      result: What is known of it.
+      parts: The cases behind that.
+      path: Where results are counted; None for nowhere.
+    """
+    began = time.monotonic()
     found: list[Finding] = []
     first = result.cases
-    while result.cases < cases:
-        count = min(_SAVED_EVERY, cases - result.cases)
-        findings, refused = fuzz(name, seed, count, result.cases)
+    for count, part in parts:
+        findings, refused = part.result()
         for finding in findings:
             print(f"  {finding}", flush=True)
         found += findings
         if len(findings) >= MOST_FINDINGS:  # the last cases did not run
+            for _, later in parts:
+                later.cancel()
             break
         result = Result(
-            seed,
+            result.seed,
             result.cases + count,
             result.refused + refused,
             result.findings + len(findings),
@@ -61,7 +102,7 @@ def _fuzz(name: str, seed: int, cases: int, path: Path | None) -> list[Finding]:
             save(path, {**load(path), name: result})
     print(
         f"{name}: {result.cases - first:,} cases, {result.refused:,} of {result.cases:,} refused, "
-        f"{len(found)} findings, {time.monotonic() - started:,.0f} s",
+        f"{len(found)} findings, {time.monotonic() - began:,.0f} s",
         flush=True,
     )
     return found

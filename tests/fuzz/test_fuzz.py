@@ -77,7 +77,7 @@ def test_counting_goes_on_where_it_stopped(
 ) -> None:
     path = tmp_path / "results.json"
     monkeypatch.setattr("tests.fuzz.__main__._SAVED_EVERY", 10)
-    command = ["fuzz", "--reader", "tensors", "--results", str(path), "--cases"]
+    command = ["fuzz", "--reader", "tensors", "--processes", "2", "--results", str(path), "--cases"]
     for cases, ran in (("25", 25), ("40", 15), ("40", 0)):
         monkeypatch.setattr("sys.argv", [*command, cases])
         assert main() == 0
