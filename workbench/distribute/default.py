@@ -9,7 +9,7 @@ from typing import Any
 from workbench import tree
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
-from workbench.distribute.function import plain_function
+from workbench.distribute.function import checked_arguments, plain_function
 from workbench.distribute.replica.replica_context import DefaultReplicaContext, ReplicaContext
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.strategy_description import StrategyDescription
@@ -73,7 +73,7 @@ class DefaultStrategy(Strategy):
         """
         if contexts.has_strategy():
             contexts.require_cross_replica(self, "strategy.run")
-        plain = plain_function(fn)
+        plain, args = plain_function(fn), checked_arguments(args, kwargs)
         with _default_context():
             result = plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
         return tree.map(lambda leaf: PerReplica((leaf,)), result)

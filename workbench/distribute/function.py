@@ -79,19 +79,43 @@ def function(python_function: Callable[..., Any] | None = None) -> Any:
     return Function if python_function is None else Function(python_function)
 
 
-def plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The plain function that replicas are to call where `fn` was given to `strategy.run`.
+def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callable[..., Any]:
+    """The plain function that is to be called where `fn` was given to the method `call`.
 
     Raises:
       TypeError: if it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
     """
     if not callable(fn):
-        raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")
+        raise TypeError(f"{call} needs a function, got {fn!r}; write {call}(fn, args=(...))")
     plain = fn.python_function if isinstance(fn, Function) else fn
     code = _code_of(plain)
     if code is not None and code.co_flags & _NOT_RUN_BY_A_CALL:
         raise TypeError(_refusal(code, _name_of(plain)))
     return plain
+
+
+def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tuple[Any, ...]:
+    """`args` as a tuple.
+
+    Args:
+      args: What was given as the positional arguments of a function.
+      kwargs: What was given as its keyword arguments.
+      call: The method that they were given to.
+
+    Raises:
+      TypeError: if it is not a sequence of arguments, or `kwargs` not a dictionary.
+    """
+    if not isinstance(args, tuple | list):
+        raise TypeError(
+            f"{call}: args must be a tuple with the arguments of the function, got {type(args).__name__}; write "
+            f"args=(value,) for a single one"
+        )
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise TypeError(
+            f"{call}: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
+            f"kwargs={{'name': value}}"
+        )
+    return tuple(args)
 
 
 def signature_text(fn: Callable[..., Any]) -> str:

@@ -205,6 +205,83 @@ def test_a_dataset_of_each_worker_is_read_there(strategy: Any, coordinator: Any)
     assert coordinator.schedule(take, args=(iter(per_worker),)).fetch() == 0
 
 
+def test_an_iterator_of_workers_stays_until_the_functions_that_take_it_have_run(coordinator: Any) -> None:
+    per_worker = coordinator.create_per_worker_dataset(lambda: wb.data.Dataset.range(3))
+    gate = coordinator.schedule(_nap)
+
+    def by_capture() -> Any:
+        iterator = iter(per_worker)
+        return coordinator.schedule(lambda: int(next(iterator)))
+
+    results = [
+        coordinator.schedule(lambda it, former: int(next(it)), args=(iter(per_worker), gate)),
+        coordinator.schedule(lambda it: int(next(it)), kwargs={"it": iter(per_worker)}),
+        by_capture(),
+    ]
+    gc.collect()
+
+    assert coordinator.fetch(results) == [0, 0, 0]
+
+
+def _nap() -> None:
+    threading.Event().wait(0.2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "told"),
+    [
+        (
+            lambda c: c.schedule(3),
+            TypeError,
+            r"coordinator\.schedule needs a function, got 3; write coordinator",
+        ),
+        (
+            lambda c: c.schedule(_one, args=5),
+            TypeError,
+            r"coordinator\.schedule: args must be a tuple .*, got int",
+        ),
+        (
+            lambda c: c.schedule(_one, args="ab"),
+            TypeError,
+            r"coordinator\.schedule: args must be a tuple .*, got str",
+        ),
+        (
+            lambda c: c.schedule(_one, kwargs=[1]),
+            TypeError,
+            r"coordinator\.schedule: kwargs must be a dictionary .*, got list",
+        ),
+        (
+            lambda c: c.schedule(next, args=(c.create_per_worker_dataset(wb.data.Dataset.range(3)),)),
+            CaptureError,
+            r"pass an iterator of it, coordinator\.schedule\(fn, args=\(iter\(",
+        ),
+        (
+            lambda c: c.create_per_worker_dataset(3),
+            TypeError,
+            "a dataset, or a function that returns one, got int: 3",
+        ),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused_at_once(
+    coordinator: Any, wrong: Any, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        wrong(coordinator)
+
+    coordinator.join()
+
+
+@pytest.mark.parametrize("made", [5, None])
+def test_a_dataset_function_that_returns_no_dataset_is_named(coordinator: Any, made: Any) -> None:
+    iterator = iter(coordinator.create_per_worker_dataset(lambda: made))
+    coordinator.schedule(lambda it: next(it), args=(iterator,))
+
+    with pytest.raises(
+        TypeError, match=f"create_per_worker_dataset: <lambda> returned .*{made}, not a dataset"
+    ):
+        coordinator.join()
+
+
 def test_the_end_of_a_dataset_is_out_of_range(coordinator: Any) -> None:
     iterator = iter(coordinator.create_per_worker_dataset(wb.data.Dataset.range(1)))
 

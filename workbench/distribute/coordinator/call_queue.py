@@ -87,6 +87,11 @@ class CallQueue:
             )
 
     @property
+    def scheduled(self) -> int:
+        """How many calls there were: the number of the next one."""
+        return self._next
+
+    @property
     def first_open(self) -> int:
         """The first call that has not ended."""
         return self._first_open

@@ -13,12 +13,14 @@ from workbench.distribute.coordinator.per_worker import PerWorkerDataset
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.coordinator.shipment import Shipment, pickled_dataset
 from workbench.distribute.coordinator.worker_side import start_worker
+from workbench.distribute.function import checked_arguments
 from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.placement_text import counted, one_line
 from workbench.runtime.services.hosted import HostedService
 from workbench.telemetry.formatting import significant
 
+_CALL: Final = "coordinator.schedule"
 _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
 
@@ -68,7 +70,7 @@ class ClusterCoordinator:
         hosting = strategy.hosting
         self._strategy = strategy
         self._queue = CallQueue(_MOST_QUEUED)
-        self._shipment = Shipment(secrets.token_hex(8), hosting)
+        self._shipment = Shipment(secrets.token_hex(8), hosting, self._queue)
         self._lanes: list[Lane] = []
         queue, lanes, description = self._queue, self._lanes, strategy.description
         services: list[HostedService] = []
@@ -116,6 +118,7 @@ class ClusterCoordinator:
         Raises:
           Exception: the error of a function that was scheduled earlier; `fn` is not queued then.
           CaptureError: if `fn` or an argument cannot travel.
+          TypeError: if `fn` is no function, `args` no tuple, or `kwargs` no dictionary.
           ClusterClosed: if the strategy was closed.
 
         >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(wb.distribute.ParameterServerStrategy(servers=1))
@@ -126,8 +129,8 @@ class ClusterCoordinator:
         prepared = self._shipment.prepare(fn)
         arguments: Any = b""
         needs: list[RemoteValue] = []
-        if args or kwargs:
-            arguments = (tuple(args or ()), dict(kwargs or {}))
+        if args is not None or kwargs is not None:
+            arguments = (checked_arguments(() if args is None else args, kwargs, _CALL), dict(kwargs or {}))
             needs = [leaf for leaf in tree.flatten(arguments)[0] if type(leaf) is RemoteValue]
             if not needs:
                 arguments = pickled_arguments(prepared.name, arguments)
@@ -166,8 +169,14 @@ class ClusterCoordinator:
           `iter` of it gives `PerWorkerValues`, an iterator on each worker, to be passed to functions.
 
         Raises:
+          TypeError: if it is no dataset, and no function.
           CaptureError: if it cannot travel to the workers.
         """
+        if not (callable(dataset_fn) or hasattr(dataset_fn, "element_spec")):
+            raise TypeError(
+                f"create_per_worker_dataset takes a dataset, or a function that returns one, got "
+                f"{type(dataset_fn).__name__}: {dataset_fn!r:.80}"
+            )
         data = pickled_dataset(dataset_fn)
         return PerWorkerDataset(dataset_fn, lambda: self._shipment.per_worker(data))
 

@@ -123,7 +123,6 @@ class Lane:
             self._known = set()
         request = self._shipment.request([call for call, _ in sent], self._known)
         request["calls"] = [(call.number, call.function.function, data) for call, data in sent]
-        request["first_open"] = self._queue.first_open
         body = np.frombuffer(pickle.dumps(request, protocol=5), np.uint8)
         self._connection.send({"method": "run"}, [body])
         while not self._connection.wait(_CHECK_SECONDS):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker, resource_here
+from workbench.errors import WorkbenchError
 
 
 class PerWorkerValues:
@@ -66,3 +67,9 @@ class PerWorkerDataset:
 
     def __iter__(self) -> PerWorkerValues:
         return self._make_iterator()
+
+    def __reduce__(self) -> NoReturn:
+        raise WorkbenchError(
+            "a dataset of workers cannot travel itself; pass an iterator of it, "
+            "coordinator.schedule(fn, args=(iter(per_worker_dataset),))"
+        )

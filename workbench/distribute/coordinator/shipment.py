@@ -9,7 +9,7 @@ from typing import Any
 
 import cloudpickle
 
-from workbench.distribute.coordinator.call_queue import Call
+from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.per_worker import PerWorkerValues
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.servers.hosting import Hosting
@@ -25,12 +25,14 @@ class Shipment:
       stream: In whose name the functions update variables.
     """
 
-    def __init__(self, stream: str, hosting: Hosting) -> None:
+    def __init__(self, stream: str, hosting: Hosting, queue: CallQueue) -> None:
         self.stream = stream
         self._hosting = hosting
+        self._queue = queue
         self._shipping = Shipping(PICKLED)
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._recipes: dict[str, bytes] = {}
+        self._deleted: dict[str, int] = {}  # id -> the first call that cannot need it
         self._numbers = itertools.count()
         self._lock = threading.RLock()  # a finaliser may run while it is held
 
@@ -43,7 +45,7 @@ class Shipment:
         """
         if type(fn) is Function and (known := self._functions.get(fn)) is not None:
             return known
-        plain = plain_function(fn)
+        plain = plain_function(fn, "coordinator.schedule")
         prepared = self._shipping.prepare(plain, plain)
         if type(fn) is Function:
             self._functions[fn] = prepared
@@ -54,8 +56,12 @@ class Shipment:
         values = PerWorkerValues(f"iterator {next(self._numbers)}")
         with self._lock:
             self._recipes[values.id] = dataset
-        weakref.finalize(values, self._recipes.pop, values.id, None).atexit = False
+        weakref.finalize(values, self._delete, values.id).atexit = False
         return values
+
+    def _delete(self, id: str) -> None:
+        """The notebook has let an iterator go; calls that were scheduled before may still take it."""
+        self._deleted[id] = self._queue.scheduled
 
     def request(self, calls: list[Call], known: set[Any]) -> dict[str, Any]:
         """What a worker lacks for these calls.
@@ -65,6 +71,10 @@ class Shipment:
           known: Ids that the worker has; brought up to date.
         """
         pickled = self._shipping.pickled
+        first_open = self._queue.first_open
+        for id in [id for id, number in list(self._deleted.items()) if number <= first_open]:
+            self._recipes.pop(id, None)
+            self._deleted.pop(id, None)
         functions = {
             call.function.function: pickled[call.function.function]
             for call in calls
@@ -77,6 +87,7 @@ class Shipment:
         known.difference_update(forgotten)
         return {
             "stream": self.stream,
+            "first_open": first_open,
             "addresses": self._hosting.client.addresses,
             "functions": functions,
             "resources": resources,

@@ -35,8 +35,7 @@ class WorkerResources:
                 raise FailedPreconditionError(
                     f"{id} is not known here: the notebook has deleted it; call iter() again"
                 )
-            made = cloudpickle.loads(self._recipes[id])
-            self._made[id] = iter(made() if callable(made) else made)
+            self._made[id] = _iterator(cloudpickle.loads(self._recipes[id]))
         return self._made[id]
 
     def forget(self, id: str) -> None:
@@ -51,6 +50,17 @@ class WorkerResources:
         """Ends all of them."""
         for id in list(self._recipes):
             self.forget(id)
+
+
+def _iterator(recipe: Any) -> Any:
+    """An iterator of a dataset, or of what a function returns."""
+    made = recipe() if callable(recipe) else recipe
+    if not hasattr(made, "__iter__"):
+        raise TypeError(
+            f"create_per_worker_dataset: {getattr(recipe, '__name__', 'the function')} returned "
+            f"{type(made).__name__}: {made!r:.80}, not a dataset"
+        )
+    return iter(made)
 
 
 class _Thread(threading.local):

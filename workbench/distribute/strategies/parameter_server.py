@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import runtime
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
-from workbench.distribute.function import plain_function
+from workbench.distribute.function import checked_arguments, plain_function
 from workbench.distribute.identity import new_id
 from workbench.distribute.replica.replica_context import DefaultReplicaContext
 from workbench.distribute.servers.hosting import Hosting
@@ -194,7 +194,7 @@ class ParameterServerStrategy(Strategy):
           RuntimeError: in a replica function, or in the scope of another strategy.
         """
         contexts.require_cross_replica(self, "strategy.run")
-        plain = plain_function(fn)
+        plain, args = plain_function(fn), checked_arguments(args, kwargs)
         outer = contexts.thread.context
         contexts.thread.context = DefaultReplicaContext(self)
         try:

@@ -15,7 +15,7 @@ from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import as_axis
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.described_strategy import DescribedStrategy
-from workbench.distribute.function import Function, plain_function
+from workbench.distribute.function import Function, checked_arguments, plain_function
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.registry import InputRegistry
 from workbench.distribute.placement_log import log_function
@@ -223,7 +223,7 @@ class Strategy(DescribedStrategy):
         if prepared is None:
             prepared = self._prepare(fn, group, options)
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
-            args = _checked_arguments(args, kwargs)
+            args = checked_arguments(args, kwargs)
         if group.stale and self.restorer is not None:
             _restore_before(self, (args, kwargs))
         try:
@@ -425,25 +425,6 @@ class Strategy(DescribedStrategy):
     experimental_distribute_values_from_function = _Alias("distribute_values_from_function")
     experimental_distribute_dataset = _Alias("distribute_dataset")
     experimental_distribute_datasets_from_function = _Alias("distribute_datasets_from_function")
-
-
-def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """`args` as a tuple.
-
-    Raises:
-      TypeError: if it is not a sequence of arguments, or `kwargs` not a dictionary.
-    """
-    if not isinstance(args, tuple | list):
-        raise TypeError(
-            f"strategy.run: args must be a tuple with the arguments of the function, got {type(args).__name__}; write "
-            f"args=(value,) for a single one"
-        )
-    if kwargs is not None and not isinstance(kwargs, dict):
-        raise TypeError(
-            f"strategy.run: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
-            f"kwargs={{'name': value}}"
-        )
-    return tuple(args)
 
 
 def _flush_dump(env: ReplicaEnv, root: str, sources: bool, executions: bool, close: bool) -> None:
