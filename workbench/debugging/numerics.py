@@ -70,14 +70,16 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
     From now on these raise `NotFinite`:
 
-    * The first operation of NumPy that makes one, in replica functions from the next `strategy.run` on, in functions of
-      datasets, and in the calling thread. The error names operation, line, replica and step. The processor detects such
+    * The first operation of NumPy that makes one, in replica functions from the next `strategy.run` on, in functions
+      that a `ClusterCoordinator` schedules, in functions of datasets, also of distributed ones, and in the calling
+      thread. The error names operation, line, and replica and step, or worker and function. The processor detects such
       operations, so this takes no time. Your own `np.errstate` and `np.seterr` still apply.
     * The first operation of JAX that makes one, likewise, except in the calling thread.
     * The first line of a replica function after which a variable holds an array of CuPy with one, likewise; which takes
       time, as each line waits for the GPU. Not under a debugger.
-    * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions and of functions of
-      datasets, and elements of datasets, also those that CuPy computed: workbench reads each array once.
+    * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions, scheduled
+      functions and functions of datasets, and elements of datasets, also those that CuPy computed: workbench reads each
+      array once.
 
     If NumPy uses several threads, as for a large matrix product, the error appears where its result is used. If a
     dataset calls a function in another process, the error appears in the function's result. Functions of a
@@ -110,6 +112,12 @@ def disable_check_numerics() -> None:
 def is_enabled() -> bool:
     """Whether steps are to check what they compute."""
     return _enabled
+
+
+def follow(enabled: bool) -> None:
+    """Has functions of datasets in this process checked or not, as the notebook, which is another process, has it."""
+    global _enabled
+    _enabled = enabled
 
 
 @contextlib.contextmanager

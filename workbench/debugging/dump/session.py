@@ -103,11 +103,12 @@ def enable_dump_debug_info(
 ) -> DebugEventsWriter:
     """Dumps what operations give into a folder (as tf.debugging.experimental.enable_dump_debug_info).
 
-    From the next `strategy.run` on this records operations of NumPy on arguments of replica functions and of functions
-    of local datasets, and on what is computed from them; all operations of JAX there; what collectives gave, and what
-    variables are assigned, also on GPUs. Each comes with its line, stack, replica and step. `wb.open_dump(dump_root)`
-    shows it, without executing anything. Operations of NumPy on scalars or on arrays that a function makes itself, and
-    those of other libraries such as CuPy, do not tell of themselves.
+    From the next `strategy.run` on this records operations of NumPy on arguments of replica functions, of functions
+    that a `ClusterCoordinator` schedules (their number is the step) and of functions of local datasets, and on what is
+    computed from them; all operations of JAX there; what collectives gave, and what variables are assigned, also on
+    GPUs. Each comes with its line, stack, replica and step. `wb.open_dump(dump_root)` shows it, without executing
+    anything. Operations of NumPy on scalars or on arrays that a function makes itself, and those of other libraries
+    such as CuPy, do not tell of themselves.
 
     Functions of a `TPUStrategy` are compiled again, and give what their operations gave as further results: they keep
     all of it in memory until the step ends. `op_regex` leaves out what is not needed; "NO_TENSOR" and "SHAPE" keep

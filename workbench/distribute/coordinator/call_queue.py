@@ -26,6 +26,7 @@ class Call:
       function: What runs.
       arguments: Pickled (args, kwargs); as they are while they wait for other results.
       result: What it will return.
+      observation: How it is checked and dumped, pickled; b"" where it is not.
       waits_for: How many results its arguments still lack.
       runs: How often it was sent to a worker.
       losses: What happened to the workers, or servers, that it was lost with.
@@ -35,6 +36,7 @@ class Call:
     function: Prepared
     arguments: Any
     result: RemoteValue
+    observation: bytes = b""
     waits_for: int = 0
     runs: int = 0
     losses: list[str] = field(default_factory=list)

@@ -6,7 +6,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import cloudpickle
+
 from workbench import tree
+from workbench.debugging import observing
+from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.lane import Lane, pickled_arguments
 from workbench.distribute.coordinator.per_worker import PerWorkerDataset
@@ -72,6 +76,7 @@ class ClusterCoordinator:
         self._queue = CallQueue(_MOST_QUEUED)
         self._shipment = Shipment(secrets.token_hex(8), hosting, self._queue)
         self._lanes: list[Lane] = []
+        self._observed: tuple[observing.Observation | None, bytes] = None, b""
         queue, lanes, description = self._queue, self._lanes, strategy.description
         services: list[HostedService] = []
 
@@ -136,8 +141,33 @@ class ClusterCoordinator:
                 arguments = pickled_arguments(prepared.name, arguments)
         queue = self._queue
         result = RemoteValue(queue.changed, prepared.name)
-        queue.put(Call(queue.next_number(), prepared, arguments, result), needs)
+        queue.put(Call(queue.next_number(), prepared, arguments, result, self._observation()), needs)
         return result
+
+    def _observation(self) -> bytes:
+        """How functions are checked and dumped from now on, pickled; b"" where they are not."""
+        observation = observing.current()
+        if observation is None:
+            return b""
+        if observation != self._observed[0]:
+            self._observed = observation, cloudpickle.dumps(observation, protocol=5)
+            if (writer := current_writer()) is not None:
+                writer.runs_on(self)
+                self._strategy.hosting.cluster.expect_last_writes()
+        return self._observed[1]
+
+    def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
+        """Has the workers write what they keep of a dump; `wb.debugging` calls it.
+
+        Args:
+          root: The folder of the dump.
+          sources: Whether to write copies of source files.
+          executions: Whether to write operations.
+          close: Whether to write everything and end the dump.
+        """
+        what = {"root": root, "sources": sources, "executions": executions, "close": close}
+        for lane in self._lanes:
+            lane.flush_dumps(what)
 
     def join(self) -> None:
         """Waits until all scheduled functions have ended.

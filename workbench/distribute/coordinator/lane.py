@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 import time
@@ -122,7 +123,9 @@ class Lane:
             self._connection.watch_peer()
             self._known = set()
         request = self._shipment.request([call for call, _ in sent], self._known)
-        request["calls"] = [(call.number, call.function.function, data) for call, data in sent]
+        request["calls"] = [
+            (call.number, call.function.function, data, call.observation) for call, data in sent
+        ]
         body = np.frombuffer(pickle.dumps(request, protocol=5), np.uint8)
         self._connection.send({"method": "run"}, [body])
         while not self._connection.wait(_CHECK_SECONDS):
@@ -175,6 +178,22 @@ class Lane:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def flush_dumps(self, what: Fields) -> None:
+        """Has the worker write what it keeps of a dump; one that is lost has nothing any more.
+
+        Args:
+          what: Arguments of `session.flush_here`.
+        """
+        reply: Fields = {}
+        with contextlib.suppress(ConnectionError):
+            connection = Connection(self.service.address, self.service.tls())
+            try:
+                reply, _ = connection.ask({"method": "flush_dumps", **what})
+            finally:
+                connection.close()
+        if "error" in reply:
+            raise raised_by(reply["error"])
 
     def close(self, timeout_seconds: float) -> None:
         """Ends the thread; the queue is closed."""

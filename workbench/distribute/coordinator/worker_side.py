@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from workbench import faults
+from workbench.debugging import numerics
+from workbench.debugging.dump.session import flush_here
+from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
 from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker
 from workbench.distribute.servers.client import ServerClient, ServerLost, known_client
@@ -31,8 +34,19 @@ End: TypeAlias = bytes | FailureReport | int
 class WorkerSide:
     """Runs functions, one after the other."""
 
-    def __init__(self, worker: int, strategy: StrategyDescription, addresses: list[ServiceAddress]) -> None:
+    def __init__(
+        self, worker: int, host: str, strategy: StrategyDescription, addresses: list[ServiceAddress]
+    ) -> None:
+        """Has run nothing yet.
+
+        Args:
+          worker: Number of the worker.
+          host: Name of its host.
+          strategy: The strategy whose variables the functions use.
+          addresses: Addresses of the parameter servers, in their order.
+        """
         self._worker = worker
+        self._host = host
         self._description = strategy
         known = known_client(strategy.id)  # the notebook's own, where workers are threads of its process
         self._own_client = known is None
@@ -41,7 +55,15 @@ class WorkerSide:
         self._resources = WorkerResources(worker)
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """Runs the calls of a request; see `Lane`."""
+        """Runs the calls of a request, or writes what is kept of a dump; see `Lane`."""
+        if fields["method"] == "flush_dumps":
+            flush_here(
+                fields["root"],
+                sources=fields["sources"],
+                executions=fields["executions"],
+                close=fields["close"],
+            )
+            return {}, []
         request = pickle.loads(arrays[0].data)
         self._client.follow(request["addresses"])
         self._resources.describe(request["resources"])
@@ -55,9 +77,9 @@ class WorkerSide:
         with as_worker(self._resources), contexts.cross_replica(strategy, "scope"):
             for id, data in request["functions"].items():
                 self._functions[id] = data  # unpickled by the call, so that what goes wrong is the call's
-            for number, function, arguments in request["calls"]:
+            for number, function, arguments, observation in request["calls"]:
                 stream = Stream(request["stream"], number, request["first_open"])
-                ends.append(self._run(stream, function, arguments))
+                ends.append(self._run(stream, function, arguments, observation))
                 faults.fault("coordinator.after_call")
                 if isinstance(ends[-1], FailureReport):
                     break  # the queue cancels those behind it
@@ -65,14 +87,20 @@ class WorkerSide:
         seconds = time.perf_counter() - began
         return {"seconds": seconds}, [np.frombuffer(pickle.dumps(ends, protocol=5), np.uint8)]
 
-    def _run(self, stream: Stream, id: int, arguments: bytes) -> End:
+    def _run(self, stream: Stream, id: int, arguments: bytes, observation: bytes) -> End:
         try:
             with in_stream(stream):
                 function = self._functions[id]
                 if type(function) is bytes:
                     function = self._functions[id] = pickle.loads(function)
+                observed: Observation | None = pickle.loads(observation) if observation else None
+                if self._own_client:
+                    numerics.follow(observed is not None and observed.checked)
                 args, kwargs = pickle.loads(arguments) if arguments else ((), {})
-                result = function(*args, **kwargs)
+                if observed is None:
+                    result = function(*args, **kwargs)
+                else:
+                    result = observed.call(function, args, kwargs, self._place(function, stream.call))
             return _pickled(function, result)
         except ServerLost as lost:
             return lost.server
@@ -81,6 +109,11 @@ class WorkerSide:
             return report(self._worker, end.with_traceback(error.__traceback__))
         except BaseException as error:
             return report(self._worker, error)
+
+    def _place(self, function: Any, number: int) -> Place:
+        name = _name(function)
+        text = f"on worker {self._worker}, in {name}"
+        return Place(text, f"what {name} returned", self._host, self._worker, number)
 
     def close(self) -> None:
         """The coordinator has ended."""
@@ -101,15 +134,18 @@ def start_worker(
       strategy: The strategy whose variables its functions use.
       addresses: Addresses of the parameter servers, in their order.
     """
-    return start_service(name, WorkerSide(worker, strategy, addresses))
+    return start_service(name, WorkerSide(worker, env.device.host, strategy, addresses))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _pickled(function: Any, result: Any) -> bytes:
     try:
         return dumps(result)
     except Exception as error:
-        name = getattr(function, "__name__", type(function).__name__)
         raise CaptureError(
-            f"what {name} returned, of type {type(result).__name__}, cannot travel to the notebook: {error}; return "
-            f"arrays, numbers, or structures of them"
+            f"what {_name(function)} returned, of type {type(result).__name__}, cannot travel to the notebook: "
+            f"{error}; return arrays, numbers, or structures of them"
         ) from error

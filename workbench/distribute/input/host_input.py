@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import forks, tree
+from workbench.debugging import numerics
 from workbench.distribute.input.exchange import Parcel, exchange, pack, unpack
 from workbench.distribute.input.input_process import Open
 from workbench.distribute.input.plan import InputPlan
@@ -37,6 +38,7 @@ class Request:
       keep: Number of the first step that may be asked for again.
       forgotten: (dataset, iterator) pairs that are not needed any more.
       again: The replicas that lost these steps, and get them again; () where they are fetched for the first time.
+      checked: Whether what is read must be finite; None in the notebook's own process, which knows.
     """
 
     dataset: str
@@ -47,6 +49,7 @@ class Request:
     keep: int
     forgotten: tuple[tuple[str, str | None], ...] = ()
     again: tuple[int, ...] = ()
+    checked: bool | None = None
 
 
 class HostInput:
@@ -159,6 +162,8 @@ class HostInput:
         return unpack(next(found for found in parcels if found.leader == leader), position), None
 
     def _read(self, env: ReplicaEnv, request: Request) -> Chunk:
+        if request.checked is not None:
+            numerics.follow(request.checked)
         return self._reader(env, request).steps(request.first, request.count, keep=request.keep)
 
     def _reader(self, env: ReplicaEnv, request: Request) -> Reading:

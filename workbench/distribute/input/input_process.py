@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from workbench.data.sharding.distributed import HostPipeline
+from workbench.debugging import numerics
 from workbench.distribute.input.read_step import SharedStep, in_memory, read_memory, share
 from workbench.distribute.input.reader import Chunk, Reader
 from workbench.runtime.comm.failure_report import report
@@ -72,11 +73,19 @@ class Forget(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Asks a reader for steps; see `Reader.steps`."""
+    """Asks a reader for steps; see `Reader.steps`.
+
+    Attributes:
+      first: Number of the first one.
+      steps: How many.
+      keep: Number of the first one that may be asked for again.
+      checked: Whether what is read must be finite.
+    """
 
     first: int
     steps: int
     keep: int
+    checked: bool
 
 
 class Answer(NamedTuple):
@@ -176,6 +185,7 @@ def _answer(
         try:
             while True:
                 ask, _ = receive(line)
+                numerics.follow(ask.checked)
                 try:
                     reader = reader or _opened(asked, pipelines, plans)
                 except Exception as error:  # of code that a function of the user brings with it

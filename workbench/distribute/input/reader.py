@@ -12,6 +12,7 @@ from workbench import tree
 from workbench.data.meter import Meter
 from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.tables import Failed
+from workbench.debugging import numerics
 from workbench.distribute.input.read_step import ReadStep
 from workbench.errors import CancelledError
 from workbench.runtime.comm.failure_report import FailureReport, report
@@ -179,6 +180,9 @@ class Reader:
             elif isinstance(values, Failed):
                 step = report(-1, values.error)
             else:
+                if numerics.is_enabled():
+                    with numerics.checking("in a dataset"):
+                        numerics.check(values, f"step {self._first + len(self._steps)}")
                 leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
                 step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
         except (Exception, SystemExit) as error:  # the pipeline may not go on after it: the end follows

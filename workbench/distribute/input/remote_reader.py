@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from workbench import forks
+from workbench.debugging import numerics
 from workbench.distribute.input.input_process import (
     Answer,
     Ask,
@@ -211,7 +212,7 @@ class RemoteReader:
         Raises:
           UnavailableError: if the process ends each time.
         """
-        asked = Ask(first, count, keep)
+        asked = Ask(first, count, keep, numerics.is_enabled())
         with self._asking:
             # The host's other replicas in this process ask for the same.
             if self._last[0] is None or self._last[0][:2] != asked[:2]:

@@ -12,6 +12,7 @@ import cloudpickle
 import numpy as np
 
 from workbench import tree
+from workbench.debugging import numerics
 from workbench.device_names import Device
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.chunk import Chunk, Elements
@@ -107,7 +108,12 @@ class InputSource:
         prepared = self._fetchers.get(request.count)
         if prepared is None:
             prepared = self._fetchers[request.count] = self._fetcher(request.count)
-        told = replace(request, dataset=self.id, forgotten=self.registry.take_forgotten())
+        told = replace(
+            request,
+            dataset=self.id,
+            forgotten=self.registry.take_forgotten(),
+            checked=None if self.group.gang.shipping.codec.by_reference else numerics.is_enabled(),
+        )
         handles: tuple[Handle, ...] = self.group.run(prepared, (told,), pipelined=True)
         if handles[0].places is not self.places or told.dataset != self.id:
             return self.fetch(request, elements)  # other replicas take part since just now

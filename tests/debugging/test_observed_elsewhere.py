@@ -1,0 +1,166 @@
+"""Checks and dumps of what runs neither in the notebook nor in a replica function: scheduled functions, input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import debugging, distribute
+from workbench.data import Dataset
+from workbench.debugging import numerics
+from workbench.debugging.dump.reader import read_dump
+from workbench.errors import NotFinite
+
+pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|divide by zero):RuntimeWarning")
+
+
+@pytest.fixture
+def enabled() -> Iterator[None]:
+    """With the check on."""
+    debugging.enable_check_numerics()
+    yield
+    debugging.disable_check_numerics()
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def three(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A cluster of three devices, of each kind."""
+    with wb.connect(replicas=3, processes=request.param == "processes", replace=True) as connected:
+        yield connected
+
+
+@pytest.fixture
+def coordinator(three: Any) -> Iterator[Any]:
+    """Two workers and a server, with a variable `table`."""
+    strategy = distribute.ParameterServerStrategy(servers=1)
+    yield distribute.coordinator.ClusterCoordinator(strategy)
+    strategy.close()
+
+
+def _log(x: Any) -> Any:
+    return np.log(np.asarray([x]) - 2.0)
+
+
+def _logs(count: int) -> Dataset:
+    return Dataset.range(count).map(_log)
+
+
+@pytest.mark.usefixtures("enabled")
+def test_a_scheduled_function_is_stopped_at_its_first_bad_operation(coordinator: Any) -> None:
+    assert coordinator.schedule(_log, args=(3.0,)).fetch() == 0
+    coordinator.schedule(_log, args=(1.0,))
+
+    told = r"`np.log\(np.asarray\(\[x\]\) - 2.0\)` makes a NaN .* on worker [01], in _log, at test_observed_\w+.py:\d+"
+    with pytest.raises(NotFinite, match=told):
+        coordinator.join()
+
+
+@pytest.mark.usefixtures("enabled")
+def test_a_bad_update_of_a_server_and_a_bad_result_name_worker_and_function(coordinator: Any) -> None:
+    with coordinator.strategy.scope():
+        table = wb.Variable(np.zeros(3), name="table")
+
+    def update() -> None:
+        table.assign_add(np.array([0, np.nan, 0]))
+
+    def give() -> Any:
+        return np.array([np.inf])
+
+    coordinator.schedule(update)
+    with pytest.raises(
+        NotFinite, match=r"assign_add of variable 'table:0' .* on worker [01], in .*update: 1 NaN"
+    ):
+        coordinator.join()
+    coordinator.schedule(give)
+    with pytest.raises(NotFinite, match=r"what .*give returned is not finite on worker [01], in .*give"):
+        coordinator.join()
+    assert table.numpy().tolist() == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("enabled")
+def test_a_dataset_of_workers_is_checked(coordinator: Any) -> None:
+    iterator = iter(coordinator.create_per_worker_dataset(_logs(3)))
+    coordinator.schedule(lambda it: next(it), args=(iterator,))
+
+    with pytest.raises(NotFinite, match="makes a NaN"):
+        coordinator.join()
+
+
+def test_functions_are_checked_while_it_is_enabled_and_no_longer(coordinator: Any) -> None:
+    step = wb.function(_log)
+    assert np.isnan(coordinator.schedule(step, args=(1.0,)).fetch())
+    debugging.enable_check_numerics()
+    try:
+        coordinator.schedule(step, args=(1.0,))
+        with pytest.raises(NotFinite):
+            coordinator.join()
+    finally:
+        debugging.disable_check_numerics()
+    assert np.isnan(coordinator.schedule(step, args=(1.0,)).fetch())
+    assert np.isnan(coordinator.schedule(lambda: next(iter(_logs(1)))).fetch())
+
+
+def test_scheduled_functions_are_dumped(coordinator: Any, tmp_path: Path) -> None:
+    with coordinator.strategy.scope():
+        table = wb.Variable(np.zeros(3), name="table")
+
+    def step(x: Any) -> Any:
+        table.assign_add(x * 2)
+        return np.exp(x)
+
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d", "FULL_TENSOR")
+    results = [coordinator.schedule(step, args=(np.full(3, float(n)),)) for n in range(4)]
+    assert coordinator.fetch(results)[0].tolist() == [1, 1, 1]
+    debugging.experimental.disable_dump_debug_info()
+
+    rows = read_dump(tmp_path / "d").table.to_pylist()
+    assert sorted((row["step"], row["op"]) for row in rows) == sorted(
+        (step, op) for step in range(4) for op in ("multiply", "assign_add", "exp")
+    )
+    assert {row["replica"] for row in rows} <= {0, 1}
+    assert all("in step" in row["line"] for row in rows)
+
+
+@pytest.fixture(scope="module", params=["threads", "processes", "processes without an input process"])
+def replicas(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
+    """Two replicas, and how they read."""
+    options = distribute.InputOptions(input_process=False) if "without" in request.param else None
+    with wb.connect(replicas=2, processes=request.param != "threads", replace=True):
+        yield wb.MirroredStrategy(), options
+
+
+def _first_epoch(replicas: tuple[Any, Any], dataset: Dataset) -> int:
+    strategy, options = replicas
+    return sum(1 for _ in strategy.distribute_dataset(dataset, options))
+
+
+@pytest.mark.usefixtures("enabled")
+def test_functions_of_a_distributed_dataset_are_checked(replicas: tuple[Any, Any]) -> None:
+    with pytest.raises(
+        NotFinite, match=r"`np.log\(.*\)` makes a NaN \(invalid value\) in a dataset, at test_observed"
+    ):
+        _first_epoch(replicas, _logs(8).batch(2))
+
+
+@pytest.mark.usefixtures("enabled")
+def test_elements_of_a_distributed_dataset_are_checked(replicas: tuple[Any, Any]) -> None:
+    values = Dataset.from_tensor_slices(np.array([1.0, 1.0, np.nan, 1.0]))
+
+    with pytest.raises(NotFinite, match=r"step 1 is not finite in a dataset: 1 NaN"):
+        _first_epoch(replicas, values.batch(2))
+
+
+def test_a_distributed_dataset_is_no_longer_checked_once_that_is_disabled(replicas: tuple[Any, Any]) -> None:
+    debugging.enable_check_numerics()
+    try:
+        assert _first_epoch(replicas, Dataset.range(8).batch(2)) == 4
+    finally:
+        debugging.disable_check_numerics()
+
+    assert _first_epoch(replicas, _logs(8).batch(2)) == 4
+    assert not numerics.is_enabled()
