@@ -224,7 +224,9 @@ def test_replicas_that_share_a_core_are_told_what_to_expect(
     monkeypatch.setattr("workbench.allowance.cores", lambda: 1)
 
     def computes(replica: int, k: int) -> float:
-        time.sleep(0.005)  # real work would take one replica longer than the other on a busy machine
+        end = time.perf_counter() + 0.005
+        while time.perf_counter() < end:  # real work would take one replica longer on a busy machine
+            pass
         return 1.0
 
     with wb.connect(replicas=2, processes=False) as own, wb.record(tmp_path / "shared.parquet"):
@@ -233,6 +235,24 @@ def test_replicas_that_share_a_core_are_told_what_to_expect(
 
     for found in (live, recorded(tmp_path / "shared.parquet")):
         assert "Two replicas share a core: expect half the speed" in [each.sentence for each in found]
+
+
+def test_a_replica_that_sleeps_is_named_also_where_replicas_share_a_core(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("workbench.allowance.cores", lambda: 1)
+
+    def sleeps(replica: int, k: int) -> float:
+        time.sleep(0.06 if replica == 1 else 0.04)
+        return 1.0
+
+    with wb.connect(replicas=2, processes=False) as own, wb.record(tmp_path / "sleeps.parquet"):
+        train(wb.MirroredStrategy(), sleeps)
+        live = judged(own)
+
+    for found in (live, recorded(tmp_path / "sleeps.parquet")):
+        assert found[0].sentence.startswith("Replica 1 makes everyone wait: late in ")
+        assert "sharing" not in [each.code for each in found]
 
 
 def test_a_memory_that_is_nearly_full_is_told(threads: wb.Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
 from workbench.runtime.deploy.tasks import job_of, natural_key
 from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.driver.cores_used import CoresUsed
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.driver.gang.flight_reader import batch_of
 from workbench.runtime.driver.gang.gang import Gang
@@ -160,7 +161,10 @@ class Cluster:
         group = Group(self.gang, devices, label=label)
         workers = [worker for worker in self.gang.workers.values() if worker.name in group.worker_names]
         if kinds == {"CPU"} and all(worker.local for worker in workers):
-            self.feed.set_cores(group.name, allowance.cores())
+            cores = allowance.cores()
+            self.feed.set_cores(group.name, cores)
+            if cores < len(devices):
+                group.cores_used = CoresUsed()
         return group
 
     def flush_telemetry(self, deadline_seconds: float = 2.0) -> tuple[str, ...]:
@@ -280,8 +284,10 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Tells the feed what the newest steps have returned; they came with the steps' ends."""
+        """Tells the feed what the newest steps have returned and used; that came with the steps' ends."""
         for group in list(self.gang.groups.values()):
+            if group.cores_used is not None:
+                self.feed.set_cores_used(group.name, group.cores_used.cores())
             if (course := group.recent.course()) is not None:
                 self.feed.set_result(group.name, course)
 

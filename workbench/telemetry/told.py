@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_IN_USE: Final = 0.25
+"""Steps that use less than this of a core sleep, or wait for files and networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,16 @@ class Told:
       input: How they get their input; None where they get none of distributed datasets.
       memory: The fullest memory; None if nobody has looked.
       result: A number that its steps return; None if they return none.
+      cores_used: How many of its cores its newest steps have used; None if nobody has looked.
     """
 
     cores: int = 0
     input: InputFacts | None = None
     memory: MemoryFacts | None = None
     result: ResultCourse | None = None
+    cores_used: float | None = None
+
+    @property
+    def contested_cores(self) -> int:
+        """`cores`, which replicas may have to wait for; 0 where the steps use next to none, so that they cannot."""
+        return 0 if self.cores_used is not None and self.cores_used < _IN_USE else self.cores

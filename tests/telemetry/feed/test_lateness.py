@@ -189,11 +189,12 @@ def _named(percent: int) -> tuple[int, ...]:
 
 
 def test_where_replicas_share_cores_that_is_said_instead_of_a_name() -> None:
-    def on(cores: int, late_ns: int) -> Lateness:
+    def on(cores: int, late_ns: int, used: float | None = None) -> Lateness:
         replicas = Replicas(["a"] * 4)
         replicas.record(*noisy(4, 1, late={2: late_ns}))
         feed = Feed(now_ns=lambda: 0)
         feed.set_cores("g", cores)
+        feed.set_cores_used("g", used)
         for data in replicas.drain():
             feed.ingest(data)
         return feed.snapshot().groups[0].lateness
@@ -203,3 +204,6 @@ def test_where_replicas_share_cores_that_is_said_instead_of_a_name() -> None:
     assert on(4, MS).stragglers == (2,)
     assert on(2, 2 * MS).stragglers == (2,)  # more than sharing explains
     assert on(2, 2 * MS).text.endswith("; 4 replicas share 2 cores")
+    assert on(2, MS, used=1.9).stragglers == ()
+    assert on(2, MS, used=0.1).stragglers == (2,)  # nobody waits for a core
+    assert "cores" not in on(2, MS, used=0.1).text

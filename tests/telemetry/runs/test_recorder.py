@@ -37,6 +37,7 @@ TOLD = Told(
     InputFacts((0.4, 0.1), 40, 2500.0, (8, 0), (0, 3)),
     MemoryFacts(1, 90, 100, 5, 2),
     ResultCourse("loss", "train", (3, 4), (1.5, None), ((1.0, 2.0), (2.0, None))),
+    0.8,
 )
 LATE = 91 * MS + STUCK_AFTER_NS
 

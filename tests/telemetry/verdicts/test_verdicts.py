@@ -381,7 +381,13 @@ def test_a_replica_without_data_is_named_with_the_reason() -> None:
 
 
 def paced(
-    length_ns: Sequence[int], *, sent_ns: int = 20_000, n: int = 4, cores: int = 0, gap: int = 0
+    length_ns: Sequence[int],
+    *,
+    sent_ns: int = 20_000,
+    n: int = 4,
+    cores: int = 0,
+    used: float | None = None,
+    gap: int = 0,
 ) -> tuple[Verdict, ...]:
     """Steps that take so long each, of which all_reduce takes a part; numbers leave a gap in the middle."""
     calls, now = [], MS
@@ -392,6 +398,7 @@ def paced(
     replicas = Replicas(["a"] * n)
     feed = Feed(now_ns=lambda: LONG_AFTER)
     feed.set_cores("g", cores)
+    feed.set_cores_used("g", used)
     replicas.record(*calls)
     for data in replicas.drain():
         feed.ingest(data)
@@ -449,6 +456,8 @@ def test_replicas_that_share_cores_are_told_what_to_expect() -> None:
         "4 replicas share 3 cores: expect 75 % of the speed"
     )
     assert [each.code for each in paced([10 * MS] * 40, n=4, cores=4)] == ["good"]
+    assert [each.code for each in paced([10 * MS] * 40, n=4, cores=3, used=2.5)] == ["sharing"]
+    assert [each.code for each in paced([10 * MS] * 40, n=4, cores=3, used=0.1)] == ["good"]  # they sleep
 
 
 def test_a_full_memory_is_told_with_its_growth() -> None:

@@ -12,6 +12,7 @@ from workbench.device_names import Device
 from workbench.errors import RunInterrupted
 from workbench.runtime.comm.messages import RUN
 from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
+from workbench.runtime.driver.cores_used import CoresUsed
 from workbench.runtime.driver.failures import structure_error, where_others_wait
 from workbench.runtime.driver.gang.gang import Gang
 from workbench.runtime.driver.gang.requests import CHECK_SECONDS
@@ -34,6 +35,7 @@ class StepQueue(Runner):
     Attributes:
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       recent: Small results of the newest steps.
+      cores_used: What the steps use; None where every replica has a core of its own, or nobody can look.
       errors: What failed since the replicas were last made ready.
     """
 
@@ -41,6 +43,7 @@ class StepQueue(Runner):
         super().__init__(gang, devices, label=label)
         self.overdue: Overdue | None = None
         self.recent = RecentResults()
+        self.cores_used: CoresUsed | None = None
         self.errors = StepErrors()
         self._steps: dict[int, Step] = {}  # by serial, the oldest first
         self._has_failed = False  # a step of the user's, and none has succeeded since
@@ -91,6 +94,9 @@ class StepQueue(Runner):
         )
         self.state.sent()
         self._steps[step.serial] = step
+        if self.cores_used is not None and step.number >= 0:
+            workers = self.gang.workers
+            self.cores_used.begin(step.serial, (workers[name].pid for name in self.worker_names))
         objects = (function, structure) if type(function) is int else ()
         for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None
@@ -193,6 +199,8 @@ class StepQueue(Runner):
         self.gang.ended(step.serial)
         step.ended = True
         self.state.ended()
+        if self.cores_used is not None:
+            self.cores_used.end(step.serial)
         step.ended_ns = time.monotonic_ns()
         if not step.failed:
             self._succeeded(step)

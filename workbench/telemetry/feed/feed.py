@@ -196,6 +196,12 @@ class Feed:
             self._told.set_cores(group, cores)
             self._changed = True
 
+    def set_cores_used(self, group: str, used: float | None) -> None:
+        """Tells how many of its cores the newest steps of a group have used; None if too few were seen."""
+        with self._lock:
+            if self._told.set_cores_used(group, used):
+                self._changed = True
+
     def add_input(self, group: str, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:
         """Tells that the replicas of a group have got elements of a distributed dataset.
 

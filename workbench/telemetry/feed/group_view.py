@@ -78,7 +78,7 @@ def group_view(
         hosts=_hosts(met, n),
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
         steps=step_times(window, not_finite=texts.number("not finite")),
-        lateness=lateness(window, chosen.replicas, told.cores),
+        lateness=lateness(window, chosen.replicas, told.contested_cores),
         stuck=find_stuck(waiting, last, texts, now_ns=now_ns, ends=ends),
         not_finite=not_finite[0],
         not_finite_now=not_finite[1],

@@ -37,6 +37,13 @@ class ToldOfGroups:
         """As `Feed.set_cores`."""
         self._told[group] = replace(self._told.get(group, Told()), cores=cores)
 
+    def set_cores_used(self, group: str, used: float | None) -> bool:
+        """As `Feed.set_cores_used`; gives whether that is news."""
+        before = self._told.get(group, Told())
+        told = replace(before, cores_used=None if used is None else round(used, 2))
+        self._told[group] = told
+        return told != before
+
     def add_input(
         self, group: str, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]
     ) -> None:

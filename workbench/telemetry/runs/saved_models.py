@@ -96,6 +96,7 @@ def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _told(fields: dict[str, Any]) -> Told:
     given, memory, result = fields.get("input"), fields.get("memory"), fields.get("result")
+    used = fields.get("cores_used")
     return Told(
         cores=int(fields["cores"]),
         input=None
@@ -111,6 +112,7 @@ def _told(fields: dict[str, Any]) -> Told:
         if memory is None
         else MemoryFacts(**{name: int(value) for name, value in memory.items()}),
         result=None if result is None else _result(result),
+        cores_used=None if used is None else float(used),
     )
 
 

@@ -125,4 +125,4 @@ def sharing(group: GroupView) -> Iterator[Verdict]:
 
 
 def _is_crowded(group: GroupView) -> bool:
-    return 0 < group.told.cores < group.n
+    return 0 < group.told.contested_cores < group.n
