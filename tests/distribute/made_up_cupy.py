@@ -106,7 +106,8 @@ class Module(ModuleType):
         return ndarray(made)
 
     def asarray(self, value: Any, dtype: Any = None) -> ndarray:
-        return value if isinstance(value, ndarray) and dtype is None else self.array(value, dtype)
+        same = isinstance(value, ndarray) and dtype in (None, value.dtype)
+        return value if same else self.array(value, dtype)
 
     def asnumpy(self, value: Any) -> np.ndarray:
         return np.array(value.host)

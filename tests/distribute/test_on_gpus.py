@@ -95,6 +95,60 @@ def test_arguments_are_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
         np.testing.assert_array_equal(strategy.gather(product, axis=0), np.full((4, 1), 30.0))
 
 
+def test_a_value_is_copied_to_the_gpu_once_however_many_steps_take_it(
+    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = strategy.distribute_values_from_function(
+        lambda context: np.full(3, context.replica_id_in_sync_group, np.float32)
+    )
+    copied: list[Any] = []
+    asarray = made_up_cupy.Module.asarray
+    monkeypatch.setattr(
+        made_up_cupy.Module, "asarray", lambda self, x, dtype=None: copied.append(x) or asarray(self, x, dtype)
+    )
+
+    for _ in range(3):
+        sums = strategy.run(lambda x: (type(x).__module__, float(x.sum())), (value,))
+        assert [strategy.local_results(part)[1] for part in sums] == ["cupy", 3.0]
+
+    assert len(copied) == 2  # one for each replica
+    assert [type(part) for part in strategy.local_results(value)] == [np.ndarray, np.ndarray]
+
+
+def test_a_gpu_without_room_for_a_value_leaves_it_to_the_step_that_takes_it(
+    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = strategy.distribute_values_from_function(lambda context: np.ones(3))
+    asarray = made_up_cupy.Module.asarray
+
+    def full(self: Any, x: Any, dtype: Any = None) -> Any:
+        raise MemoryError("no room on the GPU")
+
+    monkeypatch.setattr(made_up_cupy.Module, "asarray", full)
+    with pytest.raises(MemoryError, match="no room on the GPU"):
+        strategy.run(lambda x: x, (value,))
+    monkeypatch.setattr(made_up_cupy.Module, "asarray", asarray)
+
+    found = strategy.run(lambda x: type(x).__module__, (value,))
+    assert strategy.local_results(found) == ("cupy", "cupy")
+
+
+def test_a_change_of_a_variable_on_the_gpu_is_not_copied_first(
+    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with strategy.scope():
+        variable = wb.Variable(np.ones(3, np.float32), aggregation=wb.VariableAggregation.NONE)
+
+    def fn() -> None:
+        variable.assign_sub(wb.distribute.get_replica_context().xp.ones(3, np.float32))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(made_up_cupy.Module, "array", None)
+        strategy.run(fn)
+
+    assert variable.numpy().tolist() == [0.0, 0.0, 0.0]
+
+
 def test_numpy_is_refused_a_variable_with_the_ways_that_there_are(strategy: wb.MirroredStrategy) -> None:
     with strategy.scope():
         variable = wb.Variable(np.ones(3, np.float32))

@@ -116,8 +116,10 @@ def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
         return scattered(old, how, value)
     xp = namespace_of(old)
     if xp is not np:
-        new = xp.array(value, dtype=old.dtype)
-        result: Array = new if how == "assign" else old + new if how == "assign_add" else old - new
+        if how == "assign":
+            return xp.array(value, dtype=old.dtype)  # type: ignore[no-any-return]
+        change = xp.asarray(value, dtype=old.dtype)
+        result: Array = old + change if how == "assign_add" else old - change
         return result
     if how == "assign":
         return np.array(value)
