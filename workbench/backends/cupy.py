@@ -309,7 +309,7 @@ class CupyAccelerator:
 
     def ordinal(self, array: Any) -> int:
         """Number of the device that holds `array`."""
-        return int(self.view(array).device.id)
+        return int(self.view(array).data.device_id)  # `array.device` makes an object
 
     def identity(self, ordinal: int) -> GpuIdentity:
         """UUID, PCI address and name."""

@@ -82,19 +82,24 @@ class GpuCommunicator:
         request: Reduction,
     ) -> list[Any]:
         """As `Communicator.all_reduce`; a structure with arrays of both kinds takes one collective for each."""
-        on_gpu = [index for index, array in enumerate(arrays) if self._gpu.owns(array)]
-        results: list[Any] = [None] * len(arrays)
-        on_host = [index for index in range(len(arrays)) if index not in on_gpu]
-        if on_host or not on_gpu:
-            combined = self._host.all_reduce([arrays[index] for index in on_host], request)
-            for index, result in zip(on_host, combined, strict=True):
+        owned = [self._gpu.owns(array) for array in arrays]
+        if True not in owned:
+            return self._host.all_reduce(arrays, request)
+        if False not in owned:
+            return self._handed_over(arrays, request)
+        results = list(arrays)
+        for on_gpu, combine in ((False, self._host.all_reduce), (True, self._handed_over)):
+            chosen = [index for index, each in enumerate(owned) if each is on_gpu]
+            combined = combine([arrays[index] for index in chosen], request)
+            for index, result in zip(chosen, combined, strict=True):
                 results[index] = result
-        if on_gpu:
-            mine = [self._view(arrays[index]) for index in on_gpu]
-            combined = self._combined("all_reduce", mine, request, None)
-            for index, result in zip(on_gpu, combined, strict=True):
-                results[index] = self._gpu.like(result, arrays[index])
         return results
+
+    def _handed_over(self, arrays: Sequence[Any], request: Reduction) -> list[Any]:
+        """All-reduces arrays on the GPU; each result is of the library of its array."""
+        views = [self._view(array) for array in arrays]
+        combined = self._combined("all_reduce", views, request, None)
+        return [self._gpu.like(result, array) for result, array in zip(combined, arrays, strict=True)]
 
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
