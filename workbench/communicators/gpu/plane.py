@@ -151,7 +151,8 @@ class GpuPlane:
             raise CollectiveAborted(f"{position.asked()}: NCCL: {error}") from error
         with self._lock:
             self._queued.append(launched)
-        self._wake.set()
+        if not self._wake.is_set():  # the watching thread looks at the queue after it has cleared it
+            self._wake.set()
         self._check()
 
     def _launch(self, ops: GpuOps, works: Sequence[Work], launch: Launch, position: Position) -> Launched:
@@ -176,7 +177,7 @@ class GpuPlane:
                     work.finished = gpu.event(timed=False)
                     gpu.record(work.finished)
         deadline_ns = position.deadline_ns or time.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
-        return Launched(pairs, deadline_ns, str(position.asked()), ops.name)
+        return Launched(pairs, deadline_ns, ops.name)
 
     def settle(self, rank: int) -> None:
         """Waits until everything queued has happened, and only then looks whether the group was broken meanwhile.
@@ -258,11 +259,14 @@ class GpuPlane:
 
     def _happened(self, launched: Launched) -> bool:
         try:
-            return all(self.accelerator.done(pair.end) for pair in launched.pairs)
+            for pair in launched.pairs:
+                if not self.accelerator.done(pair.end):
+                    return False
         except Exception as error:  # an error of the device, which stays: the deadline or the next call tells
             self._device_error = str(error)
             self._link.fail(Failure.of(error, self._generation))
             return False
+        return True
 
     def _record(
         self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str, inputs: str
@@ -389,7 +393,7 @@ class GpuPlane:
             self._link.fail(
                 Failure(
                     "deadline",
-                    f"{oldest.asked} exceeded its timeout on the GPU: all replicas had started it, so one of them or "
+                    f"{oldest.asked()} exceeded its timeout on the GPU: all replicas had started it, so one of them or "
                     f"the network between them has failed",
                     generation=self._generation,
                 )

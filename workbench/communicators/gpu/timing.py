@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.backends.accelerator import Accelerator
 from workbench.backends.flags import Taken
+from workbench.communicators.core.call import Asked
 from workbench.communicators.core.finiteness import NOT_READ
 from workbench.communicators.gpu.inputs import Inputs, found
 from workbench.communicators.gpu.work import Work
@@ -47,16 +48,19 @@ class Launched:
     Attributes:
       pairs: One per local device.
       deadline_ns: When it must have happened, by `time.monotonic_ns`.
-      asked: The call in words.
       algorithm: For the record.
       state: "ok", or what else became of it.
     """
 
     pairs: list[Pair]
     deadline_ns: int
-    asked: str
     algorithm: str
     state: str = "ok"
+
+    def asked(self) -> Asked:
+        """The call in words."""
+        work = self.pairs[0].works[0]
+        return work.call.asked(work.rank, work.step, work.seq)
 
 
 class Lane:
