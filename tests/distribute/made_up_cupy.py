@@ -133,8 +133,15 @@ class Accelerator:
     def view(self, x: Any) -> ndarray:
         return x if isinstance(x, ndarray) else x.__cupy_get_ndarray__()
 
+    def described(self, x: Any) -> Any:
+        return self.view(x)
+
     def like(self, array: Any, original: Any) -> Any:
         return array
+
+    def parts(self, flat: Any, bounds: Sequence[int], originals: Sequence[Any]) -> list[Any]:
+        ends = zip(originals, bounds, bounds[1:], strict=False)
+        return [flat[low:high].reshape(original.shape) for original, low, high in ends]
 
     def ordinal(self, array: Any) -> int:
         return 0

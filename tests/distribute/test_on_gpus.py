@@ -104,7 +104,9 @@ def test_a_value_is_copied_to_the_gpu_once_however_many_steps_take_it(
     copied: list[Any] = []
     asarray = made_up_cupy.Module.asarray
     monkeypatch.setattr(
-        made_up_cupy.Module, "asarray", lambda self, x, dtype=None: copied.append(x) or asarray(self, x, dtype)
+        made_up_cupy.Module,
+        "asarray",
+        lambda self, x, dtype=None: copied.append(x) or asarray(self, x, dtype),
     )
 
     for _ in range(3):

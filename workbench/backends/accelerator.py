@@ -78,11 +78,23 @@ class Accelerator(Protocol):
     def view(self, x: Any) -> Any:
         """`x` as one of its own arrays, without a copy: never write to it."""
 
+    def described(self, x: Any) -> Any:
+        """`x`, or what stands for it, as `ordinal` and `flat` take it; it has `dtype`, `shape`, `size` and `nbytes`."""
+
     def like(self, array: Any, original: Any) -> Any:
         """Hands an owned array over as the type of `original`."""
 
+    def parts(self, flat: Any, bounds: Sequence[int], originals: Sequence[Any]) -> list[Any]:
+        """The parts of an owned one-dimensional array, each with the shape and as the type of an array.
+
+        Args:
+          flat: The array; the parts share its memory where their type can.
+          bounds: Where each part begins, in elements, and where the last one ends.
+          originals: An array for each part.
+        """
+
     def ordinal(self, array: Any) -> int:
-        """Number of the device that holds `array`, as this process counts them."""
+        """Number of the device that holds what `view` or `described` gave, as this process counts them."""
 
     def identity(self, ordinal: int) -> GpuIdentity:
         """Which GPU that is."""

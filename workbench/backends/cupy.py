@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backends import cuda_source
+from workbench.backends import cuda_source, torch_tensors
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.flags import FLAG, WORDS, Flags
 from workbench.backends.numpy import accumulator
@@ -286,30 +286,42 @@ class CupyAccelerator:
         own = getattr(x, "__cupy_get_ndarray__", None)
         if own is not None:
             return own()
-        if type(x).__module__.partition(".")[0] != "torch":
-            return cupy.from_dlpack(x)
-        x = x.detach().resolve_conj().resolve_neg()
-        if str(x.dtype) == "torch.bfloat16":
-            import ml_dtypes
+        return torch_tensors.as_array(x, cupy) if torch_tensors.is_tensor(x) else cupy.from_dlpack(x)
 
-            return cupy.from_dlpack(x.view(sys.modules["torch"].int16)).view(ml_dtypes.bfloat16)
-        return cupy.from_dlpack(x)
+    def described(self, x: Any) -> Any:
+        """Tensors of PyTorch are handed over by `flat`, all at once."""
+        if isinstance(x, namespace().ndarray) or not torch_tensors.is_tensor(x):
+            return self.view(x)
+        return torch_tensors.described(x)
 
     def like(self, array: Any, original: Any) -> Any:
         """`array` as a tensor of PyTorch or an array of JAX if `original` is one."""
-        module = type(original).__module__.partition(".")[0]
-        if module == "torch":
-            torch: Any = sys.modules["torch"]
-            if array.dtype.name == "bfloat16":
-                return torch.from_dlpack(array.view(np.int16)).view(torch.bfloat16)
-            return torch.from_dlpack(array)
-        if module in ("jax", "jaxlib"):
+        if isinstance(original, namespace().ndarray):
+            return array
+        if torch_tensors.is_tensor(original):
+            return torch_tensors.as_tensor(array)
+        if type(original).__module__.partition(".")[0] in ("jax", "jaxlib"):
             return sys.modules["jax"].dlpack.from_dlpack(array)
         return array
 
+    def parts(self, flat: Any, bounds: Sequence[int], originals: Sequence[Any]) -> list[Any]:
+        """Views; tensors of PyTorch are views of one that is handed over."""
+        if all(map(torch_tensors.is_tensor, originals)):
+            whole = torch_tensors.as_tensor(flat)
+            return [
+                whole[low:high].view(original.shape)
+                for original, low, high in zip(originals, bounds, bounds[1:], strict=False)
+            ]
+        return [
+            self.like(flat[low:high].reshape(original.shape), original)
+            for original, low, high in zip(originals, bounds, bounds[1:], strict=False)
+        ]
+
     def ordinal(self, array: Any) -> int:
         """Number of the device that holds `array`."""
-        return int(self.view(array).data.device_id)  # `array.device` makes an object
+        if type(array) is torch_tensors.Described:
+            return int(array.tensor.get_device())
+        return int(array.data.device_id)  # `array.device` makes an object
 
     def identity(self, ordinal: int) -> GpuIdentity:
         """UUID, PCI address and name."""
@@ -363,6 +375,8 @@ class CupyAccelerator:
     def flat(self, arrays: Sequence[Any], dtype: np.dtype) -> Any:
         """One kernel for all arrays where CuPy can."""
         cupy = namespace()
+        if any(type(each) is torch_tensors.Described for each in arrays):
+            arrays = [self.view(array) for array in torch_tensors.joined(arrays)]
         if len(arrays) == 1:
             return cupy.ascontiguousarray(arrays[0]).reshape(-1).astype(dtype, copy=False)
         parts = [cupy.ravel(part).astype(dtype, copy=False) for part in arrays]

@@ -40,12 +40,14 @@ class _Plan:
       packs: How the arrays travel.
       totals: The dtype of each pack's result.
       dtypes: The dtype of each array's result.
+      kinds: Those that occur in each pack: one, but where NCCL adds up float16 and float32 together.
     """
 
     call: Call
     packs: tuple[Pack, ...]
     totals: tuple[np.dtype, ...]
     dtypes: tuple[np.dtype, ...]
+    kinds: tuple[tuple[np.dtype, ...], ...]
 
 
 class GpuCommunicator:
@@ -86,20 +88,18 @@ class GpuCommunicator:
         if True not in owned:
             return self._host.all_reduce(arrays, request)
         if False not in owned:
-            return self._handed_over(arrays, request)
+            return self._combined("all_reduce", arrays, request, None)
         results = list(arrays)
-        for on_gpu, combine in ((False, self._host.all_reduce), (True, self._handed_over)):
+        for on_gpu in (False, True):
             chosen = [index for index, each in enumerate(owned) if each is on_gpu]
-            combined = combine([arrays[index] for index in chosen], request)
+            mine = [arrays[index] for index in chosen]
+            if on_gpu:
+                combined = self._combined("all_reduce", mine, request, None)
+            else:
+                combined = self._host.all_reduce(mine, request)
             for index, result in zip(chosen, combined, strict=True):
                 results[index] = result
         return results
-
-    def _handed_over(self, arrays: Sequence[Any], request: Reduction) -> list[Any]:
-        """All-reduces arrays on the GPU; each result is of the library of its array."""
-        views = [self._view(array) for array in arrays]
-        combined = self._combined("all_reduce", views, request, None)
-        return [self._gpu.like(result, array) for result, array in zip(combined, arrays, strict=True)]
 
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
@@ -108,11 +108,7 @@ class GpuCommunicator:
         if not self._all_on_gpu(arrays):
             return self._host.reduce(arrays, op, root, site=site, options=options)
         self._check_root(root)
-        mine = [self._view(array) for array in arrays]
-        combined = self._combined("reduce", mine, Reduction(op, site, options), root)
-        if self.rank != root:
-            return [None] * len(arrays)
-        return [self._gpu.like(result, x) for result, x in zip(combined, arrays, strict=True)]
+        return self._combined("reduce", arrays, Reduction(op, site, options), root)
 
     def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
         """As `Communicator.reduce_scatter`."""
@@ -282,11 +278,14 @@ class GpuCommunicator:
     def _combined(
         self,
         name: str,
-        values: Sequence[Any],
+        arrays: Sequence[Any],
         request: Reduction,
         root: int | None,
     ) -> list[Any]:
+        """Reduces arrays on the GPU; each result is of the library of its array, None where only `root` gets it."""
         op = request.op
+        values = [self._gpu.described(array) for array in arrays]
+        self._require_here(values)
         key = (name, root, request, self._purpose, tuple([(value.dtype, value.shape) for value in values]))
         plan = self._plans.get(key)
         if plan is None:
@@ -307,7 +306,7 @@ class GpuCommunicator:
                 ops.reduce(op, works, root)
 
         self._carry_out(plan.call, request.options, sources, targets, launch)
-        return self._split(plan, targets, values) if receives else []
+        return self._split(plan, targets, arrays) if receives else [None] * len(arrays)
 
     def _planned(self, name: str, values: Sequence[Any], request: Reduction, root: int | None) -> _Plan:
         op = request.op
@@ -331,14 +330,18 @@ class GpuCommunicator:
         )
         totals = [backend.mean_dtype(pack.dtype) if op == "mean" else pack.dtype for pack in layout]
         dtypes = [self._result_dtype(value.dtype, op) for value in values]
-        return _Plan(call, layout, tuple(totals), tuple(dtypes))
+        kinds = [tuple(dict.fromkeys(dtypes[index] for index in pack.indices)) for pack in layout]
+        return _Plan(call, layout, tuple(totals), tuple(dtypes), tuple(kinds))
 
-    def _split(self, plan: _Plan, totals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        results: list[Any] = [None] * len(values)
-        for pack, total in zip(plan.packs, totals, strict=True):
-            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
-                part = self._converted(total[low:high], plan.dtypes[index])
-                results[index] = part.reshape(values[index].shape)
+    def _split(self, plan: _Plan, totals: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        results: list[Any] = [None] * len(arrays)
+        for pack, total, kinds in zip(plan.packs, totals, plan.kinds, strict=True):
+            mine = [arrays[index] for index in pack.indices]
+            for dtype in kinds:
+                parts = self._gpu.parts(self._converted(total, dtype), pack.offsets, mine)
+                for index, part in zip(pack.indices, parts, strict=True):
+                    if len(kinds) == 1 or plan.dtypes[index] == dtype:
+                        results[index] = part
         return results
 
     def _converted(self, flat: Any, dtype: np.dtype) -> Any:
@@ -401,14 +404,17 @@ class GpuCommunicator:
 
     def _view(self, array: Any) -> Any:
         value = self._gpu.view(array)
-        found = self._gpu.ordinal(value)
-        if found != self._ordinal:
+        self._require_here([value])
+        return value
+
+    def _require_here(self, values: Sequence[Any]) -> None:
+        elsewhere = {self._gpu.ordinal(value) for value in values} - {self._ordinal}
+        if elsewhere:
             raise BackendUnavailable(
-                f"replica {self.rank} runs on GPU {self._ordinal} of its worker and got an array on GPU {found}; make "
-                f"arrays with ctx.xp, which uses the replica's own GPU",
+                f"replica {self.rank} runs on GPU {self._ordinal} of its worker and got an array on GPU "
+                f"{min(elsewhere)}; make arrays with ctx.xp, which uses the replica's own GPU",
                 replica=self.rank,
             )
-        return value
 
     def _all_on_gpu(self, arrays: Sequence[Any]) -> bool:
         owned = {self._gpu.owns(array) for array in arrays}

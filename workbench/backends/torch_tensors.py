@@ -1,0 +1,76 @@
+"""Tensors of PyTorch on a GPU as arrays of CuPy and back: without a copy to the host, those of a collective together.
+
+Handing one tensor over takes PyTorch and CuPy 10 to 15 µs each way, whatever its size.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.numpy import dtype_named
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A tensor that is handed over later, together with others.
+
+    Attributes:
+      tensor: The tensor.
+      dtype: Its dtype, as NumPy calls it.
+      shape: Its dimensions.
+      size: Number of its elements.
+      nbytes: Their size.
+    """
+
+    tensor: Any
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    size: int
+    nbytes: int
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a tensor of PyTorch; imports nothing."""
+    return type(x).__module__.partition(".")[0] == "torch"
+
+
+def described(tensor: Any) -> Described:
+    """What a collective is planned by."""
+    dtype, size = _dtype(tensor.dtype), tensor.numel()
+    return Described(tensor, dtype, tuple(tensor.shape), size, size * dtype.itemsize)
+
+
+def joined(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Several tensors of one dtype behind each other as a single one; anything else as it is."""
+    described = [each for each in arrays if type(each) is Described]
+    if len(arrays) == 1 or len(described) < len(arrays) or len({each.dtype for each in described}) > 1:
+        return [each.tensor if type(each) is Described else each for each in arrays]
+    torch: Any = sys.modules["torch"]
+    return [torch.cat([each.tensor.detach().reshape(-1) for each in described])]
+
+
+def as_array(tensor: Any, cupy: Any) -> Any:
+    """A tensor as an array of CuPy; gradients are detached."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if str(tensor.dtype) == "torch.bfloat16":
+        return cupy.from_dlpack(tensor.view(sys.modules["torch"].int16)).view(dtype_named("bfloat16"))
+    return cupy.from_dlpack(tensor)
+
+
+def as_tensor(array: Any) -> Any:
+    """An array of CuPy as a tensor."""
+    torch: Any = sys.modules["torch"]
+    if array.dtype.name == "bfloat16":
+        return torch.from_dlpack(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_dlpack(array)
+
+
+@lru_cache(maxsize=64)
+def _dtype(dtype: Any) -> np.dtype:
+    return dtype_named(str(dtype).removeprefix("torch."))
