@@ -93,6 +93,32 @@ def test_one_stays_for_each_stretch_of_hours(tmp_path: Path, monkeypatch: pytest
     )
 
 
+def test_every_so_many_numbers_one_stays(tmp_path: Path) -> None:
+    manager = manager_in(tmp_path, 2, keep_every=1000)
+    for step in range(500, 4001, 500):
+        manager.save(step)
+
+    assert names(tmp_path) == ["ckpt-1000", "ckpt-2000", "ckpt-3000", "ckpt-3500", "ckpt-4000"]
+    assert [Path(path).name for path in manager.checkpoints] == ["ckpt-3500", "ckpt-4000"]
+    manager_in(tmp_path, 1).save(4500)
+    assert names(tmp_path) == ["ckpt-1000", "ckpt-2000", "ckpt-3000", "ckpt-4500"], (
+        "what stays stays for other managers too; 4000 was one of the newest, and is not theirs to keep"
+    )
+
+
+def test_numbers_and_hours_keep_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000_000 * 3600 * 10**9
+    monkeypatch.setattr("time.time_ns", lambda: now)
+    manager = manager_in(tmp_path, 1, keep_checkpoint_every_n_hours=2, keep_every=3)
+    for _ in range(8):
+        now += 3600 * 10**9
+        manager.save()
+
+    assert names(tmp_path) == ["ckpt-2", "ckpt-3", "ckpt-5", "ckpt-6", "ckpt-8"], (
+        "hours count from one that stays"
+    )
+
+
 def test_managers_that_begin_again_count_the_hours_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,8 +236,14 @@ def test_a_damaged_checkpoint_is_told_and_passed_over_only_if_allowed(tmp_path: 
 def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
     for options in (
         {"max_to_keep": 0},
+        {"max_to_keep": "3"},
+        {"max_to_keep": 1.5},
         {"keep_checkpoint_every_n_hours": 0},
+        {"keep_checkpoint_every_n_hours": "1"},
+        {"keep_every": 0},
+        {"keep_every": 2.5},
         {"checkpoint_interval": 3},
+        {"checkpoint_interval": -3, "step_counter": 1},
         {"checkpoint_name": "a/b"},
         {"checkpoint_name": ""},
     ):
@@ -219,6 +251,8 @@ def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
             manager_in(tmp_path, **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="0 or more"):
         manager_in(tmp_path).save(-1)
+    with pytest.raises(TypeError, match=r"CheckpointManager saves a wb\.Checkpoint, got dict"):
+        wb.CheckpointManager({"w": 3}, tmp_path, 3)  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")
     with pytest.raises(FailedPreconditionError, match="has to be a folder"):
         manager_in(tmp_path / "file").save()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import re
-import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, SupportsInt
+from numbers import Real
+from typing import Any, Final, SupportsIndex, SupportsInt
 
-from workbench import forks
 from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
+from workbench.checkpoint.claim import Claim, claim
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined
 from workbench.checkpoint.manifest import NAME, OURS, SHARD, read_manifest
 from workbench.checkpoint.restore import Restored
@@ -24,7 +24,6 @@ from workbench.data.stored.locks import FileLock
 from workbench.errors import (
     CheckpointInvalid,
     DataWarning,
-    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     WorkbenchError,
@@ -60,6 +59,8 @@ class CheckpointManager:
       max_to_keep: Number of the newest checkpoints to keep; None keeps all.
       keep_checkpoint_every_n_hours: Keep one of the others for each period of this many hours, counted from the
         beginning of the directory's first manager; a later one counts on.
+      keep_every: Keep also each of the others whose number is divisible by this, such as every 1,000th step where
+        `save(step)` numbers them.
       checkpoint_name: The beginning of the names.
       step_counter: A variable or number that counts the program's steps; `checkpoint_interval` needs it.
       checkpoint_interval: Number of steps that must pass since the last checkpoint before `save` does anything.
@@ -70,6 +71,7 @@ class CheckpointManager:
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
+      TypeError: if `checkpoint` is no `Checkpoint`.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
@@ -87,19 +89,22 @@ class CheckpointManager:
         keep_checkpoint_every_n_hours: float | None = None,
         checkpoint_name: str = "ckpt",
         *,
+        keep_every: int | None = None,
         step_counter: SupportsInt | None = None,
         checkpoint_interval: int | None = None,
         init_fn: Callable[[], Any] | None = None,
         last_checkpoint_step: int | None = None,
         background: bool = False,
     ) -> None:
-        if max_to_keep is not None and max_to_keep < 1:
-            raise InvalidArgumentError(
-                f"max_to_keep must be 1 or more, or None to keep all, got {max_to_keep!r}"
+        if not isinstance(checkpoint, Checkpoint):
+            raise TypeError(
+                f"CheckpointManager saves a wb.Checkpoint, got {type(checkpoint).__name__}; write "
+                f"wb.Checkpoint(name=value, ...)"
             )
-        if keep_checkpoint_every_n_hours is not None and keep_checkpoint_every_n_hours <= 0:
+        hours = keep_checkpoint_every_n_hours
+        if hours is not None and not (isinstance(hours, Real) and hours > 0):
             raise InvalidArgumentError(
-                f"keep_checkpoint_every_n_hours must be more than 0, or None, got {keep_checkpoint_every_n_hours!r}"
+                f"keep_checkpoint_every_n_hours must be more than 0, or None, got {hours!r}"
             )
         if checkpoint_interval is not None and step_counter is None:
             raise InvalidArgumentError(
@@ -114,17 +119,18 @@ class CheckpointManager:
         self._directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)
         self._folder = folder_at(self._directory)
         self._checkpoint = checkpoint
-        self._max_to_keep = max_to_keep
-        self._keep_hours = keep_checkpoint_every_n_hours
+        self._max_to_keep = _count("max_to_keep", max_to_keep, "to keep all")
+        self._keep_every = _count("keep_every", keep_every, "to keep only the newest")
+        self._keep_hours = hours
         self._pattern = re.compile(rf"{re.escape(checkpoint_name)}-([0-9]{{1,18}})")
         self._name = checkpoint_name
         self._step_counter = step_counter
-        self._interval = checkpoint_interval
+        self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call")
         self._init_fn = init_fn
         self._in_background = background
         self._last_step = last_checkpoint_step
         self._began_ns = time.time_ns()
-        self._claim: _Claim | None = None
+        self._claim: Claim | None = None
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -302,7 +308,7 @@ class CheckpointManager:
             active = [one for one in found if not one.preserved]
             kept_ns = self._period_began_ns(found)
             for one in active[: -self._max_to_keep]:
-                if self._keep_hours is not None and one.saved_ns - kept_ns >= self._keep_hours * _HOUR_NS:
+                if self._stays(one, kept_ns):
                     kept_ns = one.saved_ns
                     with folder_at(one.path).create("preserved"):
                         pass
@@ -314,10 +320,16 @@ class CheckpointManager:
             if self._pattern.fullmatch(name) and path not in complete:
                 _remove_leftovers(path)
 
+    def _stays(self, one: _Saved, kept_ns: int) -> bool:
+        """Whether a checkpoint that is not one of the newest is kept for good; the last such one is of `kept_ns`."""
+        if self._keep_every is not None and one.number % self._keep_every == 0:
+            return True
+        return self._keep_hours is not None and one.saved_ns - kept_ns >= self._keep_hours * _HOUR_NS
+
     def _claim_directory(self) -> None:
         if self._claim is None and isinstance(self._folder, LocalFolder):
             self._folder.make()
-            self._claim = _claim(joined(self._directory, f".{self._name}.lock"))
+            self._claim = claim(joined(self._directory, f".{self._name}.lock"))
 
     def __repr__(self) -> str:
         latest = self.latest_checkpoint
@@ -325,30 +337,19 @@ class CheckpointManager:
         return f"CheckpointManager({self._directory!r}, {newest})"
 
 
-class _Claim:
-    """The right of this process to save under a name; shared by its managers, as when a cell runs once more."""
+def _count(what: str, value: Any, without: str) -> int | None:
+    """A number of checkpoints or steps, or None.
 
-    def __init__(self, path: str) -> None:
-        try:
-            self._lock = FileLock(path, wait=False)
-        except BlockingIOError:
-            raise FailedPreconditionError(
-                f"another process saves checkpoints here: it holds {path!r}. Give another directory, or another "
-                f"checkpoint_name; to read what it saves: checkpoint.restore(path)"
-            ) from None
-        weakref.finalize(self, self._lock.release)
-
-
-_claims: weakref.WeakValueDictionary[str, _Claim] = weakref.WeakValueDictionary()
-_claiming = forks.lock(threading.Lock())
-
-
-def _claim(path: str) -> _Claim:
-    with _claiming:
-        claim = _claims.get(path)
-        if claim is None:
-            claim = _claims[path] = _Claim(path)
-    return claim
+    Raises:
+      InvalidArgumentError: if it is no whole number from 1 on.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, SupportsIndex) or operator.index(value) < 1:
+        raise InvalidArgumentError(
+            f"{what} must be a whole number, 1 or more, or None {without}, got {value!r}"
+        )
+    return operator.index(value)
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
