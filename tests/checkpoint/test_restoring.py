@@ -233,6 +233,8 @@ def test_what_a_checkpoint_cannot_hold_is_refused_by_its_path(tmp_path: Path) ->
         wb.Checkpoint(model=[{"key": print}]).save(tmp_path / "x")
     with pytest.raises(TypeError, match=r"'texts'.*no dtype of safetensors"):
         wb.Checkpoint(texts=np.array(["a"])).save(tmp_path / "x")
+    with pytest.raises(TypeError, match="the path of a checkpoint is a text or a Path, got None"):
+        wb.Checkpoint(w=1).save(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="the key"):
         wb.Checkpoint(d={(1, 2): 3}).save(tmp_path / "x")
     loop: list[Any] = [wb.Variable(1.0)]

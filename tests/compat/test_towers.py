@@ -207,6 +207,8 @@ def test_update_refuses_what_differs_by_tower_and_says_what_to_do(distribution: 
         value = distribution.call_for_each_tower(lambda i: np.float32(i), distribution.worker_device_index)
         with pytest.raises(TypeError, match=r"reduce\('sum', value, destinations=var\)"):
             distribution.update(w, lambda v, g: v.assign_add(g), value)
+        with pytest.raises(TypeError, match="update needs a variable, got 3"):
+            distribution.update(3, lambda v: v)
         with pytest.raises(TypeError, match="update_non_slot got a value that differs by tower"):
             distribution.update_non_slot(distribution.non_slot_devices([w]), lambda g: g, value)
 

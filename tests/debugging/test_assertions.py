@@ -291,3 +291,14 @@ def test_variables_are_read_as_arrays(strategy: Any) -> None:
     wb.debugging.assert_type(weights, np.float32)
     with pytest.raises(InvalidArgumentError, match="assert_negative: x < y does not hold at 6 of 6"):
         wb.debugging.assert_negative(weights)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, iter([1]), object()])
+def test_what_is_no_array_is_no_scalar_either(value: Any) -> None:
+    with pytest.raises(TypeError, match="expected an array of numbers, got"):
+        wb.debugging.assert_scalar(value)
+
+
+def test_a_tolerance_that_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="assert_near: atol must be a number, got 'x'"):
+        wb.debugging.assert_near(np.array([1.0]), np.array([1.1]), atol="x")

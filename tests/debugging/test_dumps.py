@@ -19,7 +19,14 @@ import workbench as wb
 from workbench.debugging.dump.dump_file import DumpFile
 from workbench.debugging.dump.facts import facts
 from workbench.debugging.dump.options import DumpOptions
-from workbench.errors import DataLossError, InvalidArgumentError, NotFinite, NotFoundError
+from workbench.debugging.dump.session import current_writer
+from workbench.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFinite,
+    NotFoundError,
+)
 from workbench.ui.models.messages import MODELS
 from workbench.ui.models.model_check import misfits
 
@@ -266,6 +273,23 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
         enable(tmp_path / "f", op_regex="(")
     with pytest.raises(TypeError, match=r"write \['float32'\]"):
         enable(tmp_path / "f", tensor_dtypes="float32")
+    with pytest.raises(TypeError, match="tensor_dtypes must be a list of dtypes or a function, got 3"):
+        enable(tmp_path / "f", tensor_dtypes=3)
+    with pytest.raises(TypeError, match="circular_buffer_size must be a whole number, got '9'"):
+        enable(tmp_path / "f", circular_buffer_size="9")
+    with pytest.raises(TypeError, match="dump_root is the path of a folder, got None"):
+        enable(None)
+
+
+def test_a_folder_that_cannot_be_made_is_named_and_no_dump_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+
+    with pytest.raises(
+        FailedPreconditionError, match=rf"the folder of the dump '{file}' cannot be written: .*exists"
+    ):
+        enable(file)
+    assert current_writer() is None
 
 
 def test_in_place_operations_change_the_array_and_leave_the_notebooks_alone(

@@ -180,7 +180,7 @@ class MirroredStrategy:
           TypeError: if arguments have components that differ by tower; `reduce` them to `var` first.
         """
         tell("update(var, fn, *args)", "strategy.extended.update(var, fn, args=(...))")
-        require_mirrored(f"update of {var.name!r}", "var", (args, kwargs))
+        require_mirrored(f"update of {getattr(var, 'name', var)!r}", "var", (args, kwargs))
         return tree.map(collapsed, self.strategy.extended.update(var, fn, args, kwargs))
 
     def update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

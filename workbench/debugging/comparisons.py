@@ -257,7 +257,8 @@ def assert_near(
                 f"{prefix(message)}assert_near compares floating and complex numbers, got {named(first.dtype)}; "
                 "assert_equal compares integers"
             )
-        absolute, relative = (_tolerance(value, first.dtype) for value in (atol, rtol))
+        absolute = _tolerance("atol", atol, first.dtype)
+        relative = _tolerance("rtol", rtol, first.dtype)
         with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is NaN, which is near nothing
             difference = _broadcast(operator.sub, first, second, "assert_near", message)
             near = np.abs(difference) < absolute + relative * np.abs(second)
@@ -414,10 +415,13 @@ def _fail(
     raise InvalidArgumentError(f"{prefix(message)}{which}: {rule} does not hold{where}: {values}")
 
 
-def _tolerance(given: Any, dtype: np.dtype[Any]) -> Any:
+def _tolerance(what: str, given: Any, dtype: np.dtype[Any]) -> Any:
     if given is None:
         return _default_tolerance(dtype)
-    return array_of(given, "assert_near").astype(_real(dtype))
+    array = array_of(given, "assert_near")
+    if array.dtype.kind not in "biufV":
+        raise TypeError(f"assert_near: {what} must be a number, got {given!r:.80}")
+    return array.astype(_real(dtype))
 
 
 @cache

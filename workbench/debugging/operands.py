@@ -116,7 +116,9 @@ def shape_of(x: Any) -> tuple[int, ...]:
     shape = getattr(x, "shape", None)
     if shape is not None:
         return tuple(int(size) for size in shape)
-    return np.shape(x)
+    if type(x) in _OF_PYTHON or isinstance(x, list | tuple):
+        return np.shape(x)
+    return array_of(x, "shape").shape
 
 
 def named(dtype: np.dtype[Any]) -> str:

@@ -57,6 +57,8 @@ def test_a_given_cluster() -> None:
     assert resolver.master("worker", 0) == "grpc://a:1"
     assert resolver.num_accelerators() == {"GPU": 2}
     assert resolvers.SimpleClusterResolver(TWO).num_accelerators() == {}
+    with pytest.raises(TypeError, match=r'num_accelerators is a dict .* got 2; write \{"GPU": 2\}'):
+        resolvers.SimpleClusterResolver(TWO, num_accelerators=2)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes a ClusterSpec, got dict"):
         resolvers.SimpleClusterResolver({"worker": ["a:1"]})
 

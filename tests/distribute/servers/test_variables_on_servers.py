@@ -243,6 +243,17 @@ def test_no_server_is_refused(four: Any) -> None:
         distribute.ParameterServerStrategy(servers=0)
 
 
+@pytest.mark.parametrize("servers", ["2", 1.5])
+def test_a_number_of_servers_that_is_none_is_refused(four: Any, servers: Any) -> None:
+    with pytest.raises(TypeError, match=rf"servers must be a whole number, got {servers!r}"):
+        distribute.ParameterServerStrategy(servers=servers)
+
+
+def test_a_partitioner_that_cannot_be_called_is_refused(four: Any) -> None:
+    with pytest.raises(TypeError, match=r"variable_partitioner must be one of .*partitioners.* got int: 3"):
+        distribute.ParameterServerStrategy(None, 3, servers=1)  # type: ignore[arg-type]
+
+
 def test_a_notebook_shows_the_servers_and_what_they_hold(servers: Any) -> None:
     from workbench.ui.formatters import servers_html
 

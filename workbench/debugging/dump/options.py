@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def dump_options(
 
     Raises:
       ValueError: for an unknown mode, or a text that is no regular expression.
-      TypeError: for dtypes that are none.
+      TypeError: for dtypes that are none, or a size that is no number.
     """
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")
@@ -82,5 +83,9 @@ def dump_options(
             raise TypeError(
                 f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}; write [{dtypes!r}]"
             )
+        if not isinstance(dtypes, Iterable):
+            raise TypeError(f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}")
         names = tuple(np.dtype(dtype).name for dtype in dtypes)
-    return DumpOptions(root, mode.upper(), max(0, int(buffer)), op_regex, names)
+    if not isinstance(buffer, SupportsIndex):
+        raise TypeError(f"circular_buffer_size must be a whole number, got {buffer!r}")
+    return DumpOptions(root, mode.upper(), max(0, operator.index(buffer)), op_regex, names)

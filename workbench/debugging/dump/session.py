@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.debugging.dump.dump_file import close_file, dump_file, known_file
 from workbench.debugging.dump.options import DumpOptions, dump_options
+from workbench.errors import FailedPreconditionError
 
 DEFAULT_MODE = "NO_TENSOR"
 DEFAULT_BUFFER = 1000
@@ -131,8 +132,12 @@ def enable_dump_debug_info(
 
     Raises:
       ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
+      TypeError: for a root that is no path, a size that is no number, or dtypes that are none.
+      FailedPreconditionError: if the folder cannot be made or written.
     """
     global _writer
+    if not isinstance(dump_root, str | os.PathLike):
+        raise TypeError(f"dump_root is the path of a folder, got {dump_root!r}")
     options = dump_options(
         os.path.abspath(os.fspath(dump_root)),
         mode=tensor_debug_mode,
@@ -148,7 +153,14 @@ def enable_dump_debug_info(
             )
         return _writer
     disable_dump_debug_info()
-    _writer = DebugEventsWriter(options)
+    try:
+        _writer = DebugEventsWriter(options)
+    except OSError as error:
+        close_file(options.root)
+        raise FailedPreconditionError(
+            f"the folder of the dump {options.root!r} cannot be written: {error}; give a folder, which need not exist, "
+            f"where this process may write"
+        ) from error
     return _writer
 
 

@@ -22,7 +22,7 @@ class SimpleClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      TypeError: if `cluster_spec` is no `ClusterSpec`, or `master` no text.
+      TypeError: if `cluster_spec` is no `ClusterSpec`, `master` no text, or `num_accelerators` no dict.
     """
 
     def __init__(
@@ -42,6 +42,11 @@ class SimpleClusterResolver(ClusterResolver):
             )
         if not isinstance(master, str):
             raise TypeError(f"SimpleClusterResolver: master is an address, got {type(master).__name__}")
+        if not (num_accelerators is None or isinstance(num_accelerators, Mapping)):
+            raise TypeError(
+                f"SimpleClusterResolver: num_accelerators is a dict from kind to number, got {num_accelerators!r}; "
+                f'write {{"GPU": {num_accelerators!r}}}'
+            )
         self._cluster_spec = cluster_spec
         self._master = master
         self._environment = environment

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from workbench import runtime
 from workbench.distribute import contexts
@@ -64,6 +64,7 @@ class ParameterServerStrategy(Strategy):
 
     Raises:
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
+      TypeError: if `servers` is no number, or `variable_partitioner` no function.
 
     >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
     >>> with strategy.scope():
@@ -86,6 +87,13 @@ class ParameterServerStrategy(Strategy):
         servers: int | None = None,
         journal_folder: str | None = None,
     ) -> None:
+        if not (variable_partitioner is None or callable(variable_partitioner)):
+            raise TypeError(
+                f"variable_partitioner must be one of wb.distribute.experimental.partitioners, or a function of shape "
+                f"and dtype, got {type(variable_partitioner).__name__}: {variable_partitioner!r:.80}"
+            )
+        if not (servers is None or isinstance(servers, SupportsIndex)):
+            raise TypeError(f"servers must be a whole number, got {servers!r:.80}")
         workers, keepers = _roles(cluster_resolver, servers)
         cluster = runtime.current_cluster()
         assert cluster is not None
