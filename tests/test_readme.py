@@ -70,6 +70,8 @@ def test_the_readme_has_what_never_ran() -> None:
     readme, status = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", STATUS))
     never = re.findall(r"\| ([^|(]+?)(?: \([^|]*)? \|[^|]*\*\*(?:never|nothing) ", status)
 
-    assert {"several hosts", "NVIDIA GPUs", "TPUs"} <= set(never)
+    assert {"several hosts", "cluster resolvers", "NVIDIA GPUs", "TPUs"} <= set(never)
     said = re.findall(r"^\| ([^|]+) \|.*\*\*(?:never|not) ", readme, re.MULTILINE)
     assert {"several hosts", "NVIDIA GPUs", "TPUs"} <= set(said)
+    for place in ("Slurm", "Kubernetes", "Google Compute Engine", "TPU"):
+        assert re.search(rf"\*\*[^*]*{place}[^*]*\*\*", readme), f"nothing says that {place} was never used"
