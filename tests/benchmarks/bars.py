@@ -135,7 +135,7 @@ BARS = (
     _input(cases.LINES_SINGLE, 5, "tf.data"),
     *(_input(cases.RECORDS, 1.6, peer) for peer in ("tf.data", "tf.data, interleaved", "DataLoader")),
     _input(cases.RECORDS_SINGLE, 1, "Python loop"),
-    *(_input(what, 2, "tf.io.parse_example") for what in cases.PARSED.values()),
+    *(_input(what, 2, "tf.io.parse_example") for what in cases.PARSED),
     *(_input(what, 0.8, "pyarrow scan") for what in (cases.TABLE, cases.TABLE_COLUMNS)),
     _rate(cases.AHEAD, 420),
     _rate(cases.SOURCES, 2400),

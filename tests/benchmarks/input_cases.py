@@ -26,7 +26,14 @@ FIRST = "first shuffled batch"
 LINES, LINES_SINGLE = "text lines, batch(1024)", "text lines, one by one"
 RECORDS, RECORDS_SINGLE = "TFRecord, batch(128)", "TFRecord, one by one"
 TABLE, TABLE_COLUMNS = "Parquet, four columns", "Parquet, two of four columns"
-PARSED = {"floats": "parse 784 floats", "images": "parse images of 100 kB", "scalars": "parse 26 scalars"}
+PARSED_VIEWS = "parse images of 100 kB, as views"
+PARSED = {
+    "parse 784 floats": "floats",
+    "parse images of 100 kB": "images",
+    PARSED_VIEWS: "images",  # peers copy them
+    "parse 26 scalars": "scalars",
+}
+"""The cases that parse examples, and the file of each."""
 AHEAD = "producer and consumer of 2 ms, prefetch(4)"
 SOURCES = "eight sources of 2 ms, interleaved"
 PARALLEL = "map that waits 2 ms, 8 in parallel"

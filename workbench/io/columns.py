@@ -37,10 +37,17 @@ class _Seen:
     template: Template = field(default_factory=dict)
 
 
-def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[Column]]:
+def columns(
+    serialized: list[bytes], names: Collection[str], *, views: bool = False
+) -> dict[str, list[Column]]:
     """The values of the named features; examples that do not have one are in none of its columns.
 
     What other features hold is not looked at.
+
+    Args:
+      serialized: The examples.
+      names: The names of the features.
+      views: Whether texts may be views of the examples; some are bytes all the same.
 
     Raises:
       Malformed: if the bytes of an example are damaged; the text has its number.
@@ -49,7 +56,7 @@ def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[C
     rest: Iterable[int] = range(len(serialized))
     if len(serialized) >= _LEAST_ALIKE:
         seen = _seen(frozenset(names))
-        rest = [row for chunk in _chunks(serialized, seen, found) for row in _alike(chunk, seen)]
+        rest = [row for chunk in _chunks(serialized, seen, found, views) for row in _alike(chunk, seen)]
     for name, column in _one_by_one(serialized, rest, names):
         found[name].append(column)
     return found
@@ -97,17 +104,17 @@ class _Chunk:
         return [row + self._first for row in sorted([*self.odd, *self.rest.tolist()])]
 
 
-def _chunks(serialized: list[bytes], seen: _Seen, found: _Columns) -> Iterator[_Chunk]:
+def _chunks(serialized: list[bytes], seen: _Seen, found: _Columns, views: bool) -> Iterator[_Chunk]:
     count = len(serialized)
     sizes = np.fromiter(map(len, serialized), np.int64, count)
     total = int(sizes.sum())
     if total > count * max(_LONG_BYTES, _LONG_FEATURE_BYTES * len(seen.template)):
-        yield _Chunk(serialized, Apart(serialized, sizes), 0, found)
+        yield _Chunk(serialized, Apart(serialized, sizes, views), 0, found)
         return
     rows = max(_LEAST_ALIKE, count * _CHUNK_BYTES // max(total, 1), count // 16)
     for first in range(0, count, rows):
         chunk = serialized[first : first + rows]
-        yield _Chunk(chunk, Joined(chunk, sizes[first : first + rows]), first, found)
+        yield _Chunk(chunk, Joined(chunk, sizes[first : first + rows], views), first, found)
 
 
 def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:

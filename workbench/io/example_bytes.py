@@ -11,6 +11,7 @@ import numpy as np
 Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Text = bytes | memoryview
 LONGEST_WINDOW: Final = 512
 _SHORT: Final = 16
 _WORD: Final = 8
@@ -60,8 +61,8 @@ class ExampleBytes(Protocol):
           `places`, and where each field ends, `(fields + 1, n)`. Bytes that are no such fields lead anywhere.
         """
 
-    def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
-        """What stands between starts and stops, in the order of `starts.ravel()`."""
+    def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
+        """What stands between starts and stops, in the order of `starts.ravel()`: copies, or views if so made."""
 
     def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
         """The bytes at each start, one after the other."""
@@ -73,11 +74,12 @@ class ExampleBytes(Protocol):
 class Joined:
     """Examples in one buffer: for short ones the copy costs less than work on each."""
 
-    def __init__(self, serialized: list[bytes], sizes: Places) -> None:
-        """Copies the examples, which have `sizes` bytes."""
+    def __init__(self, serialized: Sequence[Text], sizes: Places, views: bool = False) -> None:
+        """Copies the examples, which have `sizes` bytes; `views` says whether texts are views of the copy."""
         # The last window starts behind the last example.
         self._data = b"".join([*serialized, bytes(LONGEST_WINDOW)])
         self._octets = np.frombuffer(self._data, np.uint8)
+        self._texts: Text = memoryview(self._data) if views else self._data
         self._last = len(self._data) - LONGEST_WINDOW
         self.stops = sizes.cumsum()
         self.starts = self.stops - sizes
@@ -127,10 +129,10 @@ class Joined:
         """The `width` bytes at every place, without a copy; `take` of it would make one of all."""
         return np.ndarray((len(self._data) - width + 1,), f"V{width}", self._data, 0, (1,))
 
-    def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
+    def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
         """What stands between starts and stops."""
         places = map(slice, starts.ravel().tolist(), stops.ravel().tolist())
-        return list(map(self._data.__getitem__, places))
+        return list(map(self._texts.__getitem__, places))
 
     def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
         """The bytes at each start, one after the other."""
@@ -154,16 +156,18 @@ class Apart:
     Mostly one long value is between a few short ones, so only both ends of each are copied into one buffer.
     """
 
-    def __init__(self, serialized: list[bytes], sizes: Places) -> None:
-        """Refers to the examples, which have `sizes` bytes."""
+    def __init__(self, serialized: list[bytes], sizes: Places, views: bool = False) -> None:
+        """Refers to the examples, which have `sizes` bytes; `views` says whether texts are views of them."""
         _keep_freed_memory()
         self._serialized = serialized
+        self._texts: Sequence[Text] = [memoryview(data) for data in serialized] if views else serialized
         count = len(serialized)
         self.starts, self.stops = np.zeros(count, np.int64), sizes
         self.least, self.most = int(sizes.min()), int(sizes.max())
         self._ends: Joined | None = None
         if self.least >= _END:
-            pieces = [*(data[:_END] for data in serialized), *(data[-_END:] for data in serialized)]
+            texts = self._texts
+            pieces = [*(data[:_END] for data in texts), *(data[-_END:] for data in texts)]
             self._ends = Joined(pieces, np.full(2 * count, _END))
         self._heads = np.arange(count) * _END
         self._tails = self._heads + (count + 1) * _END - sizes
@@ -178,7 +182,7 @@ class Apart:
         found = self.texts(rows, places, places + width)
         joined = b"".join(found)
         if len(joined) < width * len(found):
-            joined = b"".join([piece.ljust(width, b"\0") for piece in found])
+            joined = b"".join([bytes(piece).ljust(width, b"\0") for piece in found])
         return np.frombuffer(joined, np.uint8).reshape(*places.shape, width)
 
     def column(self, place: int, width: int) -> Octets:
@@ -194,7 +198,7 @@ class Apart:
             at[index + 1] = here + size + length_in(self.windows(rows, here, size), 0, size)
         return at
 
-    def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
+    def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
         """What stands between starts and stops."""
         pieces = zip(
             np.broadcast_to(rows, starts.shape).ravel().tolist(),
@@ -202,7 +206,7 @@ class Apart:
             stops.ravel().tolist(),
             strict=True,
         )
-        examples = self._serialized
+        examples = self._texts
         return [examples[row][start:stop] for row, start, stop in pieces]
 
     def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:

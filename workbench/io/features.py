@@ -37,7 +37,8 @@ class FixedLenFeature:
 
     Attributes:
       shape: Shape of one example.
-      dtype: float32, int64 or "string".
+      dtype: float32, int64 or "string"; `memoryview` gives texts, such as pictures, as views instead of copies, which
+        keep the bytes of their example in memory.
       default_value: For examples without the feature: one value, or as many as `shape` takes. None refuses those.
 
     Raises:
@@ -57,7 +58,7 @@ class VarLenFeature:
     """A feature of which each example has its own number of values, none if it is missing: `PaddedValues`.
 
     Attributes:
-      dtype: float32, int64 or "string".
+      dtype: As that of a `FixedLenFeature`.
 
     Raises:
       InvalidArgumentError: if examples cannot hold the dtype.
@@ -77,7 +78,7 @@ class FixedLenSequenceFeature:
 
     Attributes:
       shape: Shape of one step.
-      dtype: float32, int64 or "string".
+      dtype: As that of a `FixedLenFeature`.
       allow_missing: Whether an example without the feature has no steps, instead of being an error.
       default_value: What missing steps are filled with in `parse_example`: one value; None for 0 or b"".
 
@@ -140,8 +141,20 @@ def _check(wanted: FixedLenFeature | FixedLenSequenceFeature) -> None:
 
 @lru_cache
 def dtype_of(dtype: Any) -> np.dtype[Any]:
-    """The NumPy dtype; objects, which are bytes, for text."""
-    return np.dtype(object) if dtype in ("string", str, bytes) else np.dtype(dtype)
+    """The NumPy dtype; objects, which are bytes or views of them, for text."""
+    return np.dtype(object) if dtype in ("string", str, bytes, memoryview) else np.dtype(dtype)
+
+
+def as_wanted(texts: Array, dtype: Any) -> Array:
+    """Texts as the views or the bytes that a feature asks for; other values as they are."""
+    if texts.dtype != object:
+        return texts
+    kind = memoryview if dtype is memoryview else bytes
+    if set(map(type, texts.flat)) <= {kind}:
+        return texts
+    result = np.empty(texts.size, object)
+    result[:] = list(map(kind, texts.flat))
+    return result.reshape(texts.shape)
 
 
 @lru_cache

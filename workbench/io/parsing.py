@@ -17,6 +17,7 @@ from workbench.io.features import (
     FixedLenSequenceFeature,
     PaddedValues,
     VarLenFeature,
+    as_wanted,
     default_of,
     dtype_of,
     kind_of,
@@ -56,8 +57,10 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
         return dict(parse_single_example(serialized, features))
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")
+    views = False
     for name, wanted in features.items():
         if type(wanted) is FixedLenFeature:
+            views = views or wanted.dtype is memoryview
             continue
         if not isinstance(wanted, _WANTED):
             raise ValueError(
@@ -69,12 +72,22 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
                 f"parse_example: feature {name!r} may be missing in an example, which is then as one without steps; "
                 "set allow_missing=True"
             )
+        views = views or wanted.dtype is memoryview
     batch = batch_of(serialized, "parse_example")
     try:
-        found = columns(batch, features.keys())
+        found = columns(batch, features.keys(), views=views)
     except Malformed as error:
         raise InvalidArgumentError(f"parse_example: {error}") from error
-    return {name: _parsed(name, wanted, found[name], len(batch)) for name, wanted in features.items()}
+    parsed = {name: _parsed(name, wanted, found[name], len(batch)) for name, wanted in features.items()}
+    if not views:
+        return parsed
+    return {name: _as_wanted(values, features[name].dtype) for name, values in parsed.items()}
+
+
+def _as_wanted(found: Values, dtype: Any) -> Values:
+    if isinstance(found, PaddedValues):
+        return PaddedValues(as_wanted(found.values, dtype), found.lengths)
+    return as_wanted(found, dtype)
 
 
 def is_one(serialized: Any) -> bool:

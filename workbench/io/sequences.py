@@ -16,6 +16,7 @@ from workbench.io.features import (
     FixedLenSequenceFeature,
     PaddedValues,
     VarLenFeature,
+    as_wanted,
     dtype_of,
     kind_of,
 )
@@ -167,7 +168,7 @@ def _fixed(name: str, wanted: FixedLenSequenceFeature, rows: list[list[Any]]) ->
                     f"{size}; use VarLenFeature if their number varies"
                 )
             result[row, step] = values
-    return result.reshape(len(rows), longest, *shape)
+    return as_wanted(result, wanted.dtype).reshape(len(rows), longest, *shape)
 
 
 def _varying(name: str, wanted: VarLenFeature, rows: list[list[Any]]) -> PaddedValues:
@@ -182,4 +183,4 @@ def _varying(name: str, wanted: VarLenFeature, rows: list[list[Any]]) -> PaddedV
     for row, steps in enumerate(rows):
         for step, values in enumerate(steps):
             result[row, step, : len(values)] = values
-    return PaddedValues(result, lengths)
+    return PaddedValues(as_wanted(result, wanted.dtype), lengths)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from workbench.io.example_bytes import ExampleBytes, Flags, Places, fields_at
+from workbench.io.example_bytes import ExampleBytes, Flags, Places, Text, fields_at
 from workbench.io.examples import BYTES, FLOAT
 from workbench.io.headers import ITEM
 from workbench.io.layouts import Found
@@ -169,7 +169,7 @@ def _texts(examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]
     return _split(found, _objects(examples.texts(owners[whose], starts, stops)), counts)
 
 
-def _objects(texts: list[bytes]) -> Array:
+def _objects(texts: list[Text]) -> Array:
     return np.fromiter(texts, object, len(texts))
 
 

@@ -141,7 +141,7 @@ def main() -> None:
         "tf.data",
         lambda: tf.data.Dataset.from_tensor_slices(_IMAGES).shuffle(cases.EXAMPLES).batch(cases.BATCH),
     )
-    for kind, what in cases.PARSED.items():
+    for what, kind in cases.PARSED.items():
         examples = _parsed(kind)
         next(iter(examples))  # reads the file and compiles
         cases.measure_rate(
