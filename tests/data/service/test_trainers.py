@@ -144,6 +144,17 @@ def test_a_cached_dataset_has_no_end_and_is_iterated_over_once() -> None:
             next(iter(dataset))
         with pytest.raises(InvalidArgumentError, match=r"put \.repeat\(\) at its end"):
             Dataset.range(3).apply(distributed)
+        job = {"job_name": "unknown"}
+        ending = Dataset.range(3).filter(lambda x: True)
+        readers = [trainer(target, name, ending, **job) for name in ("a", "b")]
+        for reader in readers:
+            assert first(reader, 3) == [0, 1, 2]
+            with pytest.raises(InvalidArgumentError, match=r"put \.repeat\(\) at its end"):
+                next(reader)
+            assert list(reader) == []
+        assert first(
+            trainer(target, "a", Dataset.counter().filter(lambda x: True), job_name="endless"), 2
+        ) == [0, 1]
         with pytest.raises(InvalidArgumentError, match="another cross_trainer_cache: True, got False"):
             next(iter(Dataset.counter().apply(wb.data.service.distribute("parallel_epochs", target, "job"))))
 

@@ -87,7 +87,7 @@ def distribute(
             raise InvalidArgumentError(fields["unsplittable"])
         if reading.num_consumers and fields["finite"]:
             raise FailedPreconditionError(NEEDS_NO_END)
-        if reading.trainer and not fields["endless"]:
+        if reading.trainer and fields["finite"]:
             raise InvalidArgumentError(CACHE_NEEDS_NO_END)
         dataset_id = _registered(dataset, fields, None, reading)
         return _dataset_of(reading, dataset_id, dataset.element_spec)

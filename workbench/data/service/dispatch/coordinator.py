@@ -177,7 +177,7 @@ class Coordinator:
             )
         if job.num_consumers and registered.finite:
             raise FailedPreconditionError(NEEDS_NO_END)
-        if job.cached and not registered.endless:
+        if job.cached and registered.finite:
             raise InvalidArgumentError(CACHE_NEEDS_NO_END)
         self._write({"what": "job", "job": job.described})
         if mode.is_static:

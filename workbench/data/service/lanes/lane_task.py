@@ -17,14 +17,14 @@ from workbench.data.service.channel import Channel
 from workbench.data.service.lanes.round_shelf import RoundShelf
 from workbench.data.service.lanes.shelf import Request, SharedShelf, Shelf, bytes_of
 from workbench.data.service.lanes.window_shelf import WindowShelf
-from workbench.data.service.policy import ShardingPolicy
+from workbench.data.service.policy import CACHE_NEEDS_NO_END, ShardingPolicy
 from workbench.data.service.splits import dealt
 from workbench.data.service.wire import Fields
 from workbench.data.sharding.autoshard import auto_shard
 from workbench.data.stage import Pipeline
 from workbench.data.stored.position import Position, rest_of
 from workbench.data.tables import Failed, Run
-from workbench.errors import CaptureError
+from workbench.errors import CaptureError, InvalidArgumentError
 from workbench.faults import fault
 
 
@@ -122,6 +122,8 @@ class LaneTask:
                 raise self._request_failure
             if size_of(run):
                 yield run
+        if self._task["cached"]:  # only now it is known to have an end
+            yield Failed(InvalidArgumentError(CACHE_NEEDS_NO_END))
 
     def _dataset(self) -> Pipeline:
         task = self._task
