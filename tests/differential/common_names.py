@@ -151,6 +151,16 @@ def _gathered(*datasets: Any) -> list[Any]:
     return sorted(found, key=lambda element: repr(_plain(element)))
 
 
+def _in_turn(make: Any, turns: list[tuple[str, int]]) -> list[list[Any]]:
+    """Some elements of each reader in turn; `make` gives the dataset of one."""
+    readers: dict[str, Any] = {}
+    found = []
+    for name, count in turns:
+        reader = readers[name] if name in readers else readers.setdefault(name, iter(make(name)))
+        found.append([next(reader) for _ in range(count)])
+    return found
+
+
 def _plain(element: Any) -> Any:
     if isinstance(element, dict):
         return [_plain(part) for _, part in sorted(element.items())]
@@ -277,6 +287,7 @@ COMMON = {
     "Fields": Fields,
     "folder": new_folder,
     "gathered": _gathered,
+    "in_turn": _in_turn,
     "tree": _tree,
     "named": lambda dataset, tree: [bytes(np.asarray(x).item())[len(tree) :].decode() for x in dataset],
     "twice": lambda dataset: [rest(iter(dataset)), rest(iter(dataset))],

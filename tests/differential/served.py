@@ -14,7 +14,7 @@ class ServedPrograms(Drawn):
         """The next program, an expression."""
         make = self._random.choice((
             self._read, self._read, self._read, self._read, self._shared, self._again, self._registered, self._spec,
-            self._refused, self._refused, self._late,
+            self._refused, self._refused, self._late, self._cached, self._cached, self._same_trainer,
         ))  # fmt: skip
         return make()
 
@@ -117,6 +117,37 @@ class ServedPrograms(Drawn):
         return (
             f"(lambda data, name: [gathered(data.apply(service.distribute({mode}, several(2, True), job_name=name))) "
             f"for _ in range(2)])({self._source(True)}, 'late' + str(number()))"
+        )
+
+    def _trainer(self, mode: str, workers: int) -> str:
+        return (
+            f"lambda trainer: data.apply(service.distribute({mode}, several({workers}, True), job_name=name, "
+            f"cross_trainer_cache=service.CrossTrainerCache(trainer){self._more()}))"
+        )
+
+    def _cached(self) -> str:
+        """Trainers that read what one worker has made, each at its own pace and some late."""
+        mode = self._mode()
+        data = self._source(True) + self._stages(True).replace(".shuffle(5)", "")
+        end = self._either(
+            ".repeat()", ".filter(lambda *x: True).repeat()", ".repeat().filter(lambda *x: True)", ""
+        )
+        turns = [(f"t{self._number(1, 3)}", self._number(1, 9)) for _ in range(self._number(1, 6))]
+        reads = f"in_turn({self._trainer(mode, 1)}, {turns})"
+        return f"(lambda data, name: {reads})({data}{end}, 'cached' + str(number()))"
+
+    def _same_trainer(self) -> str:
+        """Readers of one trainer, and one of another: whether the first two share elements, and all come in order."""
+        make = self._trainer(self._either("'parallel_epochs'", "'distributed_epoch'"), 1)
+        turns = [(reader, self._number(1, 30)) for reader in ("a1", "a2", "a1", "b1", "a2")]
+        first, second = "[*found[0], *found[2]]", "[*found[1], *found[4]]"
+        told = ", ".join(
+            f"list(map(int, {part})) == sorted(map(int, {part}))" for part in (first, second, "found[3]")
+        )
+        shared = f"len({{*map(int, [*{first}, *{second}])}}) == len([*{first}, *{second}])"
+        return (
+            f"(lambda data, name: (lambda found: [{shared}, {told}])(in_turn(lambda reader: ({make})(reader[0]), {turns})))"
+            "(Dataset.counter(), 'same' + str(number()))"
         )
 
     def _refused(self) -> str:
