@@ -24,6 +24,7 @@ ALL: dict[str, Check] = {
     "torch": frameworks.torch_tensors,
     "jax": frameworks.jax_arrays,
     "training": strategies.training,
+    "step-costs": strategies.step_costs,
     "two-workers": strategies.two_workers,
     "errors": strategies.errors,
     "finite-kernels": finiteness.flags_of_kernels,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.gpu.replicas import alone
-from tests.gpu.results import Row, Skip, held
+from tests.gpu.results import Row, Skip, held, median
 from workbench.communicators import Reduction
 
 TORCH = "PyTorch tensors on the GPU"
@@ -32,13 +32,33 @@ def torch_tensors(quick: bool) -> Iterator[Row]:
             wrong.append(str(dtype))
         if result.data_ptr() == tensor.data_ptr():
             wrong.append(f"{dtype} is not owned")
+    many = [
+        torch.full((n, 2), float(n), device="cuda", dtype=dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+        for n in (1, 3, 0, 5)
+    ]
+    many.append(torch.arange(6.0, device="cuda").reshape(2, 3).T)
+    together = communicator.all_reduce(many, Reduction("sum"))
+    wrong += [
+        f"{tuple(tensor.shape)} {tensor.dtype} among others"
+        for tensor, result in zip(many, together, strict=True)
+        if result.dtype != tensor.dtype or not torch.equal(result, tensor)
+    ]
     weight = torch.ones(3, device="cuda", requires_grad=True)
     (weight**2).sum().backward()
     (gradient,) = communicator.all_reduce([weight.grad], Reduction("mean"))
     if gradient.tolist() != [2.0, 2.0, 2.0]:
         wrong.append("gradient")
-    communicator.close()
     yield held(TORCH, not wrong, f"wrong: {wrong or 'none'}")
+    eight = [torch.ones(64, 32, device="cuda") for _ in range(8)]
+
+    def combined() -> None:
+        communicator.all_reduce(eight, Reduction("sum"))
+        communicator.finish()
+
+    taken = median(20 if quick else 500, combined)
+    yield Row("all_reduce of 8 small PyTorch tensors", "noted", f"{taken * 1e6:,.0f} µs, waited for")
+    communicator.close()
 
 
 def jax_arrays(quick: bool) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,34 @@ def train(wb: Any, steps: int) -> list[float]:
         return ctx.all_reduce("mean", (error**2).mean())
 
     return [float(strategy.reduce("mean", strategy.run(step), axis=None)) for _ in range(steps)]
+
+
+LAYERS = (784, 128, 128, 64, 10)
+
+
+def layers(xp: Any) -> list[Any]:
+    """Weights and biases of a small network."""
+    shapes = [shape for rows, width in pairwise(LAYERS) for shape in ((rows, width), (width,))]
+    return [xp.full(shape, 0.01, np.float32) for shape in shapes]
+
+
+def batch(xp: Any) -> tuple[Any, Any]:
+    """Rows for the network, and what it should make of them."""
+    return xp.ones((32, LAYERS[0]), np.float32), xp.ones((32, LAYERS[-1]), np.float32)
+
+
+def gradients(xp: Any, weights: list[Any], x: Any, wanted: Any) -> tuple[Any, list[Any]]:
+    """Loss of the network for a batch, and its gradient by each weight and bias."""
+    seen = [x]
+    for weight, bias in zip(weights[::2], weights[1::2], strict=True):
+        seen.append(xp.maximum(seen[-1] @ weight + bias, 0))
+    error = seen.pop() - wanted
+    loss = (error * error).mean()
+    found: list[Any] = []
+    for weight in weights[-2::-2]:
+        found = [seen[-1].T @ error, error.sum(axis=0), *found]
+        error = (error @ weight.T) * (seen.pop() > 0)
+    return loss, found
 
 
 def lose_one(wb: Any) -> str:

@@ -1,8 +1,10 @@
-"""The lines of the table."""
+"""The lines of the table, and how long something takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -43,6 +45,16 @@ class Row:
 def held(name: str, fine: bool, found: str, bar: str = "") -> Row:
     """A line that is "ok" if `fine`."""
     return Row(name, "ok" if fine else "FAILED", found, bar)
+
+
+def median(rounds: int, work: Callable[[], object]) -> float:
+    """Seconds that a call takes, once it has been made a few times."""
+    taken = []
+    for _ in range(rounds + 5):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken[5:])
 
 
 def table(rows: Sequence[Row]) -> str:

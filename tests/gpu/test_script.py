@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from tests.benchmarks.readme import between
 from tests.communicators.simulated_gpu import SimulatedGpus
-from tests.gpu import finiteness, kernels, numerics, page, programs, sharing
+from tests.gpu import finiteness, kernels, numerics, page, programs, sharing, strategies
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table
 from workbench.backends import cupy as gpu
@@ -75,6 +75,18 @@ def test_training_on_cpus() -> None:
         losses = programs.train(wb, 5)
 
     assert np.all(np.diff(losses) < 0)
+
+
+def test_the_parts_of_a_step_on_cpus() -> None:
+    with wb.connect(replicas=1):
+        said = strategies.parts_of_a_step(wb, 2)
+
+    assert [part.strip("0123456789, ") for part in said.split(" µs") if part] == [
+        "empty",
+        "with its arguments",
+        "with gradients",
+        "with all_reduce",
+    ]
 
 
 def test_a_killed_worker_on_cpus() -> None:
