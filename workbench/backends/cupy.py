@@ -379,7 +379,7 @@ class CupyAccelerator:
             arrays = [self.view(array) for array in torch_tensors.joined(arrays)]
         if len(arrays) == 1:
             return cupy.ascontiguousarray(arrays[0]).reshape(-1).astype(dtype, copy=False)
-        parts = [cupy.ravel(part).astype(dtype, copy=False) for part in arrays]
+        parts = [cupy.ravel(part if part.dtype == dtype else part.astype(dtype)) for part in arrays]
         return cupy.concatenate(parts) if parts else self.empty(0, dtype)
 
     def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
