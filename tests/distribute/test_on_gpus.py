@@ -117,17 +117,18 @@ def test_a_value_is_copied_to_the_gpu_once_however_many_steps_take_it(
     assert [type(part) for part in strategy.local_results(value)] == [np.ndarray, np.ndarray]
 
 
-def test_a_gpu_without_room_for_a_value_leaves_it_to_the_step_that_takes_it(
-    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [MemoryError, RuntimeError])
+def test_a_gpu_that_takes_no_value_leaves_the_error_to_the_step_that_does(
+    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     value = strategy.distribute_values_from_function(lambda context: np.ones(3))
     asarray = made_up_cupy.Module.asarray
 
     def full(self: Any, x: Any, dtype: Any = None) -> Any:
-        raise MemoryError("no room on the GPU")
+        raise kind("no room on the GPU")
 
     monkeypatch.setattr(made_up_cupy.Module, "asarray", full)
-    with pytest.raises(MemoryError, match="no room on the GPU"):
+    with pytest.raises(kind, match="no room on the GPU"):
         strategy.run(lambda x: x, (value,))
     monkeypatch.setattr(made_up_cupy.Module, "asarray", asarray)
 

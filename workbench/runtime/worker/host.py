@@ -15,7 +15,7 @@ from workbench.backends.from_gpu import sent
 from workbench.communicators import Bootstrap, Gpus, Member, Topology
 from workbench.communicators.core.result_pool import IDLE_SECONDS
 from workbench.communicators.core.tcp import Tls
-from workbench.errors import BackendUnavailable, ClusterClosed, WorkbenchError
+from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.comm.failure_report import report
 from workbench.runtime.comm.links import Link, LinkClosed, readable
 from workbench.runtime.comm.messages import (
@@ -381,13 +381,13 @@ class ReplicaHost:
             self._on_device.add(threading.get_ident())
 
     def placed(self, index: int, value: Any) -> Any:
-        """A value as the replicas of a device are given it: on a GPU if that has room for it."""
+        """A value as the replicas of a device are given it: on its GPU, if that takes it."""
         if self._device_kind != "GPU":
             return value
         try:
             self.use_device(index)
             return sent(value)
-        except (BackendUnavailable, MemoryError):  # the step that takes it says so
+        except Exception:  # CuPy has classes of its own; the step that takes the value says so
             return value
 
     def _leave(self, group_id: int, *, forget: bool) -> None:
