@@ -77,8 +77,8 @@ ROOMS = {
         "← feed ← verdicts ← export runs"
     ),
     "ui": (
-        "render ← cells models progress transfers ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "
-        "← collectives ← magics runs ← notebook"
+        "render ← cells models progress transfers ← widgets ← cluster field_terms inspect layouts ← sharding "
+        "← formatters ← report ← collectives ← magics runs ← notebook"
     ),
 }
 """Within these folders, too, each room (a folder, or a file beside them) uses those before it only.

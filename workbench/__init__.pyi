@@ -35,6 +35,7 @@ from workbench.ui.cluster.cluster_views import topology as topology
 from workbench.ui.cluster.diagnosis import diagnose as diagnose
 from workbench.ui.cluster.overview import overview as overview
 from workbench.ui.collectives.view import collectives as collectives
+from workbench.ui.field_terms import field_terms as field_terms
 from workbench.ui.inspect.dump import open_dump as open_dump
 from workbench.ui.inspect.inspection import inspect as inspect
 from workbench.ui.layouts import layout as layout

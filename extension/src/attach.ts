@@ -3,6 +3,7 @@ import { type Change, merge } from "./delta";
 import type { Code } from "./export/modules";
 import type { Collectives, Models } from "./models";
 import { mount } from "./mount";
+import { sayFieldTerms } from "./parts/terms";
 import type { Request } from "./view";
 import type { ViewName } from "./views";
 
@@ -80,6 +81,20 @@ export function attach(model: WidgetModel, element: HTMLElement, code?: Code): (
     sent(model, { kind: "visible", visible: false });
     mounted.unmount();
   };
+}
+
+const followed = new WeakSet();
+
+/** Lets the views of the page say the field's terms, or plain words, whenever a kernel says which: `wb.field_terms`. */
+export function followTerms(code: Pick<WidgetModel, "get" | "on">): void {
+  if (followed.has(code)) return; // a further view of the kernel is no news of it
+  followed.add(code);
+  const follow = () => {
+    const said = code.get("field_terms");
+    if (typeof said === "boolean") sayFieldTerms(said);
+  };
+  code.on("change:field_terms", follow);
+  follow();
 }
 
 function newerBy(

@@ -10,6 +10,7 @@ interface Model {
 }
 interface Views {
   attach(model: Model, element: HTMLElement, code: (name: string) => Promise<string>): () => void;
+  followTerms(code: Model): void;
 }
 
 const PLACE = Symbol.for("workbench.views");
@@ -59,6 +60,7 @@ export default {
     const text = String(code.get("text"));
     if (!loaded.has(digest)) loaded.set(digest, load(text));
     const views = await loaded.get(digest)!;
+    views.followTerms(code);
     const codeOf = (name: string) => (name === "widget" ? Promise.resolve(text) : asked(code, name));
     const detach = views.attach(model, el, codeOf);
     try {

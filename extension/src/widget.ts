@@ -1,4 +1,4 @@
-export { attach } from "./attach";
+export { attach, followTerms } from "./attach";
 export { provideCode } from "./export/modules";
 export { mount } from "./mount";
 import { drawReport } from "./export/report_page";

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { button, drawn, settled, textOf } from "./page";
 import * as recorded from "./recorded";
+import { sayFieldTerms, wording } from "../src/parts/terms";
 
-const { attach } = await import("../src/attach");
+const { attach, followTerms } = await import("../src/attach");
 
 /** A widget's model as anywidget gives it. */
 class FakeModel {
@@ -62,4 +63,25 @@ test("what is asked of a kernel that has gone is answered with what to do", asyn
   await drawn();
   assert.match(textOf(place.querySelector("[role=alert]")), /restarted or has ended: run the cell again/);
   detach();
+});
+
+test("views say the field's terms when a kernel says so, and a further view of it is no news", () => {
+  const model = new FakeModel();
+  const shown = () => wording("bandwidth", "busbw");
+  followTerms(model);
+  assert.equal(shown(), "bandwidth"); // it has said nothing
+
+  const changed = model.handlers.get("change:field_terms") as () => void;
+  model.set("field_terms", true);
+  changed();
+  assert.equal(shown(), "busbw");
+  sayFieldTerms(false); // as a setting that changes later
+  followTerms(model);
+  assert.equal(shown(), "bandwidth");
+
+  const other = new FakeModel();
+  other.set("field_terms", true);
+  followTerms(other);
+  assert.equal(shown(), "busbw"); // it had said so before its first view was drawn
+  sayFieldTerms(false);
 });

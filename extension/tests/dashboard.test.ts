@@ -175,7 +175,7 @@ test("the bar says that the server does not answer any more, and calls nothing l
   Object.assign(globalThis, { Bokeh: undefined });
 });
 
-test("the theme and the words go round, and views notice", () => {
+test("the theme goes round, the words change, and views notice", async () => {
   const component = new FakeComponent();
   const root = place();
   shell(component, root);
@@ -185,12 +185,15 @@ test("the theme and the words go round, and views notice", () => {
     return document.documentElement.dataset["theme"];
   });
   assert.deepEqual(seen, ["light", "dark", "auto"]);
-  const words = [0, 1].map(() => {
-    button(root, "Words").click();
-    return [textOf(button(root, "Words")), wording("bandwidth", "busbw")];
-  });
-  assert.deepEqual(words, [
-    ["Words: the field's", "busbw"],
-    ["Words: plain", "bandwidth"],
-  ]);
+  const terms = root.querySelector<HTMLInputElement>("input[type=checkbox]")!;
+  assert.equal(textOf(terms.parentElement), "The field's terms");
+  terms.click();
+  await settled();
+  assert.deepEqual([terms.checked, wording("bandwidth", "busbw")], [true, "busbw"]);
+  const later = place(); // as on a page that the browser opens later
+  shell(new FakeComponent(), later);
+  assert.equal(wording("bandwidth", "busbw"), "busbw");
+  terms.click();
+  await settled();
+  assert.deepEqual([terms.checked, wording("bandwidth", "busbw")], [false, "bandwidth"]);
 });

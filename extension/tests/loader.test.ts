@@ -15,7 +15,9 @@ const attach = (_: unknown, __: unknown, code: Code) => {
   return () => undefined;
 };
 const place = (globalThis as Record<symbol, unknown>)[Symbol.for("workbench.views")];
-(place as Map<string, unknown>).set("d1", Promise.resolve({ attach }));
+const followed: unknown[] = [];
+const followTerms = (code: unknown) => void followed.push(code);
+(place as Map<string, unknown>).set("d1", Promise.resolve({ attach, followTerms }));
 
 /** The widget of a kernel that holds the views' code. */
 class FakeCode {
@@ -52,6 +54,7 @@ async function codeOf(code: FakeCode): Promise<Code> {
 test("a kernel is asked for what makes files, and nothing listens after its answer", async () => {
   const code = new FakeCode();
   const get = await codeOf(code);
+  assert.equal(followed.at(-1), code); // whose kernel may say which words views use
   assert.equal(await get("widget"), "the views");
   assert.deepEqual(code.sent, []);
 

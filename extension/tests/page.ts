@@ -40,6 +40,7 @@ for (const name of [
   "getComputedStyle",
   "matchMedia",
   "requestAnimationFrame",
+  "cancelAnimationFrame",
   "Node",
   "Event",
   "KeyboardEvent",

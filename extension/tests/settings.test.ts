@@ -7,7 +7,7 @@ import { followMotion } from "../src/lab/motion";
 import { followTerms } from "../src/lab/terms";
 import type { ClusterInfo } from "../src/lab/server/messages";
 import { Settings, SETTINGS } from "../src/lab/settings";
-import { wording } from "../src/parts/terms";
+import { sayFieldTerms, wording } from "../src/parts/terms";
 import "./page";
 
 interface Schema {
@@ -104,6 +104,11 @@ test("views say the field's terms where the settings say so", async () => {
   assert.equal(wording("bandwidth", "busbw"), "busbw");
   await given.set("fieldTerms", false);
   assert.equal(wording("bandwidth", "busbw"), "bandwidth");
+
+  sayFieldTerms(true); // as a notebook does
+  await given.set("statusBar", false);
+  assert.equal(wording("bandwidth", "busbw"), "busbw"); // another setting is no news
+  sayFieldTerms(false);
 });
 
 const cluster = (id: string, kind: string, status: string, workersOf = "") =>

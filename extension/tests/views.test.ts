@@ -4,7 +4,7 @@ import type { Collectives, DatasetSharding, EventItem, Models, Summary, Verdict 
 import { memoryText } from "../src/format";
 import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
-import { TERMS } from "../src/parts/terms";
+import { sayFieldTerms } from "../src/parts/terms";
 import { Selection } from "../src/selection";
 import { binsOf } from "../src/values/distribution";
 import { placeOf, rangeOf } from "../src/values/elements";
@@ -165,9 +165,9 @@ test("every heading says plain words, or the field's terms on request, and the o
     plain.filter(([heading, tooltip]) => !tooltip && heading),
     [],
   );
-  document.body.classList.add(TERMS);
+  sayFieldTerms(true);
   const inTerms = await headings(["collective_table", "lanes", "sweep", "topology", "values"]);
-  document.body.classList.remove(TERMS);
+  sayFieldTerms(false);
 
   const terms = [
     "op",
@@ -195,10 +195,10 @@ test("every heading says plain words, or the field's terms on request, and the o
 
 test("what was chosen changes the words of views that are drawn", async () => {
   const shown = show("collective_table", recorded.collectives);
-  document.body.classList.add(TERMS);
+  sayFieldTerms(true);
   await settled();
   assert.match(textOf(shown.root), /busbw.*r\d@/);
-  document.body.classList.remove(TERMS);
+  sayFieldTerms(false);
   await settled();
   assert.match(textOf(shown.root), /bandwidth.*replica \d on /);
   shown.unmount();
@@ -211,10 +211,10 @@ test("rows stay sorted when the words of headings change", async () => {
   heading.click();
   await drawn();
   assert.equal(sortedBy(), "bandwidth ▲");
-  document.body.classList.add(TERMS);
+  sayFieldTerms(true);
   await settled();
   assert.equal(sortedBy(), "busbw ▲");
-  document.body.classList.remove(TERMS);
+  sayFieldTerms(false);
   await settled();
   assert.equal(sortedBy(), "bandwidth ▲");
   shown.unmount();

@@ -156,6 +156,12 @@ def test_views_are_drawn_follow_the_kernel_and_ask_it(
 
     values = page.locator("main .wb-values")
     expect(values).to_contain_text("MirroredVariable w:0")
+    agreed = values.get_by_text("all copies agree", exact=True)
+    expect(agreed).to_be_visible()
+    page.evaluate("(code) => window.run_cell(code)", "wb.field_terms()")
+    expect(values).to_contain_text("max|Δ| = 0")
+    page.evaluate("(code) => window.run_cell(code)", "wb.field_terms(False)")
+    expect(agreed).to_be_visible()
     values.get_by_role("button", name="Elements").click()
     expect(values).to_contain_text("Elements of w:0")  # which the kernel has answered
     # By what the kernel sends when it is asked.

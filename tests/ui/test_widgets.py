@@ -221,6 +221,25 @@ def test_in_colab_every_view_names_the_code_that_shows_widgets_there(kernel: Ker
 
 
 @built
+def test_a_kernel_tells_all_its_views_once_that_they_say_the_field_s_terms(kernel: Kernel) -> None:
+    states: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        data = message["content"].get("data", {}) if message["msg_type"] == "comm_msg" else {}
+        if data.get("method") == "update" and "field_terms" in data["state"]:
+            states.append(data["state"])
+
+    kernel.run("cluster")
+    (code,) = [state for state in kernel.opened.values() if "field_terms" in state]
+    assert code["field_terms"] is None  # as the page has it
+
+    kernel.run("wb.field_terms()", on_message)
+    kernel.run("wb.field_terms(True)", on_message)
+    kernel.run("wb.field_terms(shown=False)", on_message)
+    assert states == [{"field_terms": True}, {"field_terms": False}]
+
+
+@built
 def test_what_a_cell_shows_is_called_as_in_the_notebook(kernel: Kernel) -> None:
     shown = kernel.run("losses = strategy.run(lambda: np.ones(3))\nlosses")
 

@@ -1,8 +1,9 @@
 // What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
 import { render } from "preact";
+import { keep, kept } from "../kept";
 import { StatusWord } from "../parts/status";
 import { TabList } from "../parts/tabs";
-import { TERMS } from "../parts/terms";
+import { sayKeptTerms, TermsSwitch } from "../parts/terms_switch";
 import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
@@ -25,9 +26,6 @@ export interface ShellState {
 const LOST =
   "✖ The dashboard does not answer any more: it has ended, or cannot be reached. This is the last that came; load the page again to see more.";
 const THEMES = ["auto", "light", "dark"] as const;
-const WORDS = ["plain", "the field's"] as const;
-/** Under which names the browser keeps what was chosen. */
-const KEYS = { theme: "workbench-theme", words: "workbench-words" } as const;
 
 /** Draws the bar, and again whenever its state changes. */
 export function shell(component: PanelComponent, element: HTMLElement): void {
@@ -42,7 +40,7 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
     render(<Shell state={state} send={(content) => component.send_msg(content)} redraw={draw} />, root);
   };
   applyTheme(theme());
-  applyWords(words());
+  sayKeptTerms();
   const take = (text: string) => {
     state = JSON.parse(text) as ShellState;
     draw();
@@ -84,18 +82,11 @@ function Shell({ state, send, redraw }: Props) {
         <h2 class="wb-shell-title">{state.title}</h2>
         {state.status && <StatusWord word={state.status} />}
         <span class="wb-shell-space" />
-        <button
-          type="button"
-          title="What views call things: “bandwidth” and “replica 1 on a”, or “busbw” and “r1@a”"
-          onClick={() => {
-            keep("words", applyWords(after(WORDS, words())));
-            redraw();
-          }}
-        >{`Words: ${words()}`}</button>
+        <TermsSwitch />
         <button
           type="button"
           onClick={() => {
-            keep("theme", applyTheme(after(THEMES, theme())));
+            keep("theme", applyTheme(next(theme())));
             redraw();
           }}
         >{`Theme: ${theme()}`}</button>
@@ -134,7 +125,6 @@ function Choice({ state, send }: Pick<Props, "state" | "send">) {
 }
 
 type Theme = (typeof THEMES)[number];
-type Words = (typeof WORDS)[number];
 
 /** What was chosen on this page, or before in this browser; "auto" follows the browser's setting. */
 function theme(): Theme {
@@ -142,41 +132,12 @@ function theme(): Theme {
   return THEMES.find((one) => one === chosen) ?? "auto";
 }
 
-/** As `theme`. */
-function words(): Words {
-  const chosen = document.documentElement.dataset["words"] ?? kept("words");
-  return WORDS.find((one) => one === chosen) ?? "plain";
-}
-
-function after<T>(choices: readonly T[], chosen: T): T {
-  return choices[(choices.indexOf(chosen) + 1) % choices.length]!;
-}
-
-function kept(what: keyof typeof KEYS): string | null {
-  try {
-    return localStorage.getItem(KEYS[what]);
-  } catch {
-    return null; // a browser may forbid storage
-  }
-}
-
-function keep(what: keyof typeof KEYS, chosen: string): void {
-  try {
-    localStorage.setItem(KEYS[what], chosen);
-  } catch {
-    // Then it counts for this page only.
-  }
+function next(chosen: Theme): Theme {
+  return THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length]!;
 }
 
 /** The page's style sheet has the colours; views notice the attribute and draw again. */
 function applyTheme(chosen: Theme): Theme {
   document.documentElement.dataset["theme"] = chosen;
-  return chosen;
-}
-
-/** Views notice the class and draw again. */
-function applyWords(chosen: Words): Words {
-  document.documentElement.dataset["words"] = chosen;
-  document.body.classList.toggle(TERMS, chosen !== "plain");
   return chosen;
 }

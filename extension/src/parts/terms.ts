@@ -1,8 +1,18 @@
 // Plain words, and what the field calls the same: headings show the one, and their tooltips have the other.
 import { counted, joined } from "../format";
 
-/** The class of the page's body with which views say the field's terms. Views draw again when it comes or goes. */
-export const TERMS = "wb-terms";
+/** The class of the page's body with which views say the field's terms. */
+const TERMS = "wb-terms";
+
+/** Whether the views of the page say the field's terms. */
+export function saysFieldTerms(): boolean {
+  return document.body.classList.contains(TERMS);
+}
+
+/** Lets the views of the page say the field's terms, or plain words: they notice the class and draw again. */
+export function sayFieldTerms(said: boolean): void {
+  document.body.classList.toggle(TERMS, said);
+}
 
 export interface Worded {
   /** In plain words. */
@@ -39,7 +49,7 @@ const MEANINGS: Record<string, string> = {
 
 /** The plain words, or the field's where a person prefers those. */
 export function wording(plain: string, term: string): string {
-  return document.body.classList.contains(TERMS) ? term : plain;
+  return saysFieldTerms() ? term : plain;
 }
 
 /** How many replicas took part. */

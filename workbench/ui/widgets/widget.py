@@ -23,9 +23,11 @@ class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no an
 
     Attributes:
       text: The views.
+      field_terms: Whether views say the field's terms; None: as the page has it.
     """
 
     text = traitlets.Unicode().tag(sync=True)
+    field_terms = traitlets.Bool(None, allow_none=True).tag(sync=True)
 
     def __init__(self) -> None:
         super().__init__(text=_module("widget"))

@@ -1,5 +1,7 @@
 // What runs in the page of a report: it draws the views of which the page has the data.
+import { render } from "preact";
 import { mount } from "../mount";
+import { sayKeptTerms, TermsSwitch } from "../parts/terms_switch";
 import { VIEWS, type ViewName } from "../views";
 import { provideCode } from "./modules";
 import { EXPORTS, type Part, PLACE } from "./report_parts";
@@ -13,6 +15,10 @@ export function drawReport(): void {
       name === "widget" ? document.querySelector("script[type=module]") : document.getElementById(EXPORTS);
     return Promise.resolve(script?.textContent ?? "");
   });
+  const above = document.createElement("p");
+  document.querySelector("main")?.before(above);
+  sayKeptTerms();
+  render(<TermsSwitch />, above);
   const views = JSON.parse(place.textContent) as (Part | null)[];
   views.forEach((shown, index) => {
     const section = document.querySelector(`section[data-view="${index}"]`);
