@@ -113,6 +113,7 @@ def measure_page(
     drawn: str,
     serving: Sequence[int],
     polls: bool = False,
+    button: str = "",
     tab: str = "",
 ) -> None:
     """Measures a page of a job that runs: four cases; or only takes a picture, if the script was asked for one.
@@ -127,11 +128,14 @@ def measure_page(
       serving: The processes that serve the page, or tell the server what happens.
       polls: Whether it asks again and again, over connections that end: Linux counts only those that there are, so what
         the browser receives is counted then.
+      button: A button that is clicked before the picture is taken, such as that of a hint for newcomers.
       tab: The tab that the picture shows, where it is not the first one.
     """
     if script.options.picture:
         with chromium() as browser:
             page, _ = _open(browser, url, drawn, PICTURE)
+            if button:
+                page.page.get_by_role("button", name=button).click()
             if tab:
                 page.page.get_by_role("tab", name=tab).click()
             page.keep(script.options.picture)

@@ -70,6 +70,8 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
         expect(page.locator(".wb-pane")).to_have_count(1)
         expect(shown.locator(".wb-verdict")).to_contain_text("Replica 1 makes everyone wait")
         expect(shown.locator(".wb-figure").first).to_contain_text("Steps per second")
+        hint = shown.get_by_role("note", name="First steps")
+        expect(hint).to_contain_text("The panel “Workbench” at the left lists all other views.")
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             command(page, "apputils:change-theme", theme=theme)
             light = str(theme == "JupyterLab Light").lower()
@@ -82,6 +84,7 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
         expect(page.locator("#workbench-pane-heat_map")).to_be_visible()
 
         command(page, "workbench:open-pane", view="overview")
+        expect(hint).to_have_count(0)  # a person who has opened another view knows how
         strip = shown.locator(".wb-module-lanes .wb-chart")
         drag(page, strip.locator("canvas"), 0.5, 0.75)
         button = shown.locator(".wb-brushed")
@@ -218,8 +221,13 @@ def test_it_is_the_first_page_of_a_dashboard_and_opens_the_others(browser: Any) 
         with wb.dashboard(cluster) as dashboard:
             page.goto(dashboard.url)
             expect(page.locator(".wb-overview .wb-verdict")).to_contain_text("Replica 1 makes everyone wait")
+            hint = page.get_by_role("note", name="First steps")
+            expect(hint).to_contain_text("The tabs above have the other views.")
             page.screenshot(path="artifacts/first_sight_dashboard.png")
             page.locator(".wb-overview").get_by_role("button", name="Show the").click()
             expect(page.locator(".wb-heat-map")).to_be_visible()
             expect(page.get_by_role("tab", name="Timing")).to_have_attribute("aria-selected", "true")
+            page.reload()
+            expect(page.locator(".wb-overview .wb-figure").first).to_contain_text("Steps per second")
+            expect(hint).to_have_count(0)
         page.context.close()

@@ -109,6 +109,7 @@ def test_the_quickstart_with_its_panes(page: Any, lab: Lab) -> None:
     last = page.locator(".jp-Notebook .wb-values").last
     expect(last).to_contain_text("in sync")
     expect(page.locator(".wb-pane .wb-overview .wb-verdict")).to_be_visible()
+    page.get_by_role("button", name="Got it").first.click()
     page.wait_for_function(NOTEBOOK_IS_READY)
     last.evaluate("(node) => node.scrollIntoView({ block: 'end' })")
     page.screenshot(path=ARTIFACTS / "picture_lab.png")

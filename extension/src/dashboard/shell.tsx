@@ -1,6 +1,7 @@
 // What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
 import { render } from "preact";
 import { keep, kept } from "../kept";
+import { sayWhereOthersAre } from "../overview/others";
 import { StatusWord } from "../parts/status";
 import { TabList } from "../parts/tabs";
 import { sayKeptTerms, TermsSwitch } from "../parts/terms_switch";
@@ -41,6 +42,7 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
   };
   applyTheme(theme());
   sayKeptTerms();
+  sayWhereOthersAre("The tabs above have the other views.");
   const take = (text: string) => {
     state = JSON.parse(text) as ShellState;
     draw();

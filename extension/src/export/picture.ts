@@ -5,7 +5,7 @@ import { element, escaped } from "./xml";
 
 const MARGIN = 10;
 const PIXELS = 2; // per CSS pixel of a PNG
-const LEFT_OUT = ".wb-export, .wb-head button, .wb-folded, .wb-tabs, .wb-form, script, style";
+const LEFT_OUT = ".wb-export, .wb-hint, .wb-head button, .wb-folded, .wb-tabs, .wb-form, script, style";
 const INHERITED = [
   "fill",
   "stroke",

@@ -4,6 +4,7 @@ import { ExportMenu } from "../export/menu";
 import { counted, joined } from "../format";
 import type { Collectives, GroupView, Verdict } from "../models";
 import { Figures } from "../overview/figures";
+import { endHint, Hint } from "../overview/hint";
 import { Icon, IconButton, PauseButton } from "../parts/icons";
 import { LaneStrip, lanesLegend } from "../overview/lanes";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
@@ -64,11 +65,15 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
   );
-  const [open, said] = useOpening(root, (view) => {
+  const [ask, said] = useOpening(root, (view) => {
     const has = Object.hasOwn(INSIDE, view);
     if (has) setInside(view);
     return has;
   });
+  const open: Open = (view) => {
+    endHint();
+    ask(view);
+  };
   /** Asked for by what is shown inside. */
   const onOpen = (event: CustomEvent<{ view: ViewName }>) => {
     if (event.target === root.current) return;
@@ -121,6 +126,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
             <VerdictCard verdict={verdict} open={open} />
             {said}
             <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
+            <Hint />
             {asTable ? (
               <Twin overview={about} group={group} rows={rowsOf(group)} />
             ) : (

@@ -12,6 +12,7 @@ import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
 import { provideCode } from "../../export/modules";
+import { sayWhereOthersAre } from "../../overview/others";
 import { INSERT, OPEN } from "../../view";
 import { OPENED, VIEWS, type ViewName } from "../../views";
 import { textOf } from "../arguments";
@@ -68,6 +69,11 @@ function activate(
     openRun: (path) => void app.commands.execute(COMMANDS.openRun, { run: path }),
   };
   const area = labShell ? "main" : "down";
+  sayWhereOthersAre(
+    labShell
+      ? trans.__("The panel “Workbench” at the left lists all other views.")
+      : trans.__("The command palette lists all other views under “Workbench”."),
+  );
   const panes = new Panes(app.shell, services, viewIcons(), area);
   document.addEventListener(OPEN, (event) => {
     const { view } = (event as CustomEvent<{ view: string }>).detail;

@@ -63,6 +63,7 @@ def main() -> None:
                     url=url,
                     drawn=DRAWN,
                     serving=[server.pid, pid],
+                    button="Got it",
                     tab=script.options.tab,
                 )
             finally:
