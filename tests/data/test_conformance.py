@@ -11,7 +11,7 @@ import pytest
 
 from workbench import tree
 from workbench.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetSpec, TensorSpec
-from workbench.errors import InvalidArgumentError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 SCALAR = TensorSpec((), np.int64)
 
@@ -252,6 +252,36 @@ def test_a_generator_may_yield_another_dtype_with_the_same_values() -> None:
         dataset = Dataset.from_generator(lambda wrong=wrong: [wrong], output_signature=SCALAR)
         with pytest.raises(InvalidArgumentError, match="does not fit into int64"):
             list(dataset)
+
+
+def test_a_generator_that_was_made_already_is_refused() -> None:
+    def numbers() -> Any:
+        yield 1
+
+    with pytest.raises(
+        TypeError, match=r"a function that returns an iterable.*got generator; leave out the call"
+    ):
+        Dataset.from_generator(numbers(), output_signature=SCALAR)  # type: ignore[arg-type]
+    once = numbers()
+    dataset = Dataset.from_generator(lambda: once, output_signature=SCALAR)
+    assert list(dataset) == [1]
+    with pytest.raises(
+        FailedPreconditionError, match=r"a generator that has ended.*make a new one in each call"
+    ):
+        list(dataset)
+
+
+def test_an_error_of_a_generator_says_at_which_element() -> None:
+    def fails() -> Any:
+        yield 1
+        raise LookupError("nothing left")
+
+    elements = iter(Dataset.from_generator(fails, output_signature=SCALAR))
+    assert next(elements) == 1
+    with pytest.raises(LookupError) as caught:
+        next(elements)
+    assert caught.value.__notes__ == ["in the generator of a dataset, at element 1"]
+    assert list(elements) == []
 
 
 def test_a_generator_may_yield_numbers_that_have_to_be_rounded() -> None:

@@ -84,12 +84,18 @@ class Constructors(ABC):
           name: Name of the source.
 
         Raises:
-          TypeError: if neither signature nor types are given.
+          TypeError: if neither signature nor types are given, or `generator` is no function, as one that was called
+            already.
 
         >>> dataset = wb.data.Dataset.from_generator(lambda: (n / 2 for n in range(3)), output_types="float32")
         >>> [float(x) for x in dataset]
         [0.0, 0.5, 1.0]
         """
+        if not callable(generator):
+            raise TypeError(
+                f"from_generator takes a function that returns an iterable, as each iteration calls it again, got "
+                f"{type(generator).__name__}; leave out the call, or write lambda: ..."
+            )
         if output_signature is None:
             output_signature = signature_of(output_types, output_shapes)
         return cls.of_source(Generated(generator, output_signature, tuple(args or ())), name)

@@ -163,7 +163,8 @@ class _Column:
         place = self.inside or f" at row {self.positions[row]}"
         raise DataLossError(
             f"{self.path!r}: column {self.name!r} has a null{place}; say what stands for it: "
-            f"defaults={{{self.name!r}: ...}}, or leave the column out with columns="
+            f"defaults={{{self.name!r}: ...}}, or leave the column out with columns=",
+            file=self.path,
         )
 
 

@@ -33,4 +33,6 @@ def damage_told(path: str, kind: str) -> Iterator[None]:
         raise InvalidArgumentError(f"{path!r}: pyarrow cannot read this {kind} file: {error}") from error
     except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, IndexError) as error:
         said = " ".join(str(error).split())
-        raise DataLossError(f"{path!r}: {said}; the file is damaged or cut off, or no {kind} file") from error
+        raise DataLossError(
+            f"{path!r}: {said}; the file is damaged or cut off, or no {kind} file", file=path
+        ) from error

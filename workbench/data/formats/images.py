@@ -139,7 +139,8 @@ class Decoding:
             if width * height > self.most_pixels:
                 raise DataLossError(
                     f"{path!r} has {width:,} x {height:,} pixels, more than most_pixels={self.most_pixels:,}: it may "
-                    "be made to fill the memory"
+                    "be made to fill the memory",
+                    file=path,
                 )
             if image.mode.startswith(("I", "F")):
                 raise InvalidArgumentError(
@@ -203,4 +204,4 @@ def _damage_told(path: str) -> Iterator[None]:
         raise
     except Exception as error:  # of a damaged file Pillow's decoders raise nearly anything
         said = " ".join(str(error).split()) or type(error).__name__
-        raise DataLossError(f"{path!r}: {said}; it is no image, damaged or cut off") from error
+        raise DataLossError(f"{path!r}: {said}; it is no image, damaged or cut off", file=path) from error

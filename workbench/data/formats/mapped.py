@@ -84,7 +84,8 @@ class MappedTable:
         if size < len(self.memory):
             raise DataLossError(
                 f"{self.path!r} was made shorter while it was read: from {len(self.memory):,} to {size:,} bytes; write "
-                "another file and rename it instead"
+                "another file and rename it instead",
+                file=self.path,
             )
 
 

@@ -95,7 +95,7 @@ class NumpyFiles(SplitReader):
                 with zipfile.ZipFile(file) as archive:
                     yield _Content.of_archive(archive, self.columns, path)
             elif start != MAGIC:
-                raise DataLossError(f"{path!r} is no file of NumPy (.npy, .npz), or damaged")
+                raise DataLossError(f"{path!r} is no file of NumPy (.npy, .npz), or damaged", file=path)
             elif self.columns is not None:
                 raise InvalidArgumentError(f"{path!r} holds a single array; columns= is for .npz files")
             else:
@@ -211,11 +211,14 @@ def _read(stream: IO[bytes], count: int) -> bytes:
 def _damage_told(path: str) -> Iterator[None]:
     try:
         yield
+    except DataLossError as error:  # of a header, which may be that of a member of an archive
+        error.file = path
+        raise
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
-        if isinstance(error, InvalidArgumentError | DataLossError):
+        if isinstance(error, InvalidArgumentError):
             raise
         raise DataLossError(
-            f"{path!r}: {error}; the file is damaged or cut off, or no file of NumPy"
+            f"{path!r}: {error}; the file is damaged or cut off, or no file of NumPy", file=path
         ) from error
     except (NotImplementedError, RuntimeError) as error:  # as zipfile tells of codecs and encryption
         raise InvalidArgumentError(f"{path!r} cannot be read: {error}; save it with numpy.savez") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, Spec, TensorSpec, i
 from workbench.data.stage import Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Run, single
-from workbench.errors import InvalidArgumentError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Generated(Source):
         """Starts one pass."""
         specs, spec = tree.flatten_records(self.signature)
         structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
-        for index, value in enumerate(self.generator(*self.args)):
+        for index, value in enumerate(self._values()):
             try:
                 leaves, found = flatten(_as_arrays(value, self.signature))
                 if found != structure:
@@ -43,6 +44,27 @@ class Generated(Source):
             except Exception as error:  # the generator can go on
                 made = Failed(error)
             yield made
+
+    def _values(self) -> Iterator[Any]:
+        """What the function yields.
+
+        Raises:
+          FailedPreconditionError: if it has returned a generator that it had returned before, and nothing is left.
+        """
+        made = self.generator(*self.args)
+        if isinstance(made, Generator) and inspect.getgeneratorstate(made) == inspect.GEN_CLOSED:
+            raise FailedPreconditionError(
+                "from_generator: the function returned a generator that has ended, perhaps in an earlier iteration of "
+                "the dataset; make a new one in each call"
+            )
+        count = 0
+        try:
+            for value in made:
+                yield value
+                count += 1
+        except Exception as error:
+            error.add_note(f"in the generator of a dataset, at element {count}")
+            raise
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

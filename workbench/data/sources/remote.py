@@ -144,7 +144,8 @@ class RemoteFile(io.RawIOBase):
             self._held = b""
             raise DataLossError(
                 f"{self._url!r} has changed while it was read ({self._version} before, {now} now); read it again when "
-                "nobody writes it, or name one version of it"
+                "nobody writes it, or name one version of it",
+                file=self._url,
             )
 
 

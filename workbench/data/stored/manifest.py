@@ -86,12 +86,14 @@ def read_manifest(path: str) -> Manifest:
     if checksum != b"%08x\n" % crc32c(body):
         raise DataLossError(
             f"{file!r}: the checksum at byte {len(body) + 1:,} is wrong or cut off; the file is damaged: save the "
-            "dataset again"
+            "dataset again",
+            file=file,
+            offset=len(body) + 1,
         )
     try:
         return _parsed(json.loads(body))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise DataLossError(f"{file!r} is no manifest of a stored dataset: {error}") from error
+        raise DataLossError(f"{file!r} is no manifest of a stored dataset: {error}", file=file) from error
 
 
 def _parsed(value: Any) -> Manifest:

@@ -129,12 +129,12 @@ def read_position(path: str | os.PathLike[str]) -> Position:
     body, _, checksum = data.partition(b"\n")
     if checksum != b"%08x\n" % crc32c(body):
         raise DataLossError(
-            f"{name!r}: its checksum is wrong; it is damaged, or no file of iterator.save(path)"
+            f"{name!r}: its checksum is wrong; it is damaged, or no file of iterator.save(path)", file=name
         )
     try:
         return _parsed(json.loads(body))
     except (ValueError, TypeError, LookupError) as error:
-        raise DataLossError(f"{name!r} is no position of an iterator: {error}") from error
+        raise DataLossError(f"{name!r} is no position of an iterator: {error}", file=name) from error
 
 
 def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pipeline) -> None:

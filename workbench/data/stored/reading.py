@@ -79,7 +79,8 @@ class Stored(Source):
         path = os.path.join(self.path, self.folder, shard.file)
         if not os.path.exists(path):
             raise DataLossError(
-                f"{path!r} is missing: somebody removed it, or saved the dataset again; load the dataset again"
+                f"{path!r} is missing: somebody removed it, or saved the dataset again; load the dataset again",
+                file=path,
             )
         structure = _structure(self.spec)
         count = elements = checksum = 0
@@ -93,12 +94,14 @@ class Stored(Source):
         if (count, elements) != (shard.blocks, shard.elements):
             raise DataLossError(
                 f"{path!r} is cut off: it ends after block {count} with {elements:,} elements, the manifest names "
-                f"{shard.blocks} blocks with {shard.elements:,}; save the dataset again"
+                f"{shard.blocks} blocks with {shard.elements:,}; save the dataset again",
+                file=path,
             )
         if checksum != shard.checksum:
             raise DataLossError(
                 f"{path!r} has other blocks than those that were saved, such as those of another shard; save the "
-                "dataset again"
+                "dataset again",
+                file=path,
             )
 
 

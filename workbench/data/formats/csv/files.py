@@ -159,7 +159,9 @@ class CsvFiles(SplitReader):
                     row += len(run) or 1
             line += text.count(b"\n")
         if records is None and self.form.header:
-            raise DataLossError(f"{path!r} is empty: it has no header; give header=False if it may be")
+            raise DataLossError(
+                f"{path!r} is empty: it has no header; give header=False if it may be", file=path
+            )
 
     def _texts(self, path: str) -> Iterator[bytes]:
         content = blocks(path, self.compression, self.block_bytes or _BLOCK_BYTES)

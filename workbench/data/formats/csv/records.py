@@ -42,11 +42,12 @@ def whole_records(blocks: Iterator[bytes], quote: str, path: str) -> Iterator[by
         if len(rest) > MOST_RECORD_BYTES:
             raise DataLossError(
                 f"{path!r}: the record at line {line} has no end within {MOST_RECORD_BYTES >> 20} MiB; "
-                + _unclosed(quote)
+                + _unclosed(quote),
+                file=path,
             )
     if mark and rest.count(mark) % 2:
         raise DataLossError(
-            f"{path!r}: the record at line {line} ends inside quotation marks; " + _unclosed(quote)
+            f"{path!r}: the record at line {line} ends inside quotation marks; " + _unclosed(quote), file=path
         )
     if rest:
         yield rest

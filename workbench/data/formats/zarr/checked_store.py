@@ -96,11 +96,14 @@ class CheckedStore(WrapperStore[Store]):
             return
         place = f"{self._name}/{key}"
         if len(found) > 2 * chunks.most_bytes + (1 << 16):
-            raise DataLossError(f"{place!r} has {len(found):,} bytes for a chunk of {chunks.most_bytes:,}")
+            raise DataLossError(
+                f"{place!r} has {len(found):,} bytes for a chunk of {chunks.most_bytes:,}", file=place
+            )
         if chunks.blosc:
             head = found[:_BLOSC_BYTES].to_bytes()
             sizes = _BLOSC_HEADER.unpack(head) if len(head) == _BLOSC_BYTES else (0, 0)
             if sizes[1] != len(found) or sizes[0] > chunks.most_bytes:
                 raise DataLossError(
-                    f"{place!r} is damaged or cut off: {len(found):,} bytes, {sizes[1]:,} expected"
+                    f"{place!r} is damaged or cut off: {len(found):,} bytes, {sizes[1]:,} expected",
+                    file=place,
                 )

@@ -180,7 +180,9 @@ def _opened(path: str) -> tuple[CheckedStore, Any]:
             ) from None
     if not os.path.isdir(path):
         if os.path.exists(path):
-            raise DataLossError(f"{path!r} is a file; Zarr is a folder, unpack it first if it is packed")
+            raise DataLossError(
+                f"{path!r} is a file; Zarr is a folder, unpack it first if it is packed", file=path
+            )
         raise NotFoundError(f"no folder {path!r}; check the path as seen by the host that reads it")
     store = CheckedStore(Folder(path, read_only=True), path)
     return store, zarr.open(store, mode="r")
@@ -271,4 +273,4 @@ def _damage_told(path: str) -> Iterator[None]:
         said = " ".join(str(error).split()) or type(error).__name__
         if "codec" in said.lower():
             raise InvalidArgumentError(f"{path!r} cannot be read: {said}") from error
-        raise DataLossError(f"{path!r}: {said}; the store is damaged, or no Zarr") from error
+        raise DataLossError(f"{path!r}: {said}; the store is damaged, or no Zarr", file=path) from error

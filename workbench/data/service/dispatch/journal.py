@@ -173,5 +173,7 @@ def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
 def _damaged(path: str, offset: int, why: str) -> DataLossError:
     return DataLossError(
         f"the dispatcher's journal {path!r} is damaged: record at byte {offset:,}: {why}. What follows cannot be "
-        f"trusted, so the dispatcher does not start: restore the file, or give it an empty work_dir, which begins anew"
+        f"trusted, so the dispatcher does not start: restore the file, or give it an empty work_dir, which begins anew",
+        file=path,
+        offset=offset,
     )

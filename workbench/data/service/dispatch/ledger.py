@@ -118,5 +118,7 @@ class Ledger:
         with open(path, "rb") as file:
             payload = file.read()
         if hashlib.sha256(payload).hexdigest() != digest:
-            raise DataLossError(f"the registered dataset in {path!r} is damaged; register it again")
+            raise DataLossError(
+                f"the registered dataset in {path!r} is damaged; register it again", file=path
+            )
         return payload

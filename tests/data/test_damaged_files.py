@@ -1,0 +1,100 @@
+"""Errors of damaged files name the file as an attribute too, whatever wrote it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from workbench.data import (
+    ArrowDataset,
+    CsvDataset,
+    Dataset,
+    ImageFolderDataset,
+    NumpyDataset,
+    ParquetDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
+from workbench.errors import DataCorruption
+from workbench.io import TFRecordWriter
+
+TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
+
+
+def _records(path: Path) -> None:
+    with TFRecordWriter(path) as writer:
+        writer.write(b"some record")
+
+
+def _archive(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, x=np.arange(5))
+
+
+def _array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.arange(5))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+WRITTEN: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Dataset]]] = {
+    "records": (_records, TFRecordDataset),
+    "compressed": (
+        lambda path: path.write_bytes(gzip.compress(b"line\n" * 9)),
+        lambda path: TextLineDataset(path, "GZIP"),
+    ),
+    "parquet": (lambda path: pa.parquet.write_table(TABLE, path), ParquetDataset),
+    "feather": (lambda path: pa.feather.write_feather(TABLE, path), ArrowDataset),
+    "npy": (_array, NumpyDataset),
+    "npz": (_archive, NumpyDataset),
+    "csv": (lambda path: path.write_bytes(b'a,b\n1,"2\n3,4"\n1,2'), CsvDataset),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_file_that_is_cut_off_is_named(kind: str, tmp_path: Path) -> None:
+    write, read = WRITTEN[kind]
+    path = tmp_path / "data"
+    write(path)
+    _cut(path)
+    with pytest.raises(DataCorruption) as caught:
+        list(read(path))
+    assert caught.value.file == str(path)
+
+
+def test_a_picture_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    wrong = tmp_path / "cat" / "1.png"
+    wrong.write_bytes(b"no picture")
+    with pytest.raises(DataCorruption) as caught:
+        list(ImageFolderDataset(tmp_path, size=(2, 2)))
+    assert caught.value.file == str(wrong)
+
+
+def test_a_null_is_one_of_its_file(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"b": pa.array([1, None], pa.int64())}), tmp_path / "data")
+    with pytest.raises(DataCorruption, match="has a null at row 1") as caught:
+        list(ParquetDataset(tmp_path / "data"))
+    assert caught.value.file == str(tmp_path / "data")
+
+
+@pytest.mark.parametrize("which", ["dataset.json", "shard"])
+def test_damaged_files_of_stored_datasets_are_named(which: str, tmp_path: Path) -> None:
+    Dataset.range(9).save(str(tmp_path / "stored"))
+    files = [path for path in (tmp_path / "stored").rglob("*") if path.is_file() and path.stat().st_size]
+    damaged = next(path for path in files if (path.name == "dataset.json") == (which == "dataset.json"))
+    _cut(damaged)
+    with pytest.raises(DataCorruption) as caught:
+        list(Dataset.load(str(tmp_path / "stored")))
+    assert caught.value.file == str(damaged)
