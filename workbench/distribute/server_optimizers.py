@@ -14,7 +14,7 @@ A `FunctionOptimizer` makes a step that you write as a function of arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -50,16 +50,26 @@ def apply_gradients(
 
     Raises:
       ValueError: if a shape differs.
-      TypeError: if the variable's dtype is not floating, or cannot hold the gradient.
-      InvalidArgumentError: if it is no variable on parameter servers, or an index is outside of it; or if a user's
-        step returns something of another shape.
+      TypeError: if the variable's dtype is not floating, or cannot hold the gradient; for what is no optimizer, and no
+        pair.
+      InvalidArgumentError: if it is no variable on parameter servers, or an index is outside of it; if a user's step
+        returns something of another shape; if `max_staleness` is negative.
       UnknownError: if a user's step raises; the text names server, variable and update, and the variable, or the
         shard, is as before.
     """
+    if not isinstance(optimizer, SGD | Adagrad | Adam | FunctionOptimizer):
+        raise TypeError(
+            f"apply_gradients takes an optimizer of wb.distribute.server_optimizers, got {optimizer!r:.80}; its "
+            f"FunctionOptimizer makes a step of a function"
+        )
+    if not (max_staleness is None or (isinstance(max_staleness, SupportsIndex) and int(max_staleness) >= 0)):
+        raise InvalidArgumentError(
+            f"max_staleness must be a whole number, 0 or more, or None to take all, got {max_staleness!r:.80}"
+        )
     rule = optimizer if isinstance(optimizer, FunctionOptimizer) else rule_fields(optimizer)
     checked = [
         (_checked(gradient, variable), variable)
-        for gradient, variable in grads_and_vars
+        for gradient, variable in map(_pair, grads_and_vars)
         if gradient is not None
     ]
     parts: dict[Any, list[tuple[Variable, Any]]] = {}  # by strategy
@@ -74,6 +84,14 @@ def apply_gradients(
             placement: Any = of_strategy[0][0].placement  # of servers, as was checked
             left_out += placement.step_all(rule, of_strategy, max_staleness)
     return left_out
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(
+            f"apply_gradients takes pairs (gradient, variable), got {type(given).__name__}: {given!r:.80}"
+        )
+    return given[0], given[1]
 
 
 def _checked(gradient: Any, variable: Any) -> Any:

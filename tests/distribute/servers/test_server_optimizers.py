@@ -110,6 +110,50 @@ def test_workers_train_together(servers: Any) -> None:
     np.testing.assert_allclose(w, true, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("make", "kind", "told"),
+    [
+        (lambda: SGD("0.1"), TypeError, "SGD: learning_rate is a number, got '0.1'"),  # type: ignore[arg-type]
+        (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum is a number, got None"),  # type: ignore[arg-type]
+        (lambda: Adagrad(np.nan), InvalidArgumentError, "Adagrad: learning_rate must be finite, got nan"),
+        (
+            lambda: Adam(beta_2=1),
+            InvalidArgumentError,
+            "Adam: beta_2 is a share, from 0 to less than 1, got 1",
+        ),
+    ],
+)
+def test_a_setting_that_no_step_can_be_made_with_is_refused(
+    make: Any, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind, match=f"^{told}$"):
+        make()
+
+
+def test_settings_may_be_numbers_of_numpy(servers: Any) -> None:
+    with servers.scope():
+        w = wb.Variable([1.0])
+    apply_gradients(SGD(np.float32(0.5)), [(np.ones(1, "float32"), w)], max_staleness=np.int64(8))
+    assert w.read_value().tolist() == [0.5]
+
+
+def test_what_is_no_optimizer_no_pair_and_no_staleness_is_named(servers: Any) -> None:
+    with servers.scope():
+        w = wb.Variable([1.0])
+    pair = (np.ones(1, "float32"), w)
+
+    with pytest.raises(TypeError, match=r"takes an optimizer of .*server_optimizers, got 'sgd'"):
+        apply_gradients("sgd", [pair])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes pairs \(gradient, variable\), got ndarray"):
+        apply_gradients(SGD(), [np.ones(4)])
+    for wrong in (-1, "8"):
+        with pytest.raises(
+            InvalidArgumentError, match=f"max_staleness must be a whole number, .*got {wrong!r}"
+        ):
+            apply_gradients(SGD(), [pair], max_staleness=wrong)  # type: ignore[arg-type]
+    assert w.read_value().tolist() == [1.0]
+
+
 def test_what_is_no_variable_on_servers_is_refused_before_anything_changes(servers: Any) -> None:
     with servers.scope():
         w, whole = wb.Variable([1.0]), wb.Variable([1])

@@ -6,9 +6,10 @@ some of its rows, each of which occurs once; then only these rows of the variabl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
 
 import numpy as np
 
@@ -55,6 +56,30 @@ def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Ar
     return [kept[name] for name in initial]
 
 
+def _settle(rule: Any, shares: Sequence[str] = ()) -> None:
+    """Makes the settings of a rule plain numbers, which travel, and refuses others.
+
+    Args:
+      rule: The rule, just made.
+      shares: Names of those that are shares, from 0 to less than 1.
+
+    Raises:
+      TypeError: if one is no number.
+      InvalidArgumentError: if one is not finite, or no share.
+    """
+    for each in fields(rule):
+        value = getattr(rule, each.name)
+        what = f"{type(rule).__name__}: {each.name}"
+        if not isinstance(value, SupportsFloat) or isinstance(value, str):
+            raise TypeError(f"{what} is a number, got {value!r:.80}")
+        number = float(value)
+        if not math.isfinite(number):
+            raise InvalidArgumentError(f"{what} must be finite, got {value!r}")
+        if each.name in shares and not 0 <= number < 1:
+            raise InvalidArgumentError(f"{what} is a share, from 0 to less than 1, got {value!r}")
+        object.__setattr__(rule, each.name, bool(value) if each.type == "bool" else number)
+
+
 @dataclass(frozen=True, slots=True)
 class SGD:
     """`w -= learning_rate * g`, with momentum `m = momentum * m - learning_rate * g; w += m` (as tf's SGD).
@@ -68,6 +93,9 @@ class SGD:
     learning_rate: float = 0.01
     momentum: float = 0.0
     nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        _settle(self)
 
     @property
     def slots(self) -> dict[str, float]:
@@ -101,6 +129,9 @@ class Adagrad:
     initial_accumulator_value: float = 0.1
     epsilon: float = 1e-7
 
+    def __post_init__(self) -> None:
+        _settle(self)
+
     @property
     def slots(self) -> dict[str, float]:
         """See `Rule.slots`."""
@@ -132,6 +163,9 @@ class Adam:
     beta_2: float = 0.999
     epsilon: float = 1e-7
 
+    def __post_init__(self) -> None:
+        _settle(self, ("beta_1", "beta_2"))
+
     @property
     def slots(self) -> dict[str, float]:
         """See `Rule.slots`."""
@@ -157,16 +191,16 @@ def rule_fields(rule: SGD | Adagrad | Adam) -> dict[str, Any]:
     return {"kind": type(rule).__name__, **asdict(rule)}
 
 
-def rule_of(fields: Mapping[str, Any]) -> Rule:
+def rule_of(described: Mapping[str, Any]) -> Rule:
     """The rule that `rule_fields` described.
 
     Raises:
       InvalidArgumentError: if there is none of that name.
     """
-    options = dict(fields)
+    options = dict(described)
     make = _RULES.get(options.pop("kind"))
     if make is None:
         raise InvalidArgumentError(
-            f"a parameter server has no rule {fields['kind']!r}; it has {', '.join(_RULES)}"
+            f"a parameter server has no rule {described['kind']!r}; it has {', '.join(_RULES)}"
         )
     return make(**options)
