@@ -94,6 +94,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
         _tensorflow("TF, servers in one process", "tf_servers --servers inprocess"),
     ),
     "checkpoints": (Job("workbench", "ours.checkpoints"),),
+    "debugging": (Job("workbench", "ours.debugging", needs=("jax",)),),
     "telemetry": (Job("workbench", "ours.telemetry"), Job("workbench", "ours.telemetry_fold")),
     "input": (
         INPUT_FILES,

@@ -46,6 +46,17 @@ def test_a_finite_array_comes_back_and_others_are_counted() -> None:
         debugging.check_numerics(np.arange(3), "gradient")
 
 
+@pytest.mark.parametrize(
+    "number", [3.0, np.float16(3), np.float64(3), np.longdouble("1e4000"), np.array(3.0)]
+)
+@pytest.mark.parametrize("check", [debugging.check_numerics, debugging.assert_all_finite])
+def test_a_finite_number_comes_back_and_another_is_named(check: Any, number: Any) -> None:
+    assert check(number, "loss") is number
+    for bad in (number * np.nan, number * np.inf):
+        with pytest.raises(NotFinite, match=r"^loss: .* of 1 elements of float\d+\[\]"):
+            check(bad, "loss")
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
 def test_values_of_every_dtype_that_can_hold_nan_are_checked(dtype: Any) -> None:
     with (

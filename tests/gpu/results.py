@@ -26,7 +26,7 @@ class Row:
 
     Attributes:
       name: What was checked.
-      state: "ok", "FAILED", "skipped", or "noted" for a figure without a bar.
+      state: "ok", "FAILED", "skipped", or "noted" for a figure that fails nothing.
       found: What was found, in words.
       bar: What it is held to, "" if to nothing.
       seconds: How long its whole check took.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.debugging.numerics import check_numerics
+from workbench.debugging.numerics import check_numerics, is_finite_scalar
 from workbench.debugging.operands import (
     array_of,
     described,
@@ -281,7 +281,8 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
       NotFinite: for NaN and infinity.
       InvalidArgumentError: for other dtypes.
     """
-    each_replica(lambda part: _finite(part, message), x)
+    if not is_finite_scalar(x):
+        each_replica(lambda part: _finite(part, message), x)
     return x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -53,6 +54,8 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     workbench.errors.NotFinite: loss: 1 NaN and 0 infinite of 2 elements of float64[2], the first at [1]
     """
     del name
+    if is_finite_scalar(tensor):
+        return tensor
     if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):
         return tensor
     array = view(fetched(tensor))
@@ -63,6 +66,11 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
     return tensor
+
+
+def is_finite_scalar(x: Any) -> bool:
+    """Whether this is a finite floating number of Python or NumPy, which takes a fraction of a microsecond to see."""
+    return isinstance(x, float | np.floating) and math.isfinite(x)
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:

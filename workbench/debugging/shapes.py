@@ -181,21 +181,21 @@ def _misfit(
     shape: tuple[int, ...], leading: bool, entries: list[Any], sizes: dict[Any, tuple[int, int]], index: int
 ) -> str:
     """Why the shape of array `index` does not fit, or ""; notes the sizes of symbols, and which array said so."""
-    text = f"array {index} has shape {shape}"
+    whole = shape
     if len(entries) <= 1 and (leading or len(shape) <= 1):
         # Scalars and shapes without entries are one dimension of size 1.
         shape, entries = shape or (1,), entries or [1]
     if len(shape) < len(entries) or (len(shape) > len(entries) and not leading):
-        return f"{text}, expected {len(entries)} dimensions{' or more' if leading else ''}"
+        return f"array {index} has shape {whole}, expected {len(entries)} dimensions{' or more' if leading else ''}"
     inner = shape[len(shape) - len(entries) :]
     for size, entry in zip(inner, entries, strict=True):
         if isinstance(entry, int):
             if size != entry:
-                return f"{text}, expected a size of {entry} where it has {size}"
+                return f"array {index} has shape {whole}, expected a size of {entry} where it has {size}"
         elif entry is not None:
             known, origin = sizes.setdefault(entry, (size, index))
             if known != size:
-                return f"{text}, where {entry!r} is {size}; it is {known} in array {origin}"
+                return f"array {index} has shape {whole}, where {entry!r} is {size}; it is {known} in array {origin}"
     return ""
 
 

@@ -57,6 +57,12 @@ def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -
     assert source == '    raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))'
 
 
+def test_an_error_of_ours_says_on_which_replica_and_at_which_step_it_was_raised() -> None:
+    (note,) = rebuild(report(1, raised()), step=7).__notes__
+
+    assert note.startswith("raised on replica 1, step 7:\n")
+
+
 def test_replicas_that_fail_at_once_find_the_same_file_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     error, others = raised(), list[threading.Thread]()
 

@@ -154,15 +154,13 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
             _forget_frames(original)
     if isinstance(original, TracingError):
         return TracingError(with_cells(str(original)))  # it shows a line, maybe one of a cell
+    step = fields.get("step", -1)
+    where = where or f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
     if isinstance(original, WorkbenchError):
         original.args = tuple(with_cell_names(a) if isinstance(a, str) else a for a in original.args)
         if failure.traceback:
-            original.add_note(
-                f"raised on {where or f'replica {failure.rank}'}:\n{with_cells(failure.traceback)}"
-            )
+            original.add_note(f"raised on {where}:\n{with_cells(failure.traceback)}")
         return original
-    step = fields.get("step", -1)
-    where = where or f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
     text = with_cell_names(failure.text)
     message = f"{failure.type_name} on {where}: {text}\n\n{with_cells(failure.traceback)}".rstrip()
     error = _error_class(kind)(message, replica=failure.rank, **fields)
