@@ -271,7 +271,7 @@ def test_the_explanation_names_file_and_row(tmp_path: Path) -> None:
     model = wb.explain_sharding(CsvDataset(paths).batch(10), wb.data.Shape(hosts=2))
     assert (model.policy, model.elements, model.duplicates) == ("AUTO→FILE", 40, 0)
     assert model.labels[(1 << 32) + 7] == "b.csv:7"
-    with pytest.raises(InvalidArgumentError, match=r"2 file\(s\) of 2 file\(s\) cannot be dealt to 3 hosts"):
+    with pytest.raises(InvalidArgumentError, match=r"2 files of 2 file\(s\) cannot be dealt to 3 hosts"):
         list(auto_shard(CsvDataset(paths), 3, 0).dataset)
 
 

@@ -206,7 +206,7 @@ def test_few_rows_are_dealt_too_and_fewer_than_hosts_are_refused(tmp_path: Path)
     dataset = NumpyDataset(saved(tmp_path / "a", np.arange(5)))
     assert [[int(x) for x in auto_shard(dataset, 2, host).dataset] for host in (0, 1)] == [[0, 2, 4], [1, 3]]
     with pytest.raises(
-        InvalidArgumentError, match=r"5 block of rows\(s\) of 1 file\(s\) cannot be dealt to 6 hosts"
+        InvalidArgumentError, match=r"5 blocks of rows of 1 file\(s\) cannot be dealt to 6 hosts"
     ):
         list(auto_shard(dataset, 6, 0).dataset)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -95,6 +97,27 @@ def test_endless_datasets_are_looked_at_as_far_as_the_text_says() -> None:
     assert "dropped unknown" in model.summary()
     rows = explain_sharding(Dataset.range(10).repeat().batch(4), 2, max_elements=10)
     assert rows.limit == "only the first 3 steps (12 rows) were looked at"
+
+
+def _without_end() -> Iterator[int]:
+    yield from itertools.count()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Dataset.counter(),
+        Dataset.random(seed=1),
+        Dataset.range(10**12),
+        Dataset.from_generator(_without_end, output_signature=TensorSpec((), np.int64)),
+    ],
+)
+def test_the_rest_of_a_source_without_end_is_not_counted(
+    source: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 1000)
+    model = explain_sharding(source.take(40).batch(8), 2)
+    assert (model.elements, model.counts, model.dropped) == (40, (20, 20), None)
 
 
 def test_elements_that_cannot_be_followed_are_counted() -> None:

@@ -61,7 +61,7 @@ class ArrowFiles(SplitReader):
     """
 
     name: ClassVar[str] = "Arrow rows"
-    split_name: ClassVar[str] = "record batch"
+    split_names: ClassVar[str] = "record batches"
     reading: ColumnReading
 
     def element_spec(self) -> Any:

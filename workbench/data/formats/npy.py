@@ -55,7 +55,7 @@ class NumpyFiles(SplitReader):
     """
 
     name: ClassVar[str] = "NumPy rows"
-    split_name: ClassVar[str] = "block of rows"
+    split_names: ClassVar[str] = "blocks of rows"
     columns: tuple[str, ...] | None = None
 
     def element_spec(self) -> Any:

@@ -80,7 +80,7 @@ class Parquet(SplitReader):
     """
 
     name: ClassVar[str] = "Parquet rows"
-    split_name: ClassVar[str] = "row group"
+    split_names: ClassVar[str] = "row groups"
     reading: ColumnReading
     keep: pc.Expression | None = None
 

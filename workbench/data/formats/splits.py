@@ -30,12 +30,12 @@ class SplitReader(FileReader):
     `AutoShardPolicy.FILE` deals the splits of all files to hosts in turn: split k to host k mod hosts.
 
     Attributes:
-      split_name: What a split is called in texts.
+      split_names: What splits are called in texts.
       shares: Among how many hosts the splits are dealt.
       share: Which of them this source reads.
     """
 
-    split_name: ClassVar[str] = "split"
+    split_names: ClassVar[str] = "splits"
     shares: int = 1
     share: int = 0
 
@@ -91,7 +91,7 @@ class SplitReader(FileReader):
                 count += file[2]
         if not failed and self.share < count < self.shares:
             raise InvalidArgumentError(
-                f"{count} {self.split_name}(s) of {len(held)} file(s) cannot be dealt to {self.shares} hosts; write "
+                f"{count} {self.split_names} of {len(held)} file(s) cannot be dealt to {self.shares} hosts; write "
                 f"files with at least {self.shares}, or use AutoShardPolicy.DATA or AutoShardPolicy.OFF"
             )
         return itertools.chain(held, files)

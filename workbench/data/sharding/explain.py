@@ -18,10 +18,12 @@ from workbench.data.sharding.autoshard import Labels, PolicyChoice, choose_polic
 from workbench.data.sharding.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
 from workbench.data.sharding.lockstep import placements_of_hosts
 from workbench.data.sharding.model import ReplicaStep, Shape, Sharding
+from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000
 DEFAULT_MAX_ELEMENTS = 200_000
+_MOST_COUNTED, _MOST_SECONDS = 10_000_000, 1.0
 FROM_FUNCTION = PolicyChoice(
     AutoShardPolicy.OFF, AutoShardPolicy.OFF, "a function made the dataset of each input pipeline"
 )
@@ -208,14 +210,22 @@ def _model(
 
 
 def _dropped(dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]]) -> int | None:
-    """How many elements of the source no replica got; None if the source does not tell its elements apart."""
+    """How many elements of the source no replica got; None if it does not tell them apart, or has very many."""
     source = Dataset(dataset.source)
     reader = None if dataset.source.inputs() else file_reader(dataset)
     if reader is not None:
         source = Dataset(reader)
     elif not dataset.source.inputs() and len(delivered) and int(delivered.max()) >> FILE_SHIFT:
         return None
-    available = [run.ids() for run in source.open(Pass(Dataset, provenance=True))]
+    if source.cardinality() == INFINITE_CARDINALITY:
+        return None
+    available: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    count, ends = 0, time.monotonic() + _MOST_SECONDS
+    for run in source.open(Pass(Dataset, provenance=True)):
+        count += len(run)
+        if count > _MOST_COUNTED or time.monotonic() > ends:  # a generator need not have an end
+            return None
+        available.append(run.ids())
     everything = np.concatenate(available) if available else np.empty(0, np.int64)
     return len(np.setdiff1d(everything, delivered))
 

@@ -105,7 +105,7 @@ class CsvFiles(SplitReader):
     """
 
     name: ClassVar[str] = "CSV rows"
-    split_name: ClassVar[str] = "file"
+    split_names: ClassVar[str] = "files"
     reading: ColumnReading
     form: CsvForm
     dtypes: Mapping[str, np.dtype[Any]]

@@ -76,7 +76,7 @@ class ZarrStores(SplitReader):
     """
 
     name: ClassVar[str] = "Zarr rows"
-    split_name: ClassVar[str] = "chunk of rows"
+    split_names: ClassVar[str] = "chunks of rows"
     columns: tuple[str, ...] | None = None
 
     def element_spec(self) -> Any:
