@@ -192,3 +192,8 @@ def test_elements_without_components_have_no_rows() -> None:
         list(nothing.rebatch(2))
     with pytest.raises(InvalidArgumentError, match=r"elements are \(\); batch first"):
         nothing.unbatch()
+
+
+def test_scalars_are_refused_when_the_stage_is_made() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"rebatch cuts along the first dimension, .* batch first"):
+        Dataset.range(4).rebatch(2)

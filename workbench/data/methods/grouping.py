@@ -155,8 +155,12 @@ class Grouping(Staged):
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if a size is negative, or none is positive.
+          InvalidArgumentError: if a size is negative, or none is positive; or if components are known to be scalars.
         """
+        with suppress(OutOfRangeError):  # as for `unique`
+            spec = self.known_element_spec
+            if spec is not None:
+                Unbatch.check(spec, "rebatch")
         return self.with_stage(
             Regroup.of(batch_size, bool(drop_remainder)).knowing(lambda: self.element_spec), name
         )

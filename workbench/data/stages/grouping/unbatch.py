@@ -22,7 +22,7 @@ class Unbatch(Stage):
     name: ClassVar[str] = "unbatch"
 
     @staticmethod
-    def check(element_spec: Any) -> None:
+    def check(element_spec: Any, stage: str = "unbatch") -> None:
         """Refuses scalars, and components that are known to have different numbers of rows.
 
         Raises:
@@ -35,12 +35,12 @@ class Unbatch(Stage):
         }
         if len(sizes - {None}) > 1:
             raise InvalidArgumentError(
-                f"unbatch cuts along the first dimension, but the components of {element_spec} differ in it"
+                f"{stage} cuts along the first dimension, but the components of {element_spec} differ in it"
             )
         leaves = tree.flatten(element_spec)[0]
         if not leaves or any(isinstance(spec, TensorSpec) and spec.shape == () for spec in leaves):
             raise InvalidArgumentError(
-                f"unbatch cuts along the first dimension, but elements are {element_spec}; batch first"
+                f"{stage} cuts along the first dimension, but elements are {element_spec}; batch first"
             )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
