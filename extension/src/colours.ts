@@ -95,6 +95,8 @@ export interface Palette extends Record<(typeof COLOURS)[number], string> {
   lateness: readonly string[];
   font: string;
   strong: string;
+  /** Of the names of rows. */
+  label: string;
 }
 
 export function paletteOf(element: Element): Palette {
@@ -111,6 +113,7 @@ export function paletteOf(element: Element): Palette {
     lateness: all("late", 6),
     font,
     strong: `600 ${font}`,
+    label: `${read("label")} ${read("font")}`,
   };
 }
 

@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, GroupView, LaneItem, ResultCourse } from "../src/models";
-import { partsOf } from "../src/overview/lanes";
-import { latenessOf, newestSteps, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
+import { lanesBegin, partsOf } from "../src/overview/lanes";
+import {
+  beginOf,
+  latenessOf,
+  newestSteps,
+  rowsOf,
+  timesOf,
+  usualSeconds,
+  waitedOf,
+} from "../src/overview/rows";
 import { Selection } from "../src/selection";
 import { OPEN } from "../src/view";
 import { button, press, settled, show, textOf } from "./page";
@@ -90,7 +98,7 @@ test("what explains the verdict is opened by whatever is around, else in its pla
   shown.root.removeEventListener(OPEN, take);
   button(shown.root, "Show the steps →").click();
   await settled();
-  assert.match(textOf(shown.root), /Lateness by replica and step/);
+  assert.match(textOf(shown.root), /Latenessby replica and step/);
   shown.unmount();
 });
 
@@ -281,4 +289,19 @@ test("hosts and steps that are not known yet are not named", () => {
 
   assert.match(textOf(show("overview", model).root), /4 replicas on 2 hosts, step \d+/);
   assert.doesNotMatch(textOf(show("overview", unknown).root), /replicas on|0 hosts|step -1/);
+});
+
+test("lanes begin a usual step before the first collective: a pause before it is not drawn as computing", () => {
+  const group = structuredClone(recorded.collectives.snapshot.groups[0]!);
+  const usual = usualSeconds(group);
+  const { first } = newestSteps(group, 4);
+  const begun = Math.min(...group.items.filter(({ step }) => step >= first).map(beginOf));
+  assert.ok(lanesBegin(group.items, first, usual) <= begun);
+
+  const paused = group.items.filter(({ step }) => step >= first - 1);
+  for (const item of paused.filter(({ step }) => step < first)) {
+    item.last_end_ns -= 60e9;
+    item.ready_ns -= 60e9;
+  }
+  assert.equal(lanesBegin(paused, first, usual), begun - 1e9 * usual);
 });

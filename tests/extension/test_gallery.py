@@ -92,6 +92,20 @@ def test_colours_are_those_of_jupyterlab_where_it_has_some(browser: Browser) -> 
     page.close()
 
 
+def test_charts_write_in_the_font_of_the_page(browser: Browser) -> None:
+    page = open_gallery(browser)
+    for view in ("overview", "lanes", "heat_map", "sweep"):
+        show(page, view, model("collectives"))
+    fonts = page.evaluate(
+        "() => [...document.querySelectorAll('canvas')].map((each) => each.getContext('2d').font)"
+    )
+    family = page.evaluate("() => getComputedStyle(document.querySelector('.wb')).fontFamily")
+    assert fonts
+    assert {font.split(" ", 1)[0] for font in fonts} == {"11px"}
+    assert {font.split(" ", 1)[1] for font in fonts} == {family}
+    page.close()
+
+
 def test_names_of_groups_that_have_no_room_keep_the_ends_that_tell_them_apart(browser: Browser) -> None:
     page = open_gallery(browser, width=410)
     shown = model("collectives")
@@ -160,7 +174,7 @@ def test_dragging_over_lanes_zooms_and_the_button_goes_back(browser: Browser) ->
     heat.locator("canvas").click(position={"x": 300, "y": 30})
     pinned = page.get_by_role("button", name=re.compile(r"^step \d+"))
     pinned.nth(1).wait_for()
-    assert re.match(r"step (\d+) pinned · r\d .*step \1: ", heat.locator("output").inner_text())
+    assert re.match(r"step (\d+) pinned · replica \d .*step \1: ", heat.locator("output").inner_text())
     page.keyboard.press("Escape")
     pinned.first.wait_for(state="detached")
     page.close()

@@ -1,17 +1,16 @@
 // The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
 // own number right.
-import { paintDot, paintEnd, type Painting } from "../parts/painting";
+import { paintEnd, type Painting } from "../parts/painting";
 import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
 import { clamped } from "../scale";
 import type { StepRange } from "../selection";
-import type { Row } from "./rows";
 
 const NARROW = 400;
 const WIDEST = 24;
 const LEAST = 4;
 
 export function gutters(width: number): { left: number; right: number } {
-  return { left: 92, right: width < NARROW ? 0 : 92 };
+  return { left: 100, right: width < NARROW ? 0 : 92 };
 }
 
 /** Columns for the newest of some steps, as wide as they may be: the number of the first, and how wide they are. */
@@ -77,23 +76,4 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
     paintEnd(painting, note, noteEnd, foot + 12);
   }
   canvas.textAlign = "left";
-}
-
-/** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
-export function paintLabel(
-  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
-  row: Pick<Row, "label" | "colour">,
-  y: number,
-  strong: boolean,
-  room = 72,
-): void {
-  const colour = palette.replicas[row.colour];
-  if (colour) {
-    canvas.fillStyle = colour;
-    paintDot({ canvas }, 5, y, 4);
-  }
-  canvas.fillStyle = palette.text;
-  canvas.font = strong ? palette.strong : palette.font;
-  canvas.fillText(row.label, colour ? 16 : 1, y, room);
-  canvas.font = palette.font;
 }

@@ -7,6 +7,7 @@ import {
   paintCursor,
   paintDotted,
   paintEnd,
+  paintLabel,
   type Painting,
   type Rectangle,
 } from "../parts/painting";
@@ -16,9 +17,9 @@ import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
 import { wholePercent } from "./figures";
-import { gutters, paintLabel } from "./gutters";
+import { gutters } from "./gutters";
 import { Swatch } from "./module";
-import { beginOf, lateSteps, type Row, timesOf, waitedOf } from "./rows";
+import { beginOf, lateSteps, type Row, timesOf, usualSeconds, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
@@ -56,7 +57,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
   const bar = height - 8;
   const ends = endsOf(items);
-  const from = ends.get(steps.first - 1) ?? Math.min(...shown.map(beginOf));
+  const from = lanesBegin(items, steps.first, usualSeconds(group));
   const to = Math.max(...shown.map((item) => item.last_end_ns));
   const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
   const axis = stepsOf(group, context);
@@ -202,6 +203,12 @@ export function paintPart(
   if (kind !== "late") return;
   canvas.fillStyle = palette.warning;
   canvas.fillRect(box.x, box.y + box.height - 3, box.width, 3);
+}
+
+/** When the lanes begin: as the step before was over, but not in a pause that is longer than a usual step. */
+export function lanesBegin(items: readonly LaneItem[], first: number, usual: number): number {
+  const begun = Math.min(...items.filter(({ step }) => step >= first).map(beginOf));
+  return Math.max(endsOf(items).get(first - 1) ?? begun, begun - 1e9 * usual);
 }
 
 /** By step: when its last collective was over. */

@@ -1,13 +1,14 @@
 // Who comes last, step by step: a cell for each, quiet where nobody waits.
 import { joined, timeText } from "../format";
 import type { GroupView } from "../models";
-import { type Cell, paintCursor, paintEnd, type Painting } from "../parts/painting";
+import { type Cell, paintCursor, paintEnd, paintLabel, type Painting } from "../parts/painting";
 import { levels, Levels, scaleOf } from "../parts/late_levels";
 import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
+import { wording } from "../parts/terms";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { cellsOf, paintLabel, paintSteps, stepAt } from "./gutters";
+import { cellsOf, paintSteps, stepAt } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
@@ -50,7 +51,9 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
       const y = top + index * height;
       const named = lateness.stragglers.includes(row.replica);
       canvas.globalAlpha = isLit(context.selected, row.replica) ? 1 : 0.35;
-      const label = slow ? `${named ? "▶ " : ""}r${row.replica}` : row.label;
+      const label = slow
+        ? `${named ? "▶ " : ""}${wording(`replica ${row.replica}`, `r${row.replica}`)}`
+        : row.label;
       paintLabel(painting, { ...row, label }, y + height / 2, named);
       late[index]!.slice(first).forEach((us, column) => {
         if (us === null) return;

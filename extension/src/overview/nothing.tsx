@@ -14,7 +14,7 @@ interface Props {
 export function Nothing({ title, children, code, actions }: Props) {
   return (
     <div class="wb-nothing">
-      <svg aria-hidden viewBox="0 0 300 132" width="300" height="132">
+      <svg aria-hidden viewBox="0 0 300 132" width="240">
         {MACHINES.map((at) => (
           <path key={at} class="wb-wire" d={`M${36 + 76 * at} 66Q${36 + 76 * at} 24 150 22`} />
         ))}

@@ -1,6 +1,7 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
-import { known, medianOf, sumOf } from "../format";
+import { joined, known, medianOf, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
+import { wording } from "../parts/terms";
 
 /** As many usual steps long, a step was none: the notebook paused between two. */
 export const PAUSE = 4;
@@ -37,6 +38,14 @@ export function rowsOf(group: GroupView): Row[] {
     .slice(0, WORST)
     .map((row, index) => ({ ...row, colour: index }));
   return [...worst, { replica: -1, label: `typical of ${group.n}`, colour: -1, lane: -1, line: -1 }];
+}
+
+/** What lanes are called: with their host where there are several; the field's short name where a person prefers that. */
+export function laneNames({ lanes }: GroupView): string[] {
+  const several = new Set(lanes.map(({ label }) => hostOf(label))).size > 1;
+  return lanes.map(({ replica, label }) =>
+    wording(joined([`replica ${replica}`, several && hostOf(label)], " on "), label),
+  );
 }
 
 /** How late a replica came in sum, in µs. */

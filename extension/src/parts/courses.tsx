@@ -3,14 +3,20 @@ import { percent } from "../format";
 import type { SampledSteps } from "../models";
 import { clamped, linear } from "../scale";
 import type { Context } from "../view";
-import { type Cell, paintDot, paintEnd, paintLine, type Painting } from "./painting";
+import { type Cell, paintDot, paintEnd, paintLabel, paintLine, type Painting } from "./painting";
 import { Plane } from "./plane";
 import { isIn, paintBand, paintRange, stepsOf } from "./steps";
 
-const ROW = 28;
+/** How high a row is, by how many there are. */
+const HEIGHTS = [
+  [2, 72],
+  [4, 56],
+  [8, 40],
+  [Infinity, 28],
+] as const;
 const TOP = 6;
 const BOTTOM = 18;
-const LEFT = 92;
+const LEFT = 100;
 const RIGHT = 48;
 const MOST_ROWS = 16;
 
@@ -41,7 +47,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const known = [...ends.keys()];
   const axis = stepsOf(sampled, context);
   const span = known.length ? { first: known[0]!, last: known.at(-1)! } : null;
-  const foot = TOP + rows.length * ROW;
+  const height = HEIGHTS.find(([most]) => rows.length <= most)![1];
+  const foot = TOP + rows.length * height;
   const top = Math.max(100, ...rows.flatMap(({ values }) => values.map((value) => value ?? 0)));
   const valueOf = ({ row, column }: Cell) => {
     const { values } = rows[row]!;
@@ -52,11 +59,10 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const x = scale(width);
-    const y = (row: number, value: number) => TOP + (row + 1) * ROW - 4 - (value / top) * (ROW - 8);
+    const y = (row: number, value: number) => TOP + (row + 1) * height - 4 - (value / top) * (height - 8);
     rows.forEach(({ name, values }, row) => {
-      const middle = TOP + (row + 0.5) * ROW;
-      canvas.fillStyle = palette.text;
-      canvas.fillText(name, 1, middle, LEFT - 8);
+      const middle = TOP + (row + 0.5) * height;
+      paintLabel(painting, { label: name, colour: -1 }, middle, false, LEFT - 8);
       canvas.fillStyle = palette.line;
       canvas.fillRect(LEFT, y(row, 0), width - RIGHT - LEFT, 1);
       canvas.strokeStyle = palette.quiet;
@@ -102,7 +108,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
         height={foot + BOTTOM}
         paint={paint}
         at={(px, py, width) => ({
-          row: Math.floor((py - TOP) / ROW),
+          row: Math.floor((py - TOP) / height),
           column: Math.round(scale(width).invert(px)),
         })}
         steps={axis}

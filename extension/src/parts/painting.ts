@@ -70,6 +70,25 @@ export function paintDot({ canvas }: Pick<Painting, "canvas">, x: number, y: num
   canvas.fill();
 }
 
+/** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
+export function paintLabel(
+  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
+  row: { label: string; colour: number },
+  y: number,
+  strong: boolean,
+  room = 84,
+): void {
+  const colour = palette.replicas[row.colour];
+  if (colour) {
+    canvas.fillStyle = colour;
+    paintDot({ canvas }, 5, y, 4);
+  }
+  canvas.fillStyle = palette.text;
+  canvas.font = strong ? `600 ${palette.label}` : palette.label;
+  canvas.fillText(row.label, colour ? 16 : 1, y, room);
+  canvas.font = palette.font;
+}
+
 /** Marks the cell that the cursor is at. */
 export function paintCursor(
   { canvas, palette }: Painting,

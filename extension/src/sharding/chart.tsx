@@ -3,9 +3,17 @@ import { useRef } from "preact/hooks";
 import { sequential, textOn } from "../colours";
 import { count, counted, joined } from "../format";
 import type { DatasetSharding, Reader } from "../models";
-import { gutters, paintLabel } from "../overview/gutters";
+import { gutters } from "../overview/gutters";
 import { Key, Ramp } from "../parts/marks";
-import { hatch, paintCursor, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
+import {
+  hatch,
+  paintCursor,
+  paintEnd,
+  paintLabel,
+  paintLine,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Note } from "../parts/small";
 import { Swatch } from "../overview/module";

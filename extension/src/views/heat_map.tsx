@@ -2,7 +2,7 @@
 import { known, meanOf, runsOf, significant } from "../format";
 import type { Collectives, GroupView } from "../models";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
-import type { Row } from "../overview/rows";
+import { laneNames, type Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
 import { Note } from "../parts/small";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
@@ -12,7 +12,7 @@ import type { Context, View } from "../view";
 const LATE = "behind the first one";
 
 export const heatMap: View<Collectives> = {
-  title: "Lateness by replica and step",
+  title: "Lateness",
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.lateness.steps.length);
     if (!groups.length) {
@@ -34,17 +34,19 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
     lateness.steps.some((step) => isIn(axis.range, step)),
   );
   const { replicas, steps, slow_steps, text } = group.lateness;
+  const names = laneNames(group);
   const rows = replicas.map((replica, line) => ({
     replica,
-    label: group.lanes.find((lane) => lane.replica === replica)?.label ?? `r${replica}`,
+    label: names[group.lanes.findIndex((lane) => lane.replica === replica)] ?? `replica ${replica}`,
     colour: group.n > 8 ? -1 : replica,
     lane: -1,
     line,
   }));
   return (
     <ChartOrTable
-      title="Lateness by replica and step"
+      title="Lateness"
       facts={[
+        "by replica and step",
         group.group,
         group.hidden_lanes > 0 && `the ${replicas.length} latest of ${group.n} replicas`,
         text && `▶ ${text}`,

@@ -3,7 +3,15 @@ import { useState } from "preact/hooks";
 import { opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
-import { paintCursor, paintDotted, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
+import {
+  paintCursor,
+  paintDotted,
+  paintEnd,
+  paintLabel,
+  paintLine,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
@@ -12,17 +20,20 @@ import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
-import { paintLabel } from "../overview/gutters";
 import { paintPart, partsOf } from "../overview/lanes";
 import { Swatch } from "../overview/module";
-import { beginOf, laneTimes } from "../overview/rows";
+import { beginOf, laneNames, laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button, Note } from "../parts/small";
 
-const [ROW, LOW_ROW] = [28, 22];
-/** More lanes than these are lower. */
-const FEW = 12;
+/** How high a lane is: up to so many are that high. */
+const HEIGHTS = [
+  [4, 40],
+  [8, 32],
+  [12, 28],
+  [Infinity, 22],
+] as const;
 const TOP = 4;
 const BOTTOM = 22;
 /** Pauses longer than this many median collectives are drawn shortened, else nothing else could be seen. */
@@ -55,8 +66,9 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const pause = () => setPaused(!paused);
 
   const items = shown.items;
-  const height = shown.lanes.length > FEW ? LOW_ROW : ROW;
-  const margin = 28 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
+  const height = HEIGHTS.find(([most]) => shown.lanes.length <= most)![1];
+  const names = laneNames(shown);
+  const margin = 28 + 7 * Math.max(0, ...names.map((name) => name.length));
   const time = timeline(items, squeezed);
   const span = items.at(-1)!.last_end_ns - beginOf(items[0]!);
   const usual = span / new Set(items.map(({ step }) => step)).size;
@@ -80,7 +92,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
       const isLate = shown.lateness.stragglers.includes(lane.replica);
       const colour = shown.n > palette.replicas.length ? -1 : lane.replica;
-      paintLabel(painting, { ...lane, colour }, y + height / 2, isLate, margin - 20);
+      paintLabel(painting, { label: names[row]!, colour }, y + height / 2, isLate, margin - 20);
       canvas.save();
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, painting.height);
@@ -144,7 +156,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const describe = ({ row, column }: Cell) => {
     const item = items[column]!;
     const bar = laneTimes(item, row);
-    const what = `${shown.lanes[row]!.label} · step ${item.step} ${wording("number", "seq")} ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
+    const what = `${names[row]!} · step ${item.step} ${wording("number", "seq")} ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
     if (!bar) return `${what} · took no part`;
     const { wait, transfer } = figures(item, row);
     const state = item.state === "ok" ? "" : ` · ${item.state}`;
@@ -322,11 +334,12 @@ interface Line {
 }
 
 function Twin({ group }: { group: GroupView }) {
+  const names = laneNames(group);
   const rows: Line[] = group.items.flatMap((item) =>
     group.lanes.flatMap((lane, index) =>
       item.enter_ns[index] == null
         ? []
-        : [{ key: `${item.key}|${lane.replica}`, item, lane: index, label: lane.label }],
+        : [{ key: `${item.key}|${lane.replica}`, item, lane: index, label: names[index]! }],
     ),
   );
   const columns: Column<Line>[] = [
