@@ -84,6 +84,11 @@ export function viewIcons(): Record<ViewName, LabIcon> {
   return Object.fromEntries(pairs) as Record<ViewName, LabIcon>;
 }
 
+/** What the icon of an action consists of, as SVG; to open the overview is one. */
+export function actionShapes(name: keyof typeof DOING | "overview"): string {
+  return name === "overview" ? SHAPES.overview : DOING[name];
+}
+
 /** The icon of what a command does. */
 export function commandIcon(name: keyof typeof DOING): LabIcon {
   return iconOf(`do-${name}`, DOING[name]);

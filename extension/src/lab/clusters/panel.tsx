@@ -6,7 +6,7 @@ import { render } from "preact";
 import { statusOf } from "../../colours";
 import type { RunEntry, Runs as RunList } from "../../models";
 import { OPENED, type ViewName } from "../../views";
-import { shapesOf } from "../icons";
+import { actionShapes, shapesOf } from "../icons";
 import type { Connection } from "../server/connection";
 import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
@@ -18,9 +18,6 @@ import { Section } from "./section";
 import { Presets } from "./presets";
 import { described, ScaleForm, StartForm } from "./worker_forms";
 import { isResizable, type WorkerOptions } from "./worker_options";
-
-/** So many clusters that have ended are folded. */
-const MANY = 3;
 
 /** What the panel can have done. */
 export interface PanelActions {
@@ -156,7 +153,7 @@ function Contents(props: Props) {
           {problem}
         </p>
       )}
-      <Section name="clusters" title={trans.__("Clusters")} {...props}>
+      <Section name="clusters" title={trans.__("Clusters")} count={running.length} {...props}>
         <StartForm start={props.actions.start} {...props} />
         {!connection.connected && <p>{trans.__("connecting to the Jupyter server …")}</p>}
         {connection.connected && !connection.clusters.length && (
@@ -173,7 +170,7 @@ function Contents(props: Props) {
             ))}
           </ul>
           {ended.length > 0 && (
-            <details open={ended.length < MANY}>
+            <details class="wb-panel-ended">
               <summary>{trans._n("%1 has ended", "%1 have ended", ended.length, ended.length)}</summary>
               <ul>
                 {ended.map((cluster) => (
@@ -184,26 +181,26 @@ function Contents(props: Props) {
           )}
         </KeptFocus>
       </Section>
-      <Section name="strategies" title={trans.__("Strategies")} {...props}>
+      <Section name="strategies" title={trans.__("Strategies")} count={strategies.length} {...props}>
         {!strategies.length && <p>{trans.__("None yet.")}</p>}
         <ul>
           {strategies.map(({ cluster, strategy, key }) => (
-            <li key={key}>
-              <Status word={strategy.status} trans={trans} /> {strategy.label}
+            <li key={key} class="wb-panel-line" title={`${strategy.label}, ${cluster.name}`}>
+              <Status word={strategy.status} trans={trans} /> <span>{strategy.label}</span>
               <small>
                 {trans._n("%1 replica", "%1 replicas", strategy.replicas, strategy.replicas)}
-                {strategy.step >= 0 && `, ${trans.__("step %1", strategy.step)}`}, {cluster.name}
+                {strategy.step >= 0 && `, ${trans.__("step %1", strategy.step)}`}
               </small>
             </li>
           ))}
         </ul>
       </Section>
-      <Section name="panes" title={trans.__("Panes")} {...props}>
+      <Section name="panes" title={trans.__("Panes")} count={OPENED.length} {...props}>
         <ul class="wb-panel-views">
           {OPENED.map((view) => (
             <li key={view}>
               <button type="button" onClick={() => props.actions.openPane(view, "")}>
-                <Icon view={view} />
+                <Icon shapes={shapesOf(view)} />
                 {titleOf(view, trans)}
               </button>
               <small title={purposeOf(view, trans)}>{purposeOf(view, trans)}</small>
@@ -228,70 +225,88 @@ function Contents(props: Props) {
   );
 }
 
-/** The icon of a view's pane. */
-function Icon({ view }: { view: ViewName }) {
-  return <svg viewBox="0 0 16 16" aria-hidden dangerouslySetInnerHTML={{ __html: shapesOf(view) }} />;
+/** An icon of our own drawing. */
+function Icon({ shapes }: { shapes: string }) {
+  return <svg viewBox="0 0 16 16" aria-hidden dangerouslySetInnerHTML={{ __html: shapes }} />;
+}
+
+interface ActionProps {
+  name: Parameters<typeof actionShapes>[0];
+  label: string;
+  cluster: ClusterInfo;
+  act(): void;
+}
+
+/** A button on the line of a cluster. */
+function Action({ name, label, cluster, act }: ActionProps) {
+  return (
+    <button type="button" title={label} aria-label={`${label}: ${cluster.name}`} onClick={act}>
+      <Icon shapes={actionShapes(name)} />
+    </button>
+  );
 }
 
 function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: ClusterInfo }) {
   const { summary } = cluster;
   const { pool } = summary;
   const over = summary.status === "stopped";
+  const wrong = !over && isWrong(summary);
+  const told = wrong ? [summary.sentence, summary.text] : [summary.text];
   return (
     <li
       class="wb-cluster"
       data-id={cluster.id}
       onPointerDown={(event) => dragConnectCode(event, event.currentTarget, cluster)}
-      title={`${summary.text}\n${trans.__("Drag into a notebook to connect.")}`}
+      title={[...told, trans.__("Drag into a notebook to connect.")].join("\n")}
     >
-      <Status word={summary.status} trans={trans} /> <b>{cluster.name}</b>
-      <small>
-        {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
-        {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
-        {pool && `, ${described(pool, trans)}`}
-        {cluster.workers_of && `, ${trans.__("on workers %1", cluster.workers_of)}`}
-        {!over && isWrong(summary) && `, ⚠ ${summary.sentence}`}
-      </small>
-      <div class="wb-panel-buttons">
-        {!over && (
-          <button
-            type="button"
-            onClick={() => actions.insert(cluster)}
-            aria-label={named(trans.__("Insert code"), cluster)}
-          >
-            {trans.__("Insert code")}
-          </button>
-        )}
-        {cluster.kind === "driver" && (
-          <button
-            type="button"
-            onClick={() => actions.openPane("collectives", cluster.id)}
-            aria-label={named(trans.__("Timing"), cluster)}
-          >
-            {trans.__("Timing")}
-          </button>
-        )}
-        {pool && !over && isResizable(pool) && (
-          <KeptFocus>
-            {/* Begun anew where the numbers have changed, which another page can do. */}
-            <ScaleForm
-              key={`${pool.minimum} ${pool.maximum}`}
+      <div class="wb-panel-line">
+        <Status word={summary.status} trans={trans} /> <b>{cluster.name}</b>
+        {wrong && <span class="wb-panel-wrong">⚠</span>}
+        <small>
+          {wrong && `${summary.sentence} · `}
+          {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
+          {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
+          {pool && `, ${described(pool, trans)}`}
+          {cluster.workers_of && `, ${trans.__("on workers %1", cluster.workers_of)}`}
+        </small>
+        <span class="wb-panel-actions">
+          {!over && (
+            <Action
+              name="insert"
+              label={trans.__("Insert code")}
               cluster={cluster}
-              pool={pool}
-              scale={actions.scale}
-              trans={trans}
-              attempt={attempt}
+              act={() => actions.insert(cluster)}
             />
-          </KeptFocus>
-        )}
-        <button
-          type="button"
-          aria-label={named(over ? trans.__("Forget") : trans.__("Stop"), cluster)}
-          onClick={() => attempt(() => actions.stop(cluster))}
-        >
-          {over ? trans.__("Forget") : trans.__("Stop")}
-        </button>
+          )}
+          {cluster.kind === "driver" && (
+            <Action
+              name="overview"
+              label={trans.__("Overview")}
+              cluster={cluster}
+              act={() => actions.openPane("overview", cluster.id)}
+            />
+          )}
+          <Action
+            name={over ? "delete" : "stop"}
+            label={over ? trans.__("Forget") : trans.__("Stop")}
+            cluster={cluster}
+            act={() => attempt(() => actions.stop(cluster))}
+          />
+        </span>
       </div>
+      {pool && !over && isResizable(pool) && (
+        <KeptFocus>
+          {/* Begun anew where the numbers have changed, which another page can do. */}
+          <ScaleForm
+            key={`${pool.minimum} ${pool.maximum}`}
+            cluster={cluster}
+            pool={pool}
+            scale={actions.scale}
+            trans={trans}
+            attempt={attempt}
+          />
+        </KeptFocus>
+      )}
     </li>
   );
 }
@@ -299,11 +314,11 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
 function Runs(props: Props) {
   const { actions, trans, runs } = props;
   return (
-    <Section name="recorded runs" title={trans.__("Recorded runs")} {...props}>
+    <Section name="recorded runs" title={trans.__("Recorded runs")} count={runs?.length ?? 0} {...props}>
       {runs?.length === 0 && <p>{trans.__('None yet. wb.record("runs/first.parquet") makes one.')}</p>}
       <ul>
         {runs?.slice(0, 20).map((run) => (
-          <li key={run.path}>
+          <li key={run.path} class="wb-panel-line">
             <button
               type="button"
               disabled={run.problem !== ""}
@@ -334,8 +349,4 @@ function Status({ word, trans }: { word: string; trans: TranslationBundle }) {
       {sign}
     </span>
   );
-}
-
-function named(action: string, cluster: ClusterInfo): string {
-  return `${action}: ${cluster.name}`;
 }

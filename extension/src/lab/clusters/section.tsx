@@ -6,12 +6,14 @@ interface Props {
   /** What it is called in what is kept: the same in all languages. */
   name: string;
   title: string;
+  /** How many things are in it; not said where there are none. */
+  count?: number;
   kept: Kept;
   redraw(): void;
   children: ComponentChildren;
 }
 
-export function Section({ name, title, kept, redraw, children }: Props) {
+export function Section({ name, title, count = 0, kept, redraw, children }: Props) {
   const folded = kept.isFolded(name);
   const fold = () => {
     kept.fold(name, !folded);
@@ -23,6 +25,7 @@ export function Section({ name, title, kept, redraw, children }: Props) {
         <button type="button" class="wb-panel-fold" aria-expanded={!folded} onClick={fold}>
           {title}
         </button>
+        {count > 0 && <span class="wb-panel-count">{count}</span>}
       </h2>
       {!folded && children}
     </section>
