@@ -723,13 +723,13 @@ test("a histogram by keys and as a table has the edges and the count of each bin
 
 test("elements are offered only where somebody can fetch them", async () => {
   const silent = show("values", recorded.values);
-  assert.doesNotMatch(textOf(silent.root), /Elements|Look again/);
+  for (const name of ["Elements", "Look again"]) assert.throws(() => button(silent.root, name));
   silent.unmount();
 
   const asked: unknown[] = [];
   const shown = show("values", recorded.values, { ask: (request) => asked.push(request) });
   const part = shown.root.querySelectorAll(".wb-part .wb-part")[1]!;
-  button(part, "Elements").click();
+  button(part.querySelector(".wb-actions")!, "Elements").click();
   button(shown.root, "Look again").click();
   await drawn();
 
@@ -745,6 +745,22 @@ test("elements are offered only where somebody can fetch them", async () => {
     },
     { kind: "again" },
   ]);
+  shown.unmount();
+});
+
+test("all that can be done with one value stands in one row, with when it was looked at below", async () => {
+  const asked: unknown[] = [];
+  const model = { ...recorded.values, values: recorded.values.values.slice(0, 1), first: null };
+  const shown = show("values", model, { ask: (request) => asked.push(request) });
+  const actions = shown.root.querySelector(".wb-actions")!;
+  button(actions, "Look again").click();
+  await drawn();
+  assert.deepEqual(asked, [{ kind: "again" }]);
+  assert.equal(textOf(shown.root).match(/looked at/g)?.length, 1);
+  assert.equal(
+    shown.root.querySelectorAll(".wb-head button").length,
+    actions.querySelectorAll("button").length,
+  );
   shown.unmount();
 });
 

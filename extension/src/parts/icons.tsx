@@ -10,6 +10,9 @@ const SHAPES = {
   open: "M6.5 3.5H3v9.5h9.5V9.5M9 2.7h4.3V7M13 3L7.5 8.5",
   export: "M8 10V2.5M5 5.2L8 2.4l3 2.8M3 8.5v5h10v-5",
   back: "M13 8H3.5M7.5 4l-4 4 4 4",
+  again: "M13 3v3.8H9.2M12.8 6.5A5.2 5.2 0 1 0 13 9.5",
+  elements: "M2 2.7h12v10.6H2zM2 6.2h12M2 9.7h12M6 2.7v10.6M10 2.7v10.6",
+  histogram: "M1.7 13.5h12.6M3 13.5V9.5h3v4M6.5 13.5V4h3v9.5M10 13.5V7h3v6.5",
 } as const;
 
 export function Icon({ name }: { name: keyof typeof SHAPES }) {

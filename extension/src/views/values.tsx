@@ -5,6 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { WARNING } from "../colours";
 import { Age, ageNow } from "../parts/age";
 import { ChartOrTable } from "../parts/head";
+import { IconButton } from "../parts/icons";
 import { Sign, StatusWord } from "../parts/status";
 import { Bar, Spark } from "../parts/marks";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
@@ -45,7 +46,13 @@ export const values: View<Values> = {
         <Actions model={model} context={context} parts={parts} />
         <div ref={parts}>
           {model.values.map((value, index) => (
-            <Value key={`${index} ${value.name}`} {...{ value, index, context }} lookedAt={model.looked_at}>
+            <Value
+              key={`${index} ${value.name}`}
+              {...{ value, index, context }}
+              lookedAt={model.looked_at}
+              alone={model.values.length === 1}
+              fixed={Boolean(model.steps)}
+            >
               {elements?.value === index && (
                 <div style={{ marginTop: "10px" }}>
                   <ElementsMap elements={elements} value={value} context={context} />
@@ -95,8 +102,8 @@ interface ActionsProps {
 function Actions({ model, context, parts }: ActionsProps) {
   const { ask } = context;
   const bad = model.first;
-  const { looked_at: at } = model;
-  if (!bad && !ask && !at) return null;
+  const alone = model.values.length === 1; // what is said of all is said of it
+  if (!bad && (alone || (!ask && !model.looked_at))) return null;
   const go = ({ value, replica }: FirstBad) => {
     if (context.selected.replica !== replica && replica >= 0) context.select(replica);
     parts.current?.children[value]?.scrollIntoView({ block: "nearest" });
@@ -113,13 +120,18 @@ function Actions({ model, context, parts }: ActionsProps) {
           <Sign sign="✖" /> {bad.text}
         </Button>
       )}
-      {ask && !model.steps && <Button onClick={() => ask({ kind: "again" })}>Look again</Button>}
-      {at > 0 && (
-        <Quiet>
-          looked at <Age seconds={0} at={at} /> ago
-        </Quiet>
-      )}
+      {!alone && ask && !model.steps && <Button onClick={() => ask({ kind: "again" })}>Look again</Button>}
+      {!alone && <Looked at={model.looked_at} />}
     </div>
+  );
+}
+
+function Looked({ at }: { at: number }) {
+  if (at <= 0) return null;
+  return (
+    <Quiet>
+      looked at <Age seconds={0} at={at} /> ago
+    </Quiet>
   );
 }
 
@@ -128,10 +140,14 @@ interface ValueProps {
   index: number;
   context: Context;
   lookedAt: number;
+  /** Whether it is the only one. */
+  alone: boolean;
+  /** Whether it is of a dump, in which nothing changes. */
+  fixed: boolean;
   children: ComponentChildren;
 }
 
-function Value({ value, index, context, lookedAt, children }: ValueProps) {
+function Value({ value, index, context, lookedAt, alone, fixed, children }: ValueProps) {
   const { agreement, replicas, spread } = value;
   const [all, setAll] = useState(false);
   const [asked, setAsked] = useState<boolean | null>(null);
@@ -180,14 +196,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         ) : (
           replicas.length > 1 && <Quiet>not synchronised</Quiet>
         )}
-        {ask && shape && !children && (
-          <Button onClick={() => ask(wholeOf(index, shown!.replica, shape))}>Elements</Button>
-        )}
-        {summary && (
-          <Button aria-pressed={spreadOut} onClick={() => setAsked(!spreadOut)}>
-            Histogram
-          </Button>
-        )}
+        {alone && <Looked at={lookedAt} />}
       </div>
     </>
   );
@@ -228,6 +237,24 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         table={table}
       >
         {(value.course || (agreement?.step ?? -1) >= 0) && <Brushed steps={axis} />}
+        {alone && ask && !fixed && (
+          <IconButton name="again" label="Look again" onClick={() => ask({ kind: "again" })} />
+        )}
+        {ask && shape && !children && (
+          <IconButton
+            name="elements"
+            label="Elements"
+            onClick={() => ask(wholeOf(index, shown!.replica, shape))}
+          />
+        )}
+        {summary && (
+          <IconButton
+            name="histogram"
+            label="Histogram"
+            pressed={spreadOut}
+            onClick={() => setAsked(!spreadOut)}
+          />
+        )}
       </ChartOrTable>
       {course && <History {...{ value, course, context }} word="largest" />}
       {spreadOut && (
