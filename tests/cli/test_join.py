@@ -135,6 +135,33 @@ def test_tf_config_forms_a_cluster_that_its_resolver_finds(
         found.close()
 
 
+def test_parameter_servers_and_workers_are_the_tasks_of_the_resolver(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {job: [free_address()] for job in ("chief", "worker", "ps")}
+    for job in cluster:
+        start(TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": job, "index": 0}}))
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster}))
+    assert wb.runtime.current_cluster() is None or wb.runtime.current_cluster().closed  # type: ignore[union-attr]
+    strategy = wb.distribute.ParameterServerStrategy(TFConfigClusterResolver())
+    try:
+        with strategy.scope():
+            count = wb.Variable(0, name="count")
+        coordinator = wb.distribute.coordinator.ClusterCoordinator(strategy)
+        for _ in range(10):
+            coordinator.schedule(lambda: count.assign_add(1))
+        coordinator.join()
+        assert int(count) == 10
+        found = wb.runtime.current_cluster()
+        assert found is not None
+        assert sorted(device.job for device in found.devices) == ["chief", "ps", "worker"]
+    finally:
+        strategy.close()
+        found = wb.runtime.current_cluster()
+        assert found is not None
+        found.close()
+
+
 def test_connecting_names_the_tasks_that_have_not_joined(start: Start) -> None:
     address = free_address()
     start("chief", "--chief", address).says("in a notebook")

@@ -190,6 +190,14 @@ def test_a_task_with_a_number_above_0_is_not_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_simple_resolver_takes_the_leader_as_a_text() -> None:
+    with pytest.raises(TypeError, match="jobs is a dict from job to number of tasks, got"):
+        resolvers.SlurmClusterResolver(["worker"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="port_base is a port, got 'x'"):
+        resolvers.SlurmClusterResolver(port_base="x")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match="job_to_label_mapping is a dict from job to label selectors, got 'worker'"
+    ):
+        resolvers.KubernetesClusterResolver("worker")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="master is an address, got NoneType"):
         resolvers.SimpleClusterResolver(wb.distribute.ClusterSpec({}), master=None)
 

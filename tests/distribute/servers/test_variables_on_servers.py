@@ -243,6 +243,32 @@ def test_no_server_is_refused(four: Any) -> None:
         distribute.ParameterServerStrategy(servers=0)
 
 
+@pytest.mark.parametrize("wrong", ["x", {"worker": ["a:1"]}, distribute.ClusterSpec({"worker": ["a:1"]})])
+@pytest.mark.parametrize(
+    "strategy", [distribute.ParameterServerStrategy, wb.MultiWorkerMirroredStrategy, wb.TPUStrategy]
+)
+def test_what_is_no_resolver_is_refused(four: Any, strategy: Any, wrong: Any) -> None:
+    with pytest.raises(
+        TypeError, match=rf"^{strategy.__name__}: cluster_resolver is one of .*, got {type(wrong).__name__}"
+    ):
+        strategy(wrong)
+
+
+@pytest.mark.parametrize("given", ["x", 3, [2.5, 1], None])
+def test_a_partitioner_that_gives_no_numbers_is_named_with_the_variable(four: Any, given: Any) -> None:
+    strategy = distribute.ParameterServerStrategy(None, lambda shape, dtype: given, servers=2)
+    try:
+        with (
+            strategy.scope(),
+            pytest.raises(
+                InvalidArgumentError, match=r"variable 'w' of shape \(4, 2\): the partitioner gave .*list"
+            ),
+        ):
+            wb.Variable(np.zeros((4, 2)), name="w")
+    finally:
+        strategy.close()
+
+
 @pytest.mark.parametrize("servers", ["2", 1.5])
 def test_a_number_of_servers_that_is_none_is_refused(four: Any, servers: Any) -> None:
     with pytest.raises(TypeError, match=rf"servers must be a whole number, got {servers!r}"):

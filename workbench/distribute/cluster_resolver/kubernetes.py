@@ -26,6 +26,7 @@ class KubernetesClusterResolver(ClusterResolver):
 
     Raises:
       BackendUnavailable: if the `kubernetes` package is missing and no client is given.
+      TypeError: if `job_to_label_mapping` is no dict.
     """
 
     def __init__(
@@ -35,6 +36,11 @@ class KubernetesClusterResolver(ClusterResolver):
         rpc_layer: str = "grpc",
         override_client: Any = None,
     ) -> None:
+        if not (job_to_label_mapping is None or isinstance(job_to_label_mapping, Mapping)):
+            raise TypeError(
+                f"KubernetesClusterResolver: job_to_label_mapping is a dict from job to label selectors, got "
+                f'{job_to_label_mapping!r:.80}; write {{"worker": ["job-name=train"]}}'
+            )
         self._selectors = dict(job_to_label_mapping or {"worker": ["job-name=tensorflow"]})
         self._port = tf_server_port
         self._client = _client() if override_client is None else override_client

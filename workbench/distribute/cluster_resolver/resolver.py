@@ -110,6 +110,24 @@ def address_or_own(
     return resolver.address_of(job, index, rpc_layer or resolver.rpc_layer)
 
 
+def checked_resolver(resolver: Any, strategy: str) -> Any:
+    """What a strategy was given as its resolver, or None.
+
+    Args:
+      resolver: Whatever was given.
+      strategy: The name of the strategy, for the error.
+
+    Raises:
+      TypeError: if it is neither a resolver nor None.
+    """
+    if resolver is None or hasattr(resolver, "cluster_spec"):
+        return resolver
+    raise TypeError(
+        f"{strategy}: cluster_resolver is one of wb.distribute.cluster_resolver, got {type(resolver).__name__}: "
+        f"{resolver!r:.80}; SimpleClusterResolver takes a ClusterSpec"
+    )
+
+
 def with_layer(address: str, rpc_layer: str | None) -> str:
     """`address` behind "grpc://" or whatever the layer is."""
     return f"{rpc_layer}://{address}" if rpc_layer else address

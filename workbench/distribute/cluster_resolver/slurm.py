@@ -31,6 +31,7 @@ class SlurmClusterResolver(ClusterResolver):
 
     Raises:
       RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
+      TypeError: if `jobs` is no dict, or `port_base` no port.
     """
 
     def __init__(
@@ -43,6 +44,12 @@ class SlurmClusterResolver(ClusterResolver):
         auto_set_gpu: bool = True,
         rpc_layer: str = "grpc",
     ) -> None:
+        if not (jobs is None or isinstance(jobs, Mapping)):
+            raise TypeError(
+                f"SlurmClusterResolver: jobs is a dict from job to number of tasks, got {jobs!r:.80}"
+            )
+        if not isinstance(port_base, int):
+            raise TypeError(f"SlurmClusterResolver: port_base is a port, got {port_base!r:.80}")
         self._rank = int(_variable("PROCID", "the number of this task"))
         count = int(_variable("STEP_NUM_TASKS", "the number of tasks"))
         self._jobs = dict(sorted((jobs or {"worker": count}).items()))

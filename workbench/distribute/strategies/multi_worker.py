@@ -10,7 +10,7 @@ from workbench import runtime
 from workbench.backends.library import Library, checked_library
 from workbench.communicators.core.options import CommunicationImplementation, CommunicationOptions
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
-from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own, checked_resolver
 from workbench.distribute.strategies.mirrored import default_devices
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import InvalidArgumentError
@@ -54,6 +54,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Raises:
       InvalidArgumentError: if hosts have different numbers of devices.
+      TypeError: if `cluster_resolver` is no resolver.
 
     >>> strategy = wb.MultiWorkerMirroredStrategy()  # on all devices of the cluster
     >>> int(strategy.reduce("SUM", strategy.run(lambda: 1), axis=None))
@@ -68,7 +69,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         backend: Library = "numpy",
     ) -> None:
         library = checked_library(backend)
-        cluster = runtime.auto_connect(None, resolver=cluster_resolver)
+        cluster = runtime.auto_connect(None, resolver=checked_resolver(cluster_resolver, type(self).__name__))
         devices = default_devices(cluster.devices)
         counts = Counter(device.host for device in devices)
         if len(set(counts.values())) > 1:

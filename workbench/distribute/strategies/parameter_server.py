@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from workbench import runtime
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
+from workbench.distribute.cluster_resolver.resolver import checked_resolver
 from workbench.distribute.function import checked_arguments, plain_function
 from workbench.distribute.identity import new_id
 from workbench.distribute.replica.replica_context import DefaultReplicaContext
@@ -54,7 +56,8 @@ class ParameterServerStrategy(Strategy):
 
     Args:
       cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. A cluster
-        whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones.
+        whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones. Where
+        no cluster is connected, the tasks of the resolver that have formed one by `workbench join`.
       variable_partitioner: Decides into how many shards a variable is divided; one of
         `wb.distribute.experimental.partitioners`, or a function of shape and dtype.
       servers: Number of parameter servers, if no resolver gives it: the last devices. None takes all tasks of the job
@@ -64,7 +67,7 @@ class ParameterServerStrategy(Strategy):
 
     Raises:
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
-      TypeError: if `servers` is no number, or `variable_partitioner` no function.
+      TypeError: if `servers` is no number, `variable_partitioner` no function, or `cluster_resolver` no resolver.
 
     >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
     >>> with strategy.scope():
@@ -94,7 +97,7 @@ class ParameterServerStrategy(Strategy):
             )
         if not (servers is None or isinstance(servers, SupportsIndex)):
             raise TypeError(f"servers must be a whole number, got {servers!r:.80}")
-        workers, keepers = _roles(cluster_resolver, servers)
+        workers, keepers = _roles(checked_resolver(cluster_resolver, type(self).__name__), servers)
         cluster = runtime.current_cluster()
         assert cluster is not None
         description = StrategyDescription(
@@ -376,7 +379,8 @@ def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tupl
     wanted = servers if resolver is None else _tasks(resolver, "ps")
     if wanted is not None and wanted < 1:
         raise InvalidArgumentError(f"servers is {wanted}; variables need at least one parameter server")
-    devices = runtime.auto_connect(None if workers is None else workers + (wanted or 1)).devices
+    needed = None if workers is None else workers + (wanted or 1)
+    devices = runtime.auto_connect(needed, resolver=resolver).devices
     keepers = tuple(device for device in devices if device.job == "ps")
     runners = tuple(device for device in devices if device.job == "worker")
     if not keepers:  # tasks without jobs
@@ -415,7 +419,14 @@ def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any,
     """How many shards a partitioner wants; scalars are not divided."""
     if not shape:
         return 1
-    counts = [int(count) for count in partitioner(shape=shape, dtype=dtype)]
+    given = partitioner(shape=shape, dtype=dtype)
+    try:
+        counts = [operator.index(count) for count in given]
+    except TypeError:
+        raise InvalidArgumentError(
+            f"variable {name!r} of shape {shape}: the partitioner gave {given!r:.80}; it must give a list with a "
+            f"number of shards for each dimension"
+        ) from None
     if len(counts) != len(shape) or any(count > 1 for count in counts[1:]):
         raise InvalidArgumentError(
             f"variable {name!r} of shape {shape}: the partitioner gave {counts}; it must give a number of shards for "

@@ -10,6 +10,7 @@ from workbench.debugging import numerics, observing
 from workbench.debugging.dump.compiled import CompiledDump
 from workbench.debugging.dump.session import current_writer
 from workbench.device_names import SERVICE_JOBS, Device
+from workbench.distribute.cluster_resolver.resolver import checked_resolver
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.replica.replica_context import ReplicaProgram
 from workbench.distribute.strategies.device_assignment import DeviceAssignment
@@ -51,6 +52,7 @@ class TPUStrategy(Strategy):
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
     ) -> None:
+        checked_resolver(tpu_cluster_resolver, type(self).__name__)
         cluster = runtime.current_cluster()
         unconnected = cluster is None or cluster.closed
         if unconnected and isinstance(tpu_cluster_resolver, Resolver) and tpu_cluster_resolver.cluster_spec():
