@@ -22,8 +22,9 @@ from workbench.data import (
     ParquetDataset,
     TextLineDataset,
     TFRecordDataset,
+    service,
 )
-from workbench.errors import DataCorruption
+from workbench.errors import DataCorruption, InvalidArgumentError
 from workbench.io import TFRecordWriter
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
@@ -98,3 +99,21 @@ def test_damaged_files_of_stored_datasets_are_named(which: str, tmp_path: Path) 
     with pytest.raises(DataCorruption) as caught:
         list(Dataset.load(str(tmp_path / "stored")))
     assert caught.value.file == str(damaged)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: Dataset.range(3).save(path),
+        Dataset.load,
+        lambda path: list(Dataset.range(3).snapshot(path)),
+        lambda path: list(Dataset.range(3).cache(path)),
+        ImageFolderDataset,
+        lambda path: service.DispatchServer(
+            service.DispatcherConfig(work_dir=path, fault_tolerant_mode=True)
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_is_named(use: Callable[[str], Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"'a\\x00b' has a zero byte"):
+        use("a\0b")

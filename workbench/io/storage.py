@@ -1,12 +1,13 @@
-"""What is said of a disk that is full."""
+"""Paths of files and folders that are written, and what is said of a disk that is full."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 
-from workbench.errors import StorageFull
+from workbench.errors import InvalidArgumentError, StorageFull
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Why a file cannot become longer."""
@@ -29,3 +30,15 @@ def storage(path: str) -> Iterator[None]:
                 f"no space left for the dataset in {path!r}: {error.strerror}; make room, or write elsewhere"
             ) from error
         raise
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """The absolute path of a file or folder, for processes that are elsewhere.
+
+    Raises:
+      InvalidArgumentError: if it has a zero byte, which no name has.
+    """
+    text = os.fsdecode(path)
+    if "\0" in text:
+        raise InvalidArgumentError(f"{text!r} has a zero byte, which no name of a file or folder has")
+    return os.path.abspath(text)

@@ -8,6 +8,7 @@ from typing import Final
 from workbench.data.sources.remote import file_system, request
 from workbench.data.sources.urls import Url, below, file_name
 from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.io.storage import absolute
 
 ENDINGS: Final = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
@@ -29,7 +30,7 @@ def images_by_class(
     root = file_name(folder)
     if isinstance(root, Url):
         return root, _remote_images(root, class_names)
-    root = os.path.abspath(root)
+    root = absolute(root)
     names = _class_names(root) if class_names is None else class_names
     return root, {name: _images(root, name) for name in names}
 

@@ -14,7 +14,7 @@ from workbench.data.service.dispatch.coordinator import Coordinator, Limits
 from workbench.data.service.server import Server
 from workbench.data.stored.writing import replace_file
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from workbench.io.storage import storage
+from workbench.io.storage import absolute, storage
 
 _JOIN_SECONDS = 3600.0
 
@@ -187,7 +187,7 @@ def _stop(server: Server, coordinator: Coordinator) -> None:
 
 
 def _work_dir(path: Any) -> str:
-    folder: str = os.path.abspath(os.fspath(path))
+    folder = absolute(path)
     try:
         with storage(folder):
             os.makedirs(os.path.join(folder, "datasets"), mode=0o700, exist_ok=True)

@@ -16,6 +16,7 @@ from workbench.data.stored.writing import Writing, is_being_written
 from workbench.data.stored.written import written
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.io.storage import absolute
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,7 @@ class FileCache(Stage):
     @staticmethod
     def of(filename: str | os.PathLike[str]) -> FileCache:
         """A cache in the folder `filename.cache`."""
-        # A pipeline travels to processes that are elsewhere.
-        return FileCache(f"{os.path.abspath(filename)}.cache")
+        return FileCache(f"{absolute(filename)}.cache")
 
     def after(self, pipeline: Pipeline) -> FileCache:
         """The stage for a pass over `pipeline`."""

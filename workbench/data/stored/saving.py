@@ -17,6 +17,7 @@ from workbench.data.stored.writing import Writing
 from workbench.data.structure import Structure
 from workbench.data.tables import Leaves
 from workbench.errors import InvalidArgumentError
+from workbench.io.storage import absolute
 
 ShardFunction = Callable[..., Any]
 
@@ -31,7 +32,7 @@ def save(
     name = check_stored_compression(compression)
     if dataset.cardinality() == INFINITE_CARDINALITY:
         raise InvalidArgumentError("save: the dataset is endless; take(n) elements of it first")
-    writing = Writing(os.fspath(path), dataset.element_spec, name)
+    writing = Writing(absolute(path), dataset.element_spec, name)
     try:
         for run in raised(dataset.open(dataset.next_pass())):
             if shard_func is None:
@@ -54,7 +55,7 @@ def load(
     reader_func: Callable[[Any], Any] | None,
 ) -> Any:
     """The stored dataset, which `make` makes of its source."""
-    path = os.path.abspath(path)  # a pipeline travels to processes that are elsewhere
+    path = absolute(path)
     manifest = read_manifest(path)
     if compression is not None and check_stored_compression(compression) != manifest.compression:
         raise InvalidArgumentError(

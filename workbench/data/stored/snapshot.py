@@ -22,6 +22,7 @@ from workbench.data.stored.writing import Writing, is_being_written
 from workbench.data.stored.written import written
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.io.storage import absolute
 
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 
@@ -95,8 +96,7 @@ class Snapshot(Stage):
             raise InvalidArgumentError(
                 f"snapshot_name {name!r} is no name of a folder; use letters, digits, '_', '-' and '.'"
             )
-        where = os.path.abspath(path)  # a pipeline travels to processes that are elsewhere
-        return Snapshot(where, check_stored_compression(compression), reader_func, shard_func, name)
+        return Snapshot(absolute(path), check_stored_compression(compression), reader_func, shard_func, name)
 
     def after(self, pipeline: Pipeline) -> Snapshot:
         """The stage for a pass over `pipeline`."""
