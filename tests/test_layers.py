@@ -18,6 +18,7 @@ LAYERS = [
     {
         "__version__",
         "allowance",
+        "by_value",
         "cluster_listeners",
         "errors",
         "extras",

@@ -19,9 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
-import cloudpickle
-
-from workbench import forks
+from workbench import by_value, forks
 from workbench.errors import UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
 
@@ -178,7 +176,7 @@ def portable(function: Any) -> bytes:
     Raises:
       Exception: whatever pickling raises.
     """
-    return cloudpickle.dumps(function, protocol=5)  # type: ignore[no-any-return]
+    return by_value.dumps(function)
 
 
 def packed(value: Any) -> list[memoryview]:

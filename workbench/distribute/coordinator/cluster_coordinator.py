@@ -6,9 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import cloudpickle
-
-from workbench import tree
+from workbench import by_value, tree
 from workbench.debugging import observing
 from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
@@ -150,7 +148,7 @@ class ClusterCoordinator:
         if observation is None:
             return b""
         if observation != self._observed[0]:
-            self._observed = observation, cloudpickle.dumps(observation, protocol=5)
+            self._observed = observation, by_value.dumps(observation)
             if (writer := current_writer()) is not None:
                 writer.runs_on(self)
                 self._strategy.hosting.cluster.expect_last_writes()

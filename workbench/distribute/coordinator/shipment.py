@@ -7,8 +7,7 @@ import threading
 import weakref
 from typing import Any
 
-import cloudpickle
-
+from workbench import by_value
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.per_worker import PerWorkerValues
 from workbench.distribute.function import Function, plain_function
@@ -113,7 +112,7 @@ def pickled_dataset(dataset: Any) -> bytes:
       CaptureError: if it cannot travel.
     """
     try:
-        data: bytes = cloudpickle.dumps(dataset, protocol=5)
+        data: bytes = by_value.dumps(dataset)
     except Exception as error:
         raise CaptureError(
             f"create_per_worker_dataset: {dataset!r:.80} cannot travel to the workers: {error}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
-
-import cloudpickle
 
 from workbench.errors import FailedPreconditionError
 
@@ -35,7 +34,7 @@ class WorkerResources:
                 raise FailedPreconditionError(
                     f"{id} is not known here: the notebook has deleted it; call iter() again"
                 )
-            self._made[id] = _iterator(cloudpickle.loads(self._recipes[id]))
+            self._made[id] = _iterator(pickle.loads(self._recipes[id]))
         return self._made[id]
 
     def forget(self, id: str) -> None:

@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-import cloudpickle
 import numpy as np
 
+from workbench import by_value
 from workbench.errors import CaptureError, StorageFull
 
 SHARED: Final = hasattr(os, "memfd_create")
@@ -228,11 +228,10 @@ def _pickled(leaves: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
         pass
     buffers.clear()
     try:
-        by_value: bytes = cloudpickle.dumps(leaves, protocol=5, buffer_callback=buffers.append)
+        return by_value.dumps(leaves, buffer_callback=buffers.append)
     except Exception as error:  # pickling calls code of whatever is in there
         kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
         raise CaptureError(
             f"an element of a dataset cannot travel from the process that reads it to a replica: it has {kinds}, and "
             f"pickling that fails with {type(error).__name__}: {error}; return arrays, numbers or text"
         ) from error
-    return by_value

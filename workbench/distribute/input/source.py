@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import cloudpickle
 import numpy as np
 
-from workbench import tree
+from workbench import by_value, tree
 from workbench.debugging import numerics
 from workbench.device_names import Device
 from workbench.distribute.identity import new_id
@@ -209,7 +208,7 @@ def _pickled(plan: InputPlan) -> PickledPlan:
     """
     try:
         buffers: list[pickle.PickleBuffer] = []
-        data: bytes = cloudpickle.dumps(plan.pipelines, protocol=5, buffer_callback=buffers.append)
+        data: bytes = by_value.dumps(plan.pipelines, buffer_callback=buffers.append)
         arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
         return PickledPlan(replace(plan, pipelines=()), data, arrays)
     except Exception as error:  # pickling calls code of whatever is in there
@@ -217,7 +216,7 @@ def _pickled(plan: InputPlan) -> PickledPlan:
             for stage in dataset.stages:
                 function: Any = getattr(stage, "fn", None)
                 try:
-                    cloudpickle.dumps(function)
+                    by_value.dumps(function)
                 except Exception as reason:
                     raise explain_unpicklable(function, reason) from error
         raise

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-import cloudpickle
-
-from workbench import forks
+from workbench import by_value, forks
 from workbench.backends.users_line import PACKAGE, stands_in
 from workbench.errors import ReplicaError, TracingError, WorkbenchError
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
@@ -116,7 +114,7 @@ def _safe_pickle(error: BaseException) -> bytes:
         ]
     for traveller in travellers:
         try:
-            data: bytes = cloudpickle.dumps(traveller(), protocol=5)
+            data: bytes = by_value.dumps(traveller())
             pickle.loads(data)
         except Exception:
             continue

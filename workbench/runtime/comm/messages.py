@@ -40,8 +40,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import cloudpickle
-
+from workbench import by_value
 from workbench.device_names import Device
 from workbench.errors import CaptureError
 from workbench.runtime.comm.failure_report import FailureReport, safe_text
@@ -231,8 +230,7 @@ def dumps(value: Any) -> bytes:
             return data
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
-    by_value: bytes = cloudpickle.dumps(value, protocol=5)
-    return by_value
+    return by_value.dumps(value)
 
 
 loads = pickle.loads

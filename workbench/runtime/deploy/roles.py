@@ -9,10 +9,11 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import cloudpickle
 from distributed import Client, Worker
 from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
+
+from workbench import by_value
 
 
 class Role(Protocol):
@@ -41,7 +42,7 @@ class Roles:
         }
         self._client = client
         self._plugin = f"workbench-role-{secrets.token_hex(4)}"
-        client.register_plugin(_RolePlugin(counts, cloudpickle.dumps(start)), name=self._plugin)
+        client.register_plugin(_RolePlugin(counts, by_value.dumps(start)), name=self._plugin)
 
     @staticmethod
     def hosts(client: Client) -> list[str]:

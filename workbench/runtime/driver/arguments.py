@@ -10,10 +10,10 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import optree
 
+from workbench import by_value
 from workbench.errors import CaptureError
 from workbench.runtime.comm.failure_report import safe_text
 from workbench.runtime.comm.messages import dumps
@@ -123,7 +123,7 @@ def _unpicklable_leaves(tree: Any) -> Iterator[tuple[tuple[Any, ...], str, str]]
         if isinstance(leaf, Handle):
             continue  # its components are on the replicas already
         try:
-            cloudpickle.dumps(leaf)
+            by_value.dumps(leaf)
         except Exception as reason:
             kind = type(leaf)
             yield path, f"a {kind.__module__}.{kind.__qualname__}", safe_text(reason)

@@ -7,8 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import cloudpickle
-
+from workbench import by_value
 from workbench.errors import CaptureError, WorkbenchError
 from workbench.runtime.comm.failure_report import safe_text
 from workbench.runtime.shipping.main_module import MAIN
@@ -96,7 +95,7 @@ def explain_unpicklable(function: Callable[..., Any], error: BaseException) -> C
     culprit = ""
     for path, value in captured(function):
         try:
-            cloudpickle.dumps(value)
+            by_value.dumps(value)
         except Exception as reason:
             culprit = path  # keep going: a later, longer path is a part of this one
             kind, refusal = type(value), reason

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-import cloudpickle
-
-from workbench import forks
+from workbench import by_value, forks
 from workbench.runtime.comm.codec import Codec
 from workbench.runtime.comm.messages import dumps
 from workbench.runtime.shipping.captures import check_size, explain_unpicklable
@@ -119,7 +117,7 @@ class Shipping:
 
     def _pickled(self, program: Callable[..., Any], named: Callable[..., Any]) -> Content:
         try:
-            pickled = cloudpickle.dumps(program, protocol=5)
+            pickled = by_value.dumps(program)
         except Exception as error:
             raise explain_unpicklable(named, error) from error
         check_size(named, len(pickled))
