@@ -90,7 +90,7 @@ def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callab
     plain = fn.python_function if isinstance(fn, Function) else fn
     code = _code_of(plain)
     if code is not None and code.co_flags & _NOT_RUN_BY_A_CALL:
-        raise TypeError(_refusal(code, _name_of(plain)))
+        raise TypeError(_refusal(code, _name_of(plain), call))
     return plain
 
 
@@ -151,7 +151,7 @@ def _place_of(code: CodeType) -> str:
     return f"{file_name(code.co_filename)}:{code.co_firstlineno}"
 
 
-def _refusal(code: CodeType, name: str) -> str:
+def _refusal(code: CodeType, name: str, call: str) -> str:
     if code.co_flags & _ASYNCHRONOUS:
         kind = "is an async function"
         remedy = (
@@ -164,6 +164,6 @@ def _refusal(code: CodeType, name: str) -> str:
             "return what it yields, for several values a list, or loop over it in a function that returns"
         )
     return (
-        f"{name} {kind}, and strategy.run calls it once on each replica: that would make an object and run nothing of "
+        f"{name} {kind}, and {call} only calls it: that would make an object and run nothing of "
         f"it; {remedy} ({_place_of(code)})"
     )

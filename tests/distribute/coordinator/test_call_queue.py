@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from workbench.distribute.coordinator import call_queue
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.errors import CancelledError, ClusterClosed, UnavailableError
@@ -30,6 +31,43 @@ def test_results_come_to_their_values() -> None:
     assert [value.fetch() for value in values] == [0, 1, 2]
     assert queue.done()
     assert queue.first_open == 3
+
+
+def test_a_result_of_another_queue_wakes_the_worker_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_queue, "_CHECK_SECONDS", 60.0)
+    one, other = CallQueue(10), CallQueue(10)
+    needed = _add(one)
+    _add(other, needed)
+    taken: list[Call] = []
+    worker = threading.Thread(target=lambda: taken.extend(other.take(9, 1)), daemon=True)
+    worker.start()
+
+    one.ended((call, pickle.dumps(1)) for call in one.take(9, 1))
+    worker.join(20.0)
+
+    assert [call.number for call in taken] == [0]
+
+
+def test_queues_that_wait_for_each_others_results_never_hold_each_other_up() -> None:
+    one, other = CallQueue(10_000), CallQueue(10_000)
+    done = []
+
+    def feed(queue: CallQueue, into: CallQueue) -> None:
+        for _ in range(500):
+            _add(into, _add(queue))
+            calls = queue.take(64, 1)
+            queue.ended((call, pickle.dumps(1)) for call in calls)
+        done.append(queue)
+
+    threads = [threading.Thread(target=feed, args=pair, daemon=True) for pair in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+
+    assert len(done) == 2
 
 
 def test_a_worker_takes_its_fair_share() -> None:

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from workbench import forks
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.servers.overview import FunctionQueue
 from workbench.errors import ClusterClosed, UnavailableError
 from workbench.runtime.shipping.function_registry import Prepared
 
 _CHECK_SECONDS: Final = 1.0
+# One for all queues: a result of one may be an argument in another, and two locks would be taken in either order.
+_lock: Final = forks.lock(threading.RLock())
 _MOST_RUNS: Final = 4
 
 
@@ -53,7 +56,7 @@ class CallQueue:
     """
 
     def __init__(self, capacity: int) -> None:
-        self.changed = threading.Condition(threading.RLock())
+        self.changed = threading.Condition(_lock)
         self._capacity = capacity
         self._waiting: deque[Call] = deque()
         self._blocked: set[Call] = set()
@@ -287,6 +290,7 @@ class CallQueue:
         if not call.waits_for and call in self._blocked:
             self._blocked.discard(call)
             self._waiting.append(call)
+            self.changed.notify_all()  # what it waited for may be of another queue
 
     def _end(self, call: Call) -> None:
         self._ended.add(call.number)
