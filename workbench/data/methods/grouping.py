@@ -14,7 +14,7 @@ from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.group import GroupByWindow, bucketed
 from workbench.data.stages.grouping.padded import PaddedBatch
 from workbench.data.stages.grouping.split import Regroup
-from workbench.data.stages.grouping.unbatch import Unbatch
+from workbench.data.stages.grouping.unbatch import Unbatch, check_rows
 from workbench.data.stages.grouping.window import Window
 from workbench.data.stages.ordering.enumerate import Enumerate
 from workbench.data.stages.prefetch import check_parallel_calls
@@ -160,7 +160,7 @@ class Grouping(Staged):
         with suppress(OutOfRangeError):  # as for `unique`
             spec = self.known_element_spec
             if spec is not None:
-                Unbatch.check(spec, "rebatch")
+                check_rows(spec, "rebatch")
         return self.with_stage(
             Regroup.of(batch_size, bool(drop_remainder)).knowing(lambda: self.element_spec), name
         )

@@ -22,7 +22,7 @@ class Unbatch(Stage):
     name: ClassVar[str] = "unbatch"
 
     @staticmethod
-    def check(element_spec: Any, stage: str = "unbatch") -> None:
+    def check(element_spec: Any) -> None:
         """Refuses scalars, and components that are known to have different numbers of rows.
 
         Raises:
@@ -35,13 +35,9 @@ class Unbatch(Stage):
         }
         if len(sizes - {None}) > 1:
             raise InvalidArgumentError(
-                f"{stage} cuts along the first dimension, but the components of {element_spec} differ in it"
+                f"unbatch cuts along the first dimension, but the components of {element_spec} differ in it"
             )
-        leaves = tree.flatten(element_spec)[0]
-        if not leaves or any(isinstance(spec, TensorSpec) and spec.shape == () for spec in leaves):
-            raise InvalidArgumentError(
-                f"{stage} cuts along the first dimension, but elements are {element_spec}; batch first"
-            )
+        check_rows(element_spec, "unbatch")
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
@@ -78,3 +74,16 @@ class Unbatch(Stage):
         if known < 0 or not isinstance(first, TensorSpec) or not first.shape or first.shape[0] is None:
             return UNKNOWN_CARDINALITY
         return known * first.shape[0]
+
+
+def check_rows(element_spec: Any, stage: str) -> None:
+    """Refuses elements without rows.
+
+    Raises:
+      InvalidArgumentError: if components are scalars, or there are none.
+    """
+    leaves = tree.flatten(element_spec)[0]
+    if not leaves or any(isinstance(spec, TensorSpec) and spec.shape == () for spec in leaves):
+        raise InvalidArgumentError(
+            f"{stage} cuts along the first dimension, but elements are {element_spec}; batch first"
+        )
