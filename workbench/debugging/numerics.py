@@ -31,7 +31,7 @@ class _Thread(threading.local):
 
 thread = _Thread()
 _notebook = NotebookErrors()
-_enabled = False
+_enabled = _followed = False
 
 
 def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
@@ -118,14 +118,20 @@ def disable_check_numerics() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether steps are to check what they compute."""
-    return _enabled
+    """Whether steps, and functions of datasets, are to check what they compute."""
+    return _enabled or _followed
 
 
 def follow(enabled: bool) -> None:
     """Has functions of datasets in this process checked or not, as the notebook, which is another process, has it."""
-    global _enabled
-    _enabled = enabled
+    global _followed
+    _followed = enabled
+
+
+def unfollow() -> None:
+    """The notebook checks nothing any more; nothing happens in its own process, which follows nobody."""
+    if _followed:
+        follow(False)
 
 
 @contextlib.contextmanager

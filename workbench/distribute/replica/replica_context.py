@@ -337,16 +337,19 @@ class ReplicaProgram:
         """One run of the function on one replica."""
         if self.strategy.library == "cupy":  # what the replica computes with is where it computes
             args, kwargs = tree.map(sent, (args, kwargs))
+        observation = self.observation
+        if observation is None or not observation.checked:
+            numerics.unfollow()
         context = ReplicaContext(self.strategy, env)
         thread = contexts.thread
         outer = thread.context
         thread.context = context
         try:
-            if self.observation is not None:
+            if observation is not None:
                 text = f"on replica {env.rank} at step {env.step}"
                 what = "what the replica function returned"
                 place = Place(text, what, env.device.host, env.rank, env.step)
-                return self.observation.call(self.fn, args, kwargs, place)
+                return observation.call(self.fn, args, kwargs, place)
             return self.fn(*args, **kwargs)
         except TypeError as error:
             # No frame but this one: the call itself failed.
