@@ -4,11 +4,13 @@ import {
   arranged,
   type Area,
   type Dock,
+  homeOf,
   layoutOf,
   pruned,
   readArea,
   roomFor,
   SHIPPED,
+  stacked,
   tabGroups,
 } from "../src/lab/layouts/layouts";
 import { layoutIn, Seen } from "../src/lab/layouts/notebook_layouts";
@@ -212,4 +214,34 @@ test("a notebook's metadata hold a layout, or anything else", () => {
 
   assert.equal(layoutOfMetadata({ layout: "data" }), "data");
   for (const other of [undefined, null, "data", 3, [], {}]) assert.equal(layoutOfMetadata(other), undefined);
+});
+
+test("in a narrow window panes lie below everything else, and side by side", () => {
+  const tabs = (...views: ViewName[]): Area => ({
+    tabs: views.map((view) => ({ view, run: "" })),
+    current: 0,
+  });
+  const split = (way: "across" | "down", ...parts: Area[]): Area => ({ split: way, parts, sizes: [1, 1] });
+  const [stuck, lanes] = [tabs("stuck", "log"), tabs("values", "lanes")];
+  assert.deepEqual(SHIPPED.debugging, split("across", "others", split("down", stuck, lanes)));
+  assert.deepEqual(stacked(SHIPPED.debugging), split("down", "others", split("across", stuck, lanes)));
+  const below = split("down", "others", stuck);
+  assert.equal(stacked(below), below);
+  assert.equal(stacked("others"), "others");
+});
+
+test("what is opened among our panes belongs to the other documents, where there are some", () => {
+  const bar = (...widgets: string[]): Dock<string> => ({ type: "tab-area", widgets, currentIndex: 0 });
+  const beside = (...children: Dock<string>[]): Dock<string> => ({
+    type: "split-area",
+    orientation: "horizontal",
+    children,
+    sizes: children.map(() => 1),
+  });
+  const isOurs = (widget: string) => widget.startsWith("pane ");
+  const lies = beside(bar("first", "second"), bar("pane lanes", "third"));
+  assert.equal(homeOf(lies, "third", isOurs), "second");
+  assert.equal(homeOf(lies, "first", isOurs), null);
+  assert.equal(homeOf(bar("pane lanes", "third"), "third", isOurs), null);
+  assert.equal(homeOf(null, "third", isOurs), null);
 });

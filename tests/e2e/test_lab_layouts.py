@@ -187,3 +187,27 @@ def test_a_pane_opens_beside_the_notebook_and_the_next_one_among_the_panes(page:
         notebook, pane = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true")
         assert notebook["x"] + notebook["width"] <= pane["x"] + 1
     expect(page.get_by_role("tab", name="Devices")).to_be_visible()  # behind the log
+
+
+def test_a_notebook_that_is_opened_from_a_pane_lies_among_the_other_notebooks(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("one.ipynb", "1"))
+    command(page, "workbench:open-layout", name="overview")
+    expect_panes(page, OVERVIEW)
+    command(page, "workbench:open-pane", view="lanes")
+    lab.notebook("two.ipynb", "2")
+    command(page, "docmanager:open", path="two.ipynb")
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.title.label === 'two.ipynb'")
+    expect(page.locator(".lm-TabBar:has(.lm-TabBar-tab:has-text('one.ipynb'))").first).to_contain_text(
+        "two.ipynb"
+    )
+    expect(page.locator(".wb-pane >> visible=true")).to_have_count(1)
+
+
+def test_in_a_narrow_window_a_layout_lies_below_the_notebook(page: Any, lab: Lab) -> None:
+    page.set_viewport_size({"width": 900, "height": 900})
+    open_notebook(page, lab, lab.notebook("narrow.ipynb", "1"))
+    command(page, "workbench:open-layout", name="overview")
+    expect_panes(page, OVERVIEW)
+    notebook, pane = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true")
+    assert notebook["y"] + notebook["height"] <= pane["y"] + 1
+    assert pane["width"] == pytest.approx(notebook["width"], abs=2)

@@ -36,6 +36,18 @@ export const SHIPPED = {
   ),
 } satisfies Record<string, Area>;
 
+/** The layout for a window in which panes beside everything else would leave too little of it: they lie below. */
+export function stacked(area: Area): Area {
+  const isBeside =
+    typeof area === "object" && "split" in area && area.split === "across" && area.parts.includes("others");
+  return isBeside ? turned(area) : area;
+}
+
+function turned(area: Area): Area {
+  if (area === "others" || "tabs" in area) return area;
+  return { ...area, split: area.split === "across" ? "down" : "across", parts: area.parts.map(turned) };
+}
+
 /** The layout that settings hold, which people can edit; null where it makes no sense. */
 export function readArea(value: unknown, depth = 0): Area | null {
   if (value === "others") return value;
@@ -90,6 +102,13 @@ export function tabGroups<W>(dock: Dock<W> | null, isOurs: (widget: W) => boolea
   if (dock === null) return [];
   if (dock.type === "split-area") return dock.children.flatMap((child) => tabGroups(child, isOurs));
   return dock.widgets.some(isOurs) ? [dock.widgets] : [];
+}
+
+/** Behind which of the other documents one belongs that was opened among our panes; null where it lies well. */
+export function homeOf<W>(dock: Dock<W> | null, document: W, isOurs: (widget: W) => boolean): W | null {
+  const bars = tabGroups(dock, () => true);
+  if (!bars.some((bar) => bar.includes(document) && bar.some(isOurs))) return null;
+  return bars.find((bar) => !bar.some(isOurs))?.at(-1) ?? null;
 }
 
 /** With more tabs in a bar of half a window, titles become icons. */

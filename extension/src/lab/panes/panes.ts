@@ -8,11 +8,13 @@ import {
   type Area,
   arranged,
   type Dock,
+  homeOf,
   isRecorded,
   layoutOf,
   pruned,
   roomFor,
   same,
+  stacked,
   type Tab,
   tabGroups,
   tabsOf,
@@ -83,16 +85,28 @@ export class Panes {
   }
 
   /** Puts panes where a layout says, opens those that are missing, and closes all others of ours. */
-  arrange(area: Area): void {
+  arrange(wanted: Area): void {
+    const area = this.side() === "split-bottom" ? stacked(wanted) : wanted;
     const follower = (tab: Tab) => this.show({ ...tab, cluster: IN_FRONT }, { activate: false });
-    const wanted = new Set(tabsOf(area).map(follower));
+    const open = new Set(tabsOf(area).map(follower));
     const all: Pane[] = [];
     this.tracker.forEach((pane) => all.push(pane));
-    for (const pane of all) if (!wanted.has(pane)) pane.dispose();
+    for (const pane of all) if (!open.has(pane)) pane.dispose();
     const dock = this.#dock();
     if (!dock || dock.mode === "single-document") return; // they are tabs there
     const others = pruned(dock.saveLayout().main as Dock<Widget> | null, (one) => !(one instanceof Pane));
     dock.restoreLayout({ main: arranged<Widget>(area, others, follower) });
+  }
+
+  /** All that lies in the page with our panes; nothing where there is none. */
+  around(): Widget[] {
+    return tabGroups<Widget>(this.#lies(), () => true).flat();
+  }
+
+  /** A document that JupyterLab has opened among our panes, since one of them was in front, goes to the other documents. */
+  sendHome(document: Widget): void {
+    const home = homeOf<Widget>(this.#lies(), document, (one) => one instanceof Pane);
+    if (home) this.shell.add(document, "main", { mode: "tab-after", ref: home.id, activate: true });
   }
 
   /** How the panes lie now; null if there is none. */

@@ -99,7 +99,23 @@ function activate(
       name: (pane) => pane.id,
     }),
   );
+  if (labShell) keepFree(app, panes);
   return { ...services, panes, restored };
+}
+
+/** A document that is opened while a pane is in front would lie among the panes and hide them. */
+function keepFree({ shell, restored }: JupyterFrontEnd, panes: Panes): void {
+  const seen = new WeakSet();
+  const look = () => {
+    const { currentWidget } = shell;
+    if (!currentWidget || seen.has(currentWidget)) return;
+    seen.add(currentWidget);
+    if ("context" in currentWidget) setTimeout(() => panes.sendHome(currentWidget));
+  };
+  void restored.then(() => {
+    for (const widget of panes.around()) seen.add(widget); // they lie as a person has left them
+    shell.currentChanged?.connect(look);
+  });
 }
 
 /** The pane in which an event has happened, or null. */
