@@ -78,6 +78,7 @@ def test_pods_that_do_not_come_end_the_wait(
         (["--pods", "worker"], "pods read like worker=job-name=train"),
         (["--jobs", "worker=0"], "jobs read like worker=2,ps=1"),
         (["--jobs", "Worker=1"], "jobs read like worker=2,ps=1"),
+        (["--jobs", "worker=1,worker=2"], "job worker is there twice in worker=1,worker=2"),
     ],
 )
 def test_options_that_cannot_be_read_show_how_they_are_written(

@@ -232,6 +232,8 @@ def _counts(text: str) -> dict[str, int]:
         job, _, count = part.partition("=")
         if not _JOB.fullmatch(job) or not count.isdecimal() or int(count) < 1:
             raise argparse.ArgumentTypeError(f"jobs read like worker=2,ps=1, got {text}")
+        if job in counts:
+            raise argparse.ArgumentTypeError(f"job {job} is there twice in {text}")
         counts[job] = int(count)
     return counts
 
