@@ -21,6 +21,7 @@ from typing import Any
 from tests.benchmarks.environments import Environment, environments
 from tests.benchmarks.scripts import run_script
 from tests.benchmarks.suites import SUITES, Job
+from tests.few_colours import few_colours
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "notebooks" / "guide" / "images" / "side-by-side"
@@ -183,7 +184,7 @@ def compressed(taken: Path) -> bytes:
     from PIL import Image
 
     with Image.open(taken) as image:
-        few = image.convert("RGB").quantize(256, dither=Image.Dither.NONE).convert("RGB")
+        few = few_colours(image).convert("RGB")
     content = io.BytesIO()
     few.save(content, "WEBP", lossless=True, quality=100, method=6)
     return content.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.benchmarks import side_by_side
@@ -14,6 +15,7 @@ from tests.benchmarks.suites import SUITES
 from tests.benchmarks.summary import Key
 from tests.benchmarks.test_readme import results
 from tests.benchmarks.test_summary import row
+from tests.few_colours import few_colours
 
 KNOWN = {picture.name: {"version": "1.2", "date": "2026-01-31"} for picture in PICTURES}
 
@@ -34,6 +36,21 @@ def test_every_picture_is_small_has_the_same_size_and_is_dated() -> None:
         assert file.stat().st_size <= MOST_BYTES, file.name
         with image.open(file) as picture:
             assert picture.size == SIZE, file.name
+
+
+def test_a_small_mark_keeps_its_colour_among_thousands_of_others() -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
+    across, down = np.linspace(0, 255, 600), np.linspace(120, 255, 100)[:, None]
+    pixels = np.empty((200, 600, 3), np.uint8)
+    pixels[:100] = across[:, None]  # greys, as of text
+    pixels[100:, :, 0], pixels[100:, :, 1], pixels[100:, :, 2] = 255 - 0.3 * across, down, across
+    pixels[20:30, 100:110] = green = (27, 110, 42)  # as of the dot of a status
+
+    found = few_colours(image.fromarray(pixels)).convert("RGB")
+
+    shown = np.asarray(found)
+    assert len(np.unique(shown.reshape(-1, 3), axis=0)) <= 256
+    assert np.abs(shown[25, 105].astype(int) - green).max() <= 12
 
 
 def test_every_picture_is_taken_by_a_script_of_the_suite() -> None:

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.conftest import ARTIFACTS, ROOT
+from tests.few_colours import few_colours
 
 IMAGES: Final = ROOT / "notebooks" / "guide" / "images"
 NAMES: Final = ("lab", "dashboard", "nan", "sharding")
@@ -18,7 +19,7 @@ NAMES: Final = ("lab", "dashboard", "nan", "sharding")
 def keep(name: str) -> None:
     """Puts a picture that was taken where the guide shows it."""
     with Image.open(ARTIFACTS / f"picture_{name}.png") as taken:
-        few = taken.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        few = few_colours(taken)
     file = IMAGES / f"{name}.png"
     few.save(file, optimize=True)
     print(f"{file.name}: {file.stat().st_size / 1000:.0f} kB")

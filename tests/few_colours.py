@@ -1,0 +1,19 @@
+"""Pictures of pages with few colours, so that their files are small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+def few_colours(picture: Image) -> Image:
+    """A picture with a palette of at most 256 colours.
+
+    Most coverage keeps each colour nearly as it is. Median cut, the default, counts pixels, and gives small marks the
+    colour of something larger.
+    """
+    from PIL.Image import Dither, Quantize
+
+    return picture.convert("RGB").quantize(256, method=Quantize.MAXCOVERAGE, dither=Dither.NONE)
