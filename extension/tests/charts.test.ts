@@ -16,18 +16,29 @@ import { collectives, runs } from "./recorded";
 const item = collectives.snapshot.groups[0]!.items[0]!;
 
 function at(begin: number, end: number): LaneItem {
-  return { ...item, ready_ns: begin, enter_ns: [begin], end_ns: [end] };
+  return { ...item, step: 0, ready_ns: begin, enter_ns: [begin], end_ns: [end] };
 }
 
 test("a long pause is shortened, and times inside collectives keep their length", () => {
   const time = timeline([at(1000, 1100), at(1_000_000, 1_000_100)], true);
 
   assert.equal(time.toAxis(1100) - time.toAxis(1000), 100);
-  assert.ok(time.toAxis(1_000_000) - time.toAxis(1100) <= 60.001);
+  assert.ok(time.toAxis(1_000_000) - time.toAxis(1100) <= 100.001);
   assert.equal(Math.round(time.fromAxis(time.toAxis(1_000_050))), 1_000_050);
   assert.deepEqual(
     time.breaks.map((gap) => gap.ns),
     [998_900],
+  );
+});
+
+test("computing between steps is no pause: it is as long as it was", () => {
+  const steps = [0, 1, 2, 3].map((step) => ({ ...at(5000 * step, 5000 * step + 100), step }));
+  const time = timeline([...steps, { ...at(1_000_000, 1_000_100), step: 4 }], true);
+
+  assert.equal(time.toAxis(5000) - time.toAxis(100), 4900);
+  assert.deepEqual(
+    time.breaks.map((gap) => gap.ns),
+    [984_900],
   );
 });
 

@@ -22,7 +22,7 @@ import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
 import { paintPart, partsOf } from "../overview/lanes";
 import { Swatch } from "../overview/module";
-import { beginOf, laneNames, laneTimes } from "../overview/rows";
+import { beginOf, laneNames, laneTimes, PAUSE } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button, Note } from "../parts/small";
@@ -36,9 +36,6 @@ const HEIGHTS = [
 ] as const;
 const TOP = 4;
 const BOTTOM = 22;
-/** Pauses longer than this many median collectives are drawn shortened, else nothing else could be seen. */
-const LONG_GAP = 0.6;
-
 export const lanes: View<Collectives> = {
   title: "Lanes",
   draw({ model, context }) {
@@ -239,8 +236,12 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
-  const usual = medianOf(spans.map((span) => span.end - span.begin));
-  const allowed = squeezed ? Math.max(1, LONG_GAP * usual) : Infinity;
+  // What lies between two collectives is computing, unless it is longer than some usual steps.
+  const begins = [
+    ...new Map([...items].reverse().map((item) => [item.step, beginOf(item)])).values(),
+  ].reverse();
+  const lengths = begins.slice(1).map((begin, index) => begin - begins[index]!);
+  const usual = Math.max(1, medianOf(lengths), medianOf(spans.map((span) => span.end - span.begin)));
   const domain: number[] = [];
   const range: number[] = [];
   const breaks: Timeline["breaks"] = [];
@@ -250,9 +251,9 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
   range.push(0);
   for (const span of spans) {
     const pause = span.begin - end;
-    if (pause > allowed) {
-      breaks.push({ axis: axis + allowed / 2, ns: pause });
-      axis += allowed;
+    if (squeezed && pause > PAUSE * usual) {
+      breaks.push({ axis: axis + usual / 2, ns: pause });
+      axis += usual;
       domain.push(span.begin);
       range.push(axis);
       end = span.begin;
