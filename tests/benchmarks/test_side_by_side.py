@@ -45,12 +45,14 @@ def test_a_small_mark_keeps_its_colour_among_thousands_of_others() -> None:
     pixels[:100] = across[:, None]  # greys, as of text
     pixels[100:, :, 0], pixels[100:, :, 1], pixels[100:, :, 2] = 255 - 0.3 * across, down, across
     pixels[20:30, 100:110] = green = (27, 110, 42)  # as of the dot of a status
+    pixels[100:, 300:] = ground = (247, 247, 247)
 
     found = few_colours(image.fromarray(pixels)).convert("RGB")
 
     shown = np.asarray(found)
     assert len(np.unique(shown.reshape(-1, 3), axis=0)) <= 256
     assert np.abs(shown[25, 105].astype(int) - green).max() <= 12
+    assert tuple(shown[150, 599]) == ground
 
 
 def test_every_picture_is_taken_by_a_script_of_the_suite() -> None:
