@@ -88,6 +88,8 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions, scheduled
       functions and functions of datasets, and elements of datasets, also those that CuPy computed: workbench reads each
       array once.
+    * What a parameter server makes of an update that is sent from now on: the variable, or the rows that it changes,
+      and what the optimizer keeps for them. The server makes the update on a copy first, and refuses it.
 
     If NumPy uses several threads, as for a large matrix product, the error appears where its result is used. If a
     dataset calls a function in another process, the error appears in the function's result. Functions of a
@@ -120,6 +122,11 @@ def disable_check_numerics() -> None:
 def is_enabled() -> bool:
     """Whether steps, and functions of datasets, are to check what they compute."""
     return _enabled or _followed
+
+
+def sender() -> str:
+    """Where the calling thread computes, for what another process checks of its doing; "" if that is not checked."""
+    return thread.place or ("in the notebook" if _enabled else "")
 
 
 def follow(enabled: bool) -> None:

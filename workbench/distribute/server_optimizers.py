@@ -54,6 +54,8 @@ def apply_gradients(
         pair.
       InvalidArgumentError: if it is no variable on parameter servers, or an index is outside of it; if a user's step
         returns something of another shape; if `max_staleness` is negative.
+      NotFinite: with `wb.debugging.enable_check_numerics()`, if a variable, or what the optimizer keeps for it, would
+        not be finite; the variable, or the shard, is as before.
       UnknownError: if a user's step raises; the text names server, variable and update, and the variable, or the
         shard, is as before.
     """

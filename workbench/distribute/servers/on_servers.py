@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from workbench.debugging import numerics
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array
@@ -132,7 +133,7 @@ class OnServers(Placement):
         client = self.client
         requests = []
         for variable, value in parts:
-            fields = {"method": "update", "how": how, **client.last_read(_key(variable))}
+            fields = {"method": "update", "how": how, **client.last_read(_key(variable)), **_checked()}
             requests.append(_request(variable, fields, value if callable(value) else _arrays(value)))
         client.write_all(requests)
 
@@ -164,7 +165,7 @@ class OnServers(Placement):
                 fields |= {"read": read, "max_staleness": max_staleness}
             else:
                 fields |= client.last_read(_key(variable))
-            requests.append(_request(variable, fields, sent))
+            requests.append(_request(variable, fields | _checked(), sent))
         return sum("staleness" in reply for reply in client.write_all(requests))
 
     def slots(
@@ -248,6 +249,12 @@ def _request(variable: DescribedVariable, fields: Fields, arrays: Arrays = ()) -
     """What the server of a variable is asked."""
     d = variable.description
     return d.server, {**fields, "key": d.key}, arrays
+
+
+def _checked() -> Fields:
+    """Has a server refuse an update whose result is not finite, where this thread is checked; see `require_finite`."""
+    sender = numerics.sender()
+    return {"checked": sender} if sender else {}
 
 
 def _arrays(value: Array | IndexedSlices) -> list[Array]:

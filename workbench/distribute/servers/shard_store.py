@@ -8,38 +8,21 @@ import statistics
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from workbench.distribute.servers.applied import Applied
+from workbench.distribute.servers.finite_updates import require_finite
 from workbench.distribute.servers.function_optimizer import Steps
+from workbench.distribute.servers.held import Held, change
 from workbench.distribute.servers.recent_rate import RecentRate
-from workbench.distribute.servers.update_rules import Rule, rule_of, slots_of
-from workbench.distribute.variables.scatter import SCATTERS, scatter_into
+from workbench.distribute.servers.update_rules import slots_of
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.services.frames import Array, Fields
 
 _WRITES: Final = frozenset(("create", "update", "drop", "restore"))
 _REMEMBERED: Final = 64
-
-
-@dataclass(slots=True)
-class Held:
-    """A variable, or a shard of one.
-
-    Attributes:
-      array: Its value, which updates change in place.
-      version: How many updates it has.
-      slots: What optimizers keep for it, by name.
-      steps: How many optimizer steps it has.
-    """
-
-    array: Array
-    version: int = 0
-    slots: dict[str, Array] = field(default_factory=dict)
-    steps: int = 0
 
 
 class ShardStore:
@@ -118,6 +101,8 @@ class ShardStore:
                 return {"applied": False, "staleness": age}
             if fields["how"] == "function":
                 fields, arrays = self._called(held, fields, arrays)
+            if place := fields.get("checked"):
+                require_finite(held, fields, arrays, f"on {self._name}", place)
         self.record(fields, arrays)
         self._apply(fields, arrays)
         if fields["method"] == "update":
@@ -158,7 +143,7 @@ class ShardStore:
                     self.held.pop(key, None)
             case "update":
                 held = self._of(fields)
-                _change(held, fields, arrays)
+                change(held, fields, arrays)
                 held.version += 1
                 self.counts["updates"] += 1
 
@@ -235,65 +220,3 @@ class ShardStore:
         return sum(
             array.nbytes for held in self.held.values() for array in (held.array, *held.slots.values())
         )
-
-
-def _change(held: Held, fields: Fields, arrays: list[Array]) -> None:
-    how, array = fields["how"], held.array
-    if how == "step":
-        rule: Rule = rule_of(fields["rule"])
-        held.steps += 1
-        rule.step(array, held.slots, arrays, held.steps)
-    elif how == "set":
-        values, rest = arrays[0], arrays[1:]
-        kept = slots_of(held.slots, fields["slots"], array)
-        rows: Any = rest[len(kept)] if len(rest) > len(kept) else ...
-        array[rows] = values
-        for slot, new in zip(kept, rest, strict=False):
-            slot[rows] = new
-        held.steps += 1
-    elif how == "set_slots":
-        held.slots = dict(zip(fields["slots"], map(np.array, arrays), strict=True))
-        held.steps = fields["steps"]
-    elif how in SCATTERS:
-        _scatter(array, how, arrays[0], arrays[1])
-    elif how == "assign":
-        array[...] = arrays[0]
-    else:
-        combine = np.add if how == "assign_add" else np.subtract
-        combine(array, arrays[0], out=array, casting="same_kind")
-
-
-def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
-    """A scatter update in place. Rows change together where they first occur, which takes a fraction of the time."""
-    indices = indices.reshape(-1)
-    values = values.reshape(indices.size, *array.shape[1:])
-    if how in ("scatter_add", "scatter_sub"):
-        combine = np.add if how == "scatter_add" else np.subtract
-        again = _again(indices)
-        if not again.size:
-            _combine_rows(combine, array, indices, values)
-            return
-        first = np.ones(indices.size, bool)
-        first[again] = False
-        _combine_rows(combine, array, indices[first], values[first])
-        combine.at(array, indices[again], values[again])
-    else:
-        scatter_into(array, how, values, indices)
-
-
-def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> None:
-    combined = array.take(rows, axis=0)
-    combine(combined, values, out=combined)
-    array[rows] = combined
-
-
-def _again(indices: Array) -> Array:
-    """Where an index occurs that has occurred before; those of one row are in order."""
-    ordered = indices.copy()
-    ordered.sort()
-    if not (ordered[1:] == ordered[:-1]).any():
-        return indices[:0]  # mostly, and then there was no need for the slower sort that keeps order
-    order = indices.argsort(kind="stable")
-    ordered = indices[order]
-    again: Array = order[1:][ordered[1:] == ordered[:-1]]
-    return again

@@ -1,0 +1,100 @@
+"""require_finite: refuses an update whose result has a NaN or an infinity, before the variable has changed.
+
+The update is made on a copy of what it changes: the variable, or the rows that it names, and their slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.backends.numpy import can_be_infinite
+from workbench.debugging.operands import not_finite
+from workbench.distribute.servers.held import Held, change
+from workbench.distribute.servers.update_rules import rule_of
+from workbench.errors import NotFinite
+from workbench.runtime.services.frames import Array, Fields
+
+_AS_SENT: Final = frozenset(("assign", "scatter_update", "set_slots"))
+"""Updates that compute nothing: whoever sent them has checked them."""
+
+
+def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, sender: str) -> None:
+    """Returns if the variable, and what optimizers keep for it, would be finite after an update.
+
+    Args:
+      held: What the update would change; it stays as it is.
+      fields: The update.
+      arrays: Its arrays.
+      where: The server, for the error: "on ps:1".
+      sender: Who sent it: "on worker 0, in step".
+
+    Raises:
+      NotFinite: naming variable, server, sender and elements, and what to do.
+    """
+    how = fields["how"]
+    if how in _AS_SENT or not can_be_infinite(held.array.dtype):
+        return
+    trial, own, rows = _changed_rows(held, fields, arrays)
+    with np.errstate(all="ignore"):
+        change(trial, fields, own)
+    for slot, array in (("", trial.array), *trial.slots.items()):
+        if not (found := not_finite(array)):
+            continue
+        if rows is not None:
+            found += f" in the rows that it changes; row {rows[np.argwhere(~np.isfinite(array))[0][0]]} of the whole"
+        old = held.slots.get(slot) if slot else held.array
+        bad_before = old is not None and bool(not_finite(old if rows is None else old[rows]))
+        name = fields["key"].rpartition("@")[0]
+        raise NotFinite(
+            f"{_named(fields)} leaves {f'the slot {slot!r} of ' if slot else ''}variable '{name}:0' not finite "
+            f"{where}; it was sent {sender}: {found}. The update was not made, and the variable is as before. "
+            f"{_advice(how, arrays[0], bad_before)}"
+        )
+
+
+def _changed_rows(held: Held, fields: Fields, arrays: list[Array]) -> tuple[Held, list[Array], Array | None]:
+    """A copy of what an update changes, the update's arrays for that copy, and the rows that it is of, None for all."""
+    fixed = 1 + len(fields.get("slots", ()))  # values, then those of slots, then rows
+    where: Any = ...
+    rows = None
+    if len(arrays) > fixed:
+        where, places = np.unique(arrays[fixed], return_inverse=True)
+        rows = where
+        arrays = [*arrays[:fixed], places.reshape(arrays[fixed].shape)]
+    slots = {name: held.slots[name][where].copy() for name in _slots(fields) if name in held.slots}
+    return Held(held.array[where].copy(), slots=slots, steps=held.steps), arrays, rows
+
+
+def _slots(fields: Fields) -> Iterable[str]:
+    """Names of the slots that an update changes."""
+    match fields["how"]:
+        case "step":
+            return rule_of(fields["rule"]).slots
+        case "set":
+            return list(fields["slots"])
+    return ()
+
+
+def _named(fields: Fields) -> str:
+    match fields["how"]:
+        case "step":
+            return f"the step {fields['rule']['kind']}"
+        case "set":
+            return f"the step {fields['name']}"
+        case how:
+            return str(how)
+
+
+def _advice(how: str, sent: Array, bad_before: bool) -> str:
+    if bad_before:
+        return "It was not finite before either: assign finite values, or restore a checkpoint"
+    if how == "set":
+        return "Look at what the step computes there, such as a division by a slot that is zero"
+    if not_finite(sent):
+        return "What was sent is not finite: look at how it was computed"
+    if how == "step":
+        return "Clip the gradient, or give the optimizer a smaller learning_rate or a larger epsilon"
+    return "What was sent is finite: send smaller numbers, or give the variable a wider dtype"
