@@ -127,7 +127,7 @@ def test_what_a_function_gives_is_learnt_from_the_first_element_that_it_takes(dr
 
 
 def test_a_function_that_takes_no_element_tells_why() -> None:
-    with pytest.raises(InvalidArgumentError, match="even"):
+    with pytest.raises(OutOfRangeError, match="even"):
         _ = Dataset.range(0, 6, 2).map(_odd).map(_odd).element_spec
 
 

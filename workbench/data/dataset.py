@@ -125,7 +125,11 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     @property
     def element_spec(self) -> Any:
-        """Nested `TensorSpec`s of an element. Functions of map stages are called to find out."""
+        """Nested `TensorSpec`s of an element. Functions of map stages are called to find out.
+
+        Raises:
+          OutOfRangeError: if a function refuses made-up values, and no element could be made; its error is the cause.
+        """
         if self._element_spec is None:
             upstream = self.upstream()
             spec = self.source.element_spec() if upstream is None else self.stages[-1].element_spec(upstream)

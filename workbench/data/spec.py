@@ -6,12 +6,12 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from workbench import tree
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 Shape = tuple[int | None, ...] | None
 STRING = np.dtype(object)
@@ -239,7 +239,30 @@ class DatasetSpec(ElementsSpec):
 
 def is_dataset(value: Any) -> bool:
     """Whether a value is a dataset, and not only an iterator or optional, which have an `element_spec` as well."""
-    return hasattr(value, "element_spec") and hasattr(value, "cardinality")
+    kind = type(value)  # to ask the value itself for its spec may call functions of users
+    return hasattr(kind, "element_spec") and hasattr(kind, "cardinality")
+
+
+class UnknownSpec(NamedTuple):
+    """Stands for what elements look like where there is none to learn it from: a tree without leaves, but not `()`."""
+
+
+def spec_if_learnt(dataset: Any) -> Any:
+    """The nested spec of a dataset's elements; `UnknownSpec()` if there are none, or none could be made."""
+    try:
+        return dataset.element_spec
+    except OutOfRangeError:
+        return UnknownSpec()
+
+
+def any_size(spec: Any) -> Any:
+    """A nested spec with arrays of any size, of which only the number of dimensions stays known."""
+    return tree.map(_any_size, spec)
+
+
+def _any_size(spec: Any) -> Any:
+    known = isinstance(spec, TensorSpec) and spec.shape is not None
+    return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
 
 
 def dtype_of(dtype: Any) -> np.dtype[Any]:
@@ -280,7 +303,7 @@ def spec_of(value: Any) -> TensorSpec | ElementsSpec:
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == STRING and value.size:
             parts: list[Any] = value.reshape(-1).tolist()
-            if hasattr(parts[0], "element_spec"):
+            if is_dataset(parts[0]):
                 return DatasetSpec(
                     functools.reduce(relax, [part.element_spec for part in parts]), value.shape
                 )

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from workbench.data.methods.staged import Staged
+from workbench.data.spec import spec_if_learnt
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.group import GroupByWindow, bucketed
 from workbench.data.stages.grouping.padded import PaddedBatch
@@ -89,7 +90,7 @@ class Grouping(Staged):
         """
         check_parallel_calls("padded_batch", num_parallel_calls)
         size = whole_number(batch_size, "padded_batch: batch_size")
-        stage = PaddedBatch.of(self.element_spec, size, padded_shapes, padding_values, drop_remainder)
+        stage = PaddedBatch.of(spec_if_learnt(self), size, padded_shapes, padding_values, drop_remainder)
         stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
         return self.with_stage(stage, name)
 
@@ -235,7 +236,7 @@ class Grouping(Staged):
           name: Name of the stage.
         """
         stage = bucketed(
-            self.element_spec,
+            spec_if_learnt(self),
             element_length_func,
             bucket_boundaries,
             bucket_batch_sizes,

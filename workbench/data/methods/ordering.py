@@ -40,7 +40,10 @@ class Ordering(Staged):
         if not is_dataset(dataset):
             raise TypeError(f"concatenate takes a dataset, got {type(dataset).__name__} {dataset!r:.60}")
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
-        return self.of_source(source, name).with_element_spec(source.element_spec())
+        spec = None
+        with suppress(OutOfRangeError):  # of neither is it known what it holds
+            spec = source.element_spec()
+        return self.of_source(source, name).with_element_spec(spec)
 
     def shuffle(
         self,

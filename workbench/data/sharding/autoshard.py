@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.ordering.select import SHARD_HINT, Shard
 from workbench.data.stages.prefetch import Prefetch
-from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 
 _Kind = TypeVar("_Kind", bound=Pipeline)
 
@@ -136,11 +137,17 @@ def file_reader(dataset: Pipeline) -> FileReader | None:
     for position, stage in enumerate(dataset.stages):
         if isinstance(stage, Interleave):
             names = dataset.with_source(dataset.source, dataset.stages[:position])
-            inner = stage.example(names)
+            inner = _example(stage, names)
             reader = None if inner is None else file_reader(inner)
             if reader is not None:
                 return replace(reader, files=names)
     return next((reader for inner in dataset.source.inputs() if (reader := file_reader(inner))), None)
+
+
+def _example(stage: Interleave, names: Pipeline) -> Pipeline | None:
+    with suppress(OutOfRangeError):  # none of the names could be made, or opened
+        return stage.example(names)
+    return None
 
 
 def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
@@ -151,7 +158,7 @@ def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
     for position, stage in enumerate(dataset.stages):
         if isinstance(stage, Interleave):
             names = dataset.with_source(dataset.source, dataset.stages[:position])
-            inner = stage.example(names)
+            inner = _example(stage, names)
             if inner is not None and is_file_based(inner):
                 rest = _unfilled(dataset.stages[position:])
                 return dataset.with_source(names.source, (*names.stages, deal, *rest))

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
 from workbench.data.sharding.autoshard import PolicyChoice, auto_shard, choose_policy
-from workbench.data.spec import TensorSpec
+from workbench.data.spec import TensorSpec, UnknownSpec, spec_if_learnt
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.batches import BatchTable, SegmentTable
 from workbench.data.stages.grouping.split import EvenSplit, Regroup
@@ -30,21 +30,17 @@ from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stages.to_device import ToDevice
 from workbench.data.structure import Array
 from workbench.data.tables import NO_IDS, Failed, Table
-from workbench.errors import FailedPreconditionError, OutOfRangeError
+from workbench.errors import FailedPreconditionError
 
 EVEN_SPLIT = "even split"
 SCHEDULE = "schedule"
 AS_GIVEN = "as given"
 _NEW_ELEMENTS = (
-    "this dataset had no element when it was distributed, so nobody knew what elements look like, and now it has some: "
-    "distribute it again"
+    "no element of this dataset could be made when it was distributed, so nobody knew what elements look like, and now "
+    "it has some: distribute it again"
 )
 _Item = tuple[Any, Array]
 _T = TypeVar("_T")
-
-
-class UnknownSpec(NamedTuple):
-    """Stands for what elements look like where there is none to learn it from: a tree without leaves, but not `()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class HostPipeline:
 
         Of a dataset without elements whose functions refuse made-up values nobody knows it: then it is `UnknownSpec()`.
         """
-        return _element_spec(self.datasets[0])
+        return spec_if_learnt(self.datasets[0])
 
     def learn(self, element_spec: Any) -> None:
         """Takes over what elements look like from another host, where this one has none to learn it from."""
@@ -265,7 +261,7 @@ def distribute_for_host(
     else:
         sizes = tuple(batch_sizes_for_worker(size, num_hosts, replicas_per_host, host))
         split = dataset.with_stage(Regroup(sizes).knowing(lambda: dataset.element_spec))
-    pad_last = num_hosts > 1 or not _is_static(_element_spec(split))
+    pad_last = num_hosts > 1 or not _is_static(spec_if_learnt(split))
     mine = auto_shard(split, num_hosts, host).dataset
     return HostPipeline(
         (mine,), replicas_per_host, pad_last, SCHEDULE if sizes else EVEN_SPLIT, choice, sizes
@@ -302,7 +298,7 @@ def distribute_function_for_host(
     else:
         contexts = [InputContext(num_hosts, host, replicas)]
     datasets = tuple(_made(dataset_fn, context) for context in contexts)
-    pad_last = num_hosts > 1 or not _is_static(_element_spec(datasets[0]))
+    pad_last = num_hosts > 1 or not _is_static(spec_if_learnt(datasets[0]))
     return HostPipeline(datasets, replicas_per_host, pad_last)
 
 
@@ -392,13 +388,6 @@ def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence
         if isinstance(group, Failed):
             raise group.taken()
         yield group
-
-
-def _element_spec(dataset: Dataset) -> Any:
-    try:
-        return dataset.element_spec
-    except OutOfRangeError:  # as in the reference, a dataset without elements can be distributed
-        return UnknownSpec()
 
 
 def _is_static(element_spec: Any) -> bool:

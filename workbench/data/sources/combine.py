@@ -16,7 +16,15 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.sources.random_numbers import RandomNumbers
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, is_dataset, relax
+from workbench.data.spec import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    TensorSpec,
+    UnknownSpec,
+    is_dataset,
+    relax,
+    spec_if_learnt,
+)
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
@@ -185,13 +193,22 @@ class Chosen(Source):
         """
         _some((choice,), "choose_from_datasets: choice_dataset")
         chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, bool(stop_on_empty))
-        spec = choice.element_spec
-        if spec != TensorSpec((), np.int64):
+        spec = spec_if_learnt(choice)
+        if not isinstance(spec, UnknownSpec) and spec != TensorSpec((), np.int64):
             raise TypeError(
                 f"choose_from_datasets: choices are int64 scalars, not {spec}; map them to such, as with np.int64(x)"
             )
-        chosen.element_spec()
-        return chosen
+        return chosen.checked()
+
+    def checked(self) -> Chosen:
+        """Itself, if the datasets may be mixed.
+
+        Raises:
+          TypeError: if their elements are known to differ in structure or dtype.
+        """
+        with suppress(OutOfRangeError):  # of none is it known what they hold
+            self.element_spec()
+        return self
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
@@ -295,8 +312,7 @@ def chosen_by_weight(
         datasets = tuple(datasets[number] for number in asked)
         choice = dataset(replace(random, weights=tuple(wanted[number] for number in asked)))
     chosen = Chosen(datasets, choice, bool(stop_on_empty), name)
-    chosen.element_spec()
-    return chosen
+    return chosen.checked()
 
 
 @dataclass(frozen=True)

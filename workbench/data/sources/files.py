@@ -18,7 +18,14 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.sources.remote import remote_files
 from workbench.data.sources.urls import Url, file_name
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, is_dataset
+from workbench.data.spec import (
+    STRING,
+    UNKNOWN_CARDINALITY,
+    TensorSpec,
+    UnknownSpec,
+    is_dataset,
+    spec_if_learnt,
+)
 from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.structure import convert
 from workbench.data.tables import Run, items
@@ -133,10 +140,9 @@ def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
       InvalidArgumentError: if a URL holds a password or key.
     """
     if is_dataset(filenames):
-        if filenames.element_spec != TensorSpec((), STRING):
-            raise TypeError(
-                f"filenames: the dataset must hold scalar text, it holds {filenames.element_spec}"
-            )
+        spec = spec_if_learnt(filenames)
+        if not isinstance(spec, UnknownSpec) and spec != TensorSpec((), STRING):
+            raise TypeError(f"filenames: the dataset must hold scalar text, it holds {spec}")
         return filenames  # type: ignore[no-any-return]
     if isinstance(filenames, os.PathLike):
         filenames = os.fspath(filenames)

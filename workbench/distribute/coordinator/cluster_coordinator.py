@@ -200,7 +200,7 @@ class ClusterCoordinator:
           TypeError: if it is no dataset, and no function.
           CaptureError: if it cannot travel to the workers.
         """
-        if not (callable(dataset_fn) or hasattr(dataset_fn, "element_spec")):
+        if not (callable(dataset_fn) or hasattr(type(dataset_fn), "element_spec")):
             raise TypeError(
                 f"create_per_worker_dataset takes a dataset, or a function that returns one, got "
                 f"{type(dataset_fn).__name__}: {dataset_fn!r:.80}"

@@ -15,10 +15,10 @@ from workbench.data.formats.dask import lies_on_workers, placed
 from workbench.data.iterator import Optional
 from workbench.data.sharding.distributed import (
     HostPipeline,
-    UnknownSpec,
     distribute_for_host,
     distribute_function_for_host,
 )
+from workbench.data.spec import UnknownSpec
 from workbench.data.stored.position import Position, fingerprint_of
 from workbench.data.tables import Failed
 from workbench.distribute import contexts
@@ -91,12 +91,12 @@ class DistributedDataset:
         """What elements look like: a `PerReplicaSpec` for each array.
 
         Raises:
-          OutOfRangeError: if it is unknown: there is no element, and functions of the dataset refuse made-up ones.
+          OutOfRangeError: if it is unknown: no element could be made, and functions of the dataset refuse made-up ones.
         """
         if isinstance(self._plan.pipelines[0].element_spec, UnknownSpec):
             raise OutOfRangeError(
-                "what elements look like cannot be found out: the dataset has none, and a function of it refuses "
-                "made-up values"
+                "what elements look like cannot be found out: the dataset has none that could be made, and a function "
+                "of it refuses made-up values"
             )
         specs = [
             tree.flatten(self._plan.pipeline_of(rank).element_spec) for rank in range(len(self._plan.places))

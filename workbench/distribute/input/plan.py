@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.data.sharding.distributed import HostPipeline, UnknownSpec
+from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.sharding.model import Shape
 from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
 from workbench.data.sources.memory import Slices, Whole
+from workbench.data.spec import UnknownSpec
 from workbench.data.stage import Pipeline
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.split import EvenSplit, Regroup

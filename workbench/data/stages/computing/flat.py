@@ -6,8 +6,8 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar, cast
 
 from workbench.data.background.read_ahead import Limits, ReadAhead
@@ -19,11 +19,11 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.stages.computing.functions import MOST_EXAMPLES, note_place
+from workbench.data.stages.computing.functions import note_place
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.data.structure import Structure, flatten, whole_number
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.errors import InvalidArgumentError
 
 DEFAULT_CYCLE = 4
 _MOST_AHEAD = 256  # each has a thread, also where a cycle is longer than any input
@@ -210,37 +210,28 @@ class Interleave(Stage):
             )
         return inner  # type: ignore[no-any-return]
 
-    def example(self, upstream: Pipeline) -> Pipeline | None:
-        """One inner dataset: of made-up values or, where they will not do, of the first element; None without one."""
-        try:
+    def example(self, upstream: Pipeline) -> Pipeline:
+        """One inner dataset: of made-up values or, where they will not do, of the first element that has one.
+
+        Raises:
+          OutOfRangeError: if there is none.
+        """
+        with suppress(Exception):
             inner = probe.result_examples(self.fn, upstream)[0]
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
-        except Exception:
-            pass
-        failure: Exception | None = None
-        for element in islice(upstream.attempted(), MOST_EXAMPLES):
-            if isinstance(element, Failed):
-                failure = failure or element.error
-                continue
-            leaves, structure = flatten(element)
-            return self._inner(leaves, structure, 0)
-        if failure is not None:
-            raise failure
-        return None
+        return probe.first_result(f"what {self.text} opens", self._of_element, upstream)
+
+    def _of_element(self, element: Any) -> Pipeline:
+        leaves, structure = flatten(element)
+        return self._inner(leaves, structure, 0)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        try:
+        with suppress(Exception):
             specs = [inner.element_spec for inner in probe.result_examples(self.fn, upstream)]
             return relax(*specs)
-        except Exception:
-            inner = self.example(upstream)
-            if inner is None:
-                raise OutOfRangeError(
-                    f"{self.name}: the function refuses made-up values, and there is no element to learn from"
-                ) from None
-            return probe.learnt_spec(inner.element_spec, upstream)
+        return probe.learnt_spec(self.example(upstream).element_spec, upstream)
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""

@@ -7,10 +7,11 @@ element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,11 +24,9 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.structure import Structure, flatten_result
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.errors import InvalidArgumentError
 
 _ONE_BOOL = TensorSpec((), np.bool_)
-MOST_EXAMPLES: Final = 100
-"""So many elements are tried to find out what a function gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,27 +121,15 @@ class Map(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        try:
+        with suppress(Exception):  # it need not take made-up values
             return probe.result_spec(self.fn, upstream)
-        except Exception:
-            return self._spec_of_first(upstream)
-
-    def _spec_of_first(self, upstream: Pipeline) -> Any:
-        """The spec of the result for the first of some elements for which there is one."""
-        failure: Exception | None = None
-        for element in islice(upstream.attempted(), MOST_EXAMPLES):
-            if isinstance(element, Failed):
-                failure = failure or element.error
-                continue
-            try:
-                leaves, structure = flatten_result(probe.call(self.fn, element))
-            except Exception as error:
-                failure = failure or error
-                continue
-            return probe.learnt_spec(structure.pack([spec_of(leaf) for leaf in leaves]), upstream)
-        raise failure or OutOfRangeError(
-            f"what {self.text} gives cannot be found out: {upstream!r} has no element, and it takes no made-up values"
+        return probe.first_result(
+            f"what {self.text} gives", lambda element: self._spec_of(element, upstream), upstream
         )
+
+    def _spec_of(self, element: Any, upstream: Pipeline) -> Any:
+        leaves, structure = flatten_result(probe.call(self.fn, element))
+        return probe.learnt_spec(structure.pack([spec_of(leaf) for leaf in leaves]), upstream)
 
     def describe(self) -> str:
         """The stage as a short text."""

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from workbench import tree
 from workbench.data.sources.memory import Whole
-from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
+from workbench.data.spec import STRING, DatasetSpec, TensorSpec, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.ordering.select import Repeat
 from workbench.data.structure import flatten_result
+from workbench.data.tables import Failed
 from workbench.debugging import observing
 from workbench.debugging.observing import Place
+from workbench.errors import OutOfRangeError
+
+_Result = TypeVar("_Result")
+_MOST_EXAMPLES: Final = 100
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
@@ -93,6 +99,34 @@ def made_up(upstream: Pipeline, value: int) -> Any:
     return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
 
 
+def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
+    """What `learn` returns for the first of some elements of `upstream` for which it returns something.
+
+    Args:
+      what: What is to be found out, for errors.
+      learn: Gets an element; what it raises is the element's error, and the next one is tried.
+      upstream: The pipeline whose elements are tried.
+
+    Raises:
+      OutOfRangeError: if there is no such element; the first error is its cause.
+    """
+    failure: Exception | None = None
+    for element in islice(upstream.attempted(), _MOST_EXAMPLES):
+        if isinstance(element, Failed):
+            failure = failure or element.error
+            continue
+        try:
+            return learn(element)
+        except Exception as error:
+            failure = failure or error
+    why = f"{upstream!r} has no element"
+    if failure is not None:
+        why = f"no element could be made, the first because of {type(failure).__name__}: {failure}"
+    raise OutOfRangeError(
+        f"{what} cannot be found out: {why}; and the function refuses made-up values"
+    ) from failure
+
+
 def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
     """The spec of results, of which `spec` is that for one element of `upstream`.
 
@@ -103,12 +137,7 @@ def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
         static = all(isinstance(part, TensorSpec) and part.is_static for part in specs)
     except Exception:
         static = False
-    return spec if static else tree.map(_any_size, spec)
-
-
-def _any_size(spec: Any) -> Any:
-    known = isinstance(spec, TensorSpec) and spec.shape is not None
-    return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
+    return spec if static else any_size(spec)
 
 
 def _spec(result: Any) -> Any:

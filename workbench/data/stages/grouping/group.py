@@ -12,7 +12,14 @@ import numpy as np
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_shape, relax
+from workbench.data.spec import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    UnknownSpec,
+    any_size,
+    is_shape,
+    relax,
+)
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.structure import flatten, whole_number
@@ -186,7 +193,7 @@ def bucketed(
     no_padding: bool,
     drop_remainder: bool,
 ) -> GroupByWindow:
-    """The stage behind `Dataset.bucket_by_sequence_length`; `element_spec` is that of the elements.
+    """The stage behind `Dataset.bucket_by_sequence_length`; `element_spec` is that of the elements, if known.
 
     Raises:
       ValueError: unless there is one batch size more than boundaries.
@@ -209,7 +216,8 @@ def bucketed(
 
     def reduce(key: Any, window: Any) -> Any:
         # The window's own elements may all have one shape by chance.
-        return bucket.reduce(key, window.with_element_spec(element_spec))
+        spec = any_size(window.element_spec) if isinstance(element_spec, UnknownSpec) else element_spec
+        return bucket.reduce(key, window.with_element_spec(spec))
 
     return GroupByWindow.of(bucket.key, reduce, None, bucket.size)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from workbench import tree
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, TensorSpec, is_shape
+from workbench.data.spec import STRING, TensorSpec, UnknownSpec, any_size, is_shape, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.structure import Array, Structure, convert
@@ -20,14 +21,28 @@ from workbench.errors import DataLossError, InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
+class _Fit:
+    """How each component is padded.
+
+    Attributes:
+      shapes: Padded shape of each; None for the largest in the batch.
+      values: What each is padded with.
+    """
+
+    shapes: tuple[tuple[int | None, ...], ...]
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class PaddedBatch(Stage):
     """Stacks elements after padding each component.
 
     Attributes:
       batch_size: Elements per batch.
-      shapes: Padded shape of each component; None for the largest in the batch.
-      values: What each component is padded with.
+      padded_shapes: Nested shapes as they were given.
+      padding_values: Nested values as they were given.
       drop_remainder: Whether a smaller last batch is left out.
+      fit: Shapes and values by component; None while nothing tells what elements are: then the first one does.
       num_parallel_calls: How many batches are padded at a time, AUTOTUNE to find out; 0 for the reader's own thread.
       deterministic: Whether batches padded in parallel keep their order; None as the options say.
     """
@@ -35,9 +50,10 @@ class PaddedBatch(Stage):
     name: ClassVar[str] = "padded_batch"
     sees_failures: ClassVar[bool] = True
     batch_size: int
-    shapes: tuple[tuple[int | None, ...], ...]
-    values: tuple[Any, ...]
+    padded_shapes: Any
+    padding_values: Any
     drop_remainder: bool
+    fit: _Fit | None = None
     num_parallel_calls: int = 0
     deterministic: bool | None = None
 
@@ -45,7 +61,7 @@ class PaddedBatch(Stage):
     def of(
         element_spec: Any, batch_size: int, padded_shapes: Any, padding_values: Any, drop_remainder: bool
     ) -> PaddedBatch:
-        """Checks the arguments against the elements.
+        """Checks the arguments, against the elements if their spec is known.
 
         Raises:
           TypeError: if a value has another dtype than its component.
@@ -53,14 +69,19 @@ class PaddedBatch(Stage):
             given.
         """
         size = Batch.of(int(batch_size), drop_remainder).batch_size
+        stage = PaddedBatch(size, padded_shapes, padding_values, drop_remainder)
+        return stage if isinstance(element_spec, UnknownSpec) else stage._fitted(element_spec)
+
+    def _fitted(self, element_spec: Any) -> PaddedBatch:
+        """The stage for such elements."""
         specs, structure = tree.flatten(element_spec)
         if not specs or not all(isinstance(spec, TensorSpec) for spec in specs):
             raise TypeError(
                 f"padded_batch pads arrays, elements are {element_spec}; map them to arrays first"
             )
-        shapes = _shapes(specs, padded_shapes)
+        shapes = _shapes(specs, self.padded_shapes)
         # None is a value here, not a part of the structure: it means the default of its component.
-        given, nested = tree.flatten(padding_values, is_leaf=lambda node: node is None)
+        given, nested = tree.flatten(self.padding_values, is_leaf=lambda node: node is None)
         given = given * len(specs) if nested.is_leaf() else given
         if len(given) != len(specs):
             raise InvalidArgumentError(
@@ -68,10 +89,12 @@ class PaddedBatch(Stage):
                 "all, or one per component, None for its default"
             )
         values = [_value(value, spec) for value, spec in zip(given, specs, strict=True)]
-        return PaddedBatch(size, tuple(shapes), tuple(values), drop_remainder)
+        return replace(self, fit=_Fit(tuple(shapes), tuple(values)))
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
+        if self.fit is None:
+            return self._learning(upstream, current)
         tasks = self._tasks(upstream, current.provenance)
         if not self.num_parallel_calls:
             return map(self._attempt, tasks)
@@ -85,6 +108,21 @@ class PaddedBatch(Stage):
             current.meter,
         )
         return calls.run(tasks, self.num_parallel_calls)
+
+    def _learning(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """A pass that takes from its first element what elements look like."""
+        attempted = attempts(upstream(), current.provenance)
+        for item in attempted:
+            if isinstance(item, Failed):
+                yield item
+                continue
+            leaves, structure, _ = item
+            fitted = self._fitted(any_size(structure.pack([spec_of(leaf) for leaf in leaves])))
+            elements = (
+                each if isinstance(each, Failed) else single(*each) for each in chain((item,), attempted)
+            )
+            yield from fitted.open(lambda: elements, current)  # noqa: B023
+            return
 
     def _tasks(self, upstream: Opener, provenance: bool) -> Iterator[Task]:
         """The elements of each batch."""
@@ -113,20 +151,23 @@ class PaddedBatch(Stage):
             return Failed(error)
 
     def _batch(self, elements: list[Leaves], structure: Structure, number: int) -> tuple[Leaves, Structure]:
+        fit = cast("_Fit", self.fit)
         columns = zip(*elements, strict=True)
         padded = [
             _padded(list(column), shape, value)
-            for column, shape, value in zip(columns, self.shapes, self.values, strict=True)
+            for column, shape, value in zip(columns, fit.shapes, fit.values, strict=True)
         ]
         return padded, structure
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        specs, structure = tree.flatten(upstream.element_spec)
+        before = upstream.element_spec
+        specs, structure = tree.flatten(before)
+        fit = self.fit or cast("_Fit", self._fitted(before).fit)
         size = self.batch_size if self.drop_remainder else None
         return tree.unflatten(
             structure,
-            [TensorSpec((size, *shape), spec.dtype) for spec, shape in zip(specs, self.shapes, strict=True)],
+            [TensorSpec((size, *shape), spec.dtype) for spec, shape in zip(specs, fit.shapes, strict=True)],
         )
 
     def cardinality(self, upstream: Pipeline) -> int:
