@@ -110,9 +110,6 @@ class Host(Protocol):
     def use_device(self, index: int) -> None:
         """Makes a device current on the calling thread."""
 
-    def placed(self, index: int, value: Any) -> Any:
-        """A value as the replicas of a device are given it; on the thread of the device."""
-
 
 class DeviceExecutor:
     """One device of a worker: its values, and the thread that runs its replicas (at most one per group).
@@ -194,11 +191,9 @@ class DeviceExecutor:
         if self._index in components:
             value = components[self._index]
             try:
-                decoded = self._host.codec.decode(value, "a value for the replicas")
+                self._values[serial, 0] = self._host.codec.decode(value, "a value for the replicas")
             except CaptureError as error:  # nobody waits for this message: asking for the value raises
                 self._unreadable[serial, 0] = str(error)
-            else:  # once, not in each step that takes it
-                self._values[serial, 0] = self._host.placed(self._index, decoded)
 
     def _fetch(self, message: Message) -> None:
         _, request, device, keys = message

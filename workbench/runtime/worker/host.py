@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from workbench.backends.from_gpu import sent
 from workbench.communicators import Bootstrap, Gpus, Member, Topology
 from workbench.communicators.core.result_pool import IDLE_SECONDS
 from workbench.communicators.core.tcp import Tls
@@ -379,16 +378,6 @@ class ReplicaHost:
         if self._device_kind == "GPU" and threading.get_ident() not in self._on_device:
             gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.codec.by_reference))
             self._on_device.add(threading.get_ident())
-
-    def placed(self, index: int, value: Any) -> Any:
-        """A value as the replicas of a device are given it: on its GPU, if that takes it."""
-        if self._device_kind != "GPU":
-            return value
-        try:
-            self.use_device(index)
-            return sent(value)
-        except Exception:  # CuPy has classes of its own; the step that takes the value says so
-            return value
 
     def _leave(self, group_id: int, *, forget: bool) -> None:
         group = self.groups.pop(group_id, None)
