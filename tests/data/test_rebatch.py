@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.data import Dataset, TensorSpec, batch_sizes_for_worker, compute_batch_size
+from workbench.data import Dataset, ParquetDataset, TensorSpec, batch_sizes_for_worker, compute_batch_size
 from workbench.data.rebatch import even_bounds, scheduled_sizes
 from workbench.data.stages.grouping.split import EvenSplit, Regroup
 from workbench.errors import InvalidArgumentError
@@ -197,3 +200,12 @@ def test_elements_without_components_have_no_rows() -> None:
 def test_scalars_are_refused_when_the_stage_is_made() -> None:
     with pytest.raises(InvalidArgumentError, match=r"rebatch cuts along the first dimension, .* batch first"):
         Dataset.range(4).rebatch(2)
+    with pytest.raises(InvalidArgumentError, match="batches of 0 rows"):  # what is asked for comes first
+        Dataset.range(4).rebatch(0)
+
+
+@pytest.mark.parametrize("sizes", [2, [2, 0]])
+def test_files_may_be_missing_where_the_stage_is_made(sizes: Any, tmp_path: Path) -> None:
+    rows = ParquetDataset(str(tmp_path / "rows.parquet")).batch(4).rebatch(sizes)
+    pa.parquet.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "rows.parquet")
+    assert [part["a"].tolist() for part in rows][0] == [1, 2]

@@ -158,13 +158,12 @@ class Grouping(Staged):
         Raises:
           InvalidArgumentError: if a size is negative, or none is positive; or if components are known to be scalars.
         """
-        with suppress(OutOfRangeError):  # as for `unique`
+        stage = Regroup.of(batch_size, bool(drop_remainder))
+        with suppress(OutOfRangeError, OSError):  # no element tells, or no file that is here
             spec = self.known_element_spec
             if spec is not None:
                 check_rows(spec, "rebatch")
-        return self.with_stage(
-            Regroup.of(batch_size, bool(drop_remainder)).knowing(lambda: self.element_spec), name
-        )
+        return self.with_stage(stage.knowing(lambda: self.element_spec), name)
 
     def window(
         self,

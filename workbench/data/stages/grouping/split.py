@@ -99,7 +99,7 @@ class Regroup(Stage):
         """The stage with the specs of the batches, if it needs them: finding them out may call functions of users."""
         if all(self.sizes):
             return self
-        with contextlib.suppress(OutOfRangeError):  # it has no elements
+        with contextlib.suppress(OutOfRangeError, OSError):  # it has no elements, or its files are not here
             return replace(self, specs=tuple(tree.flatten(element_spec())[0]))
         return self
 
