@@ -158,6 +158,16 @@ def test_saving_heeds_the_interval_in_steps(tmp_path: Path) -> None:
     assert manager_in(tmp_path, None, step_counter=step).save()
 
 
+def test_an_interval_of_0_saves_each_step_once(tmp_path: Path) -> None:
+    step = wb.Variable(np.int64(0))
+    manager = manager_in(tmp_path, None, step_counter=step, checkpoint_interval=0)
+    assert manager.checkpoint_interval == 0
+    assert manager.save()
+    assert manager.save() is None, "as in TensorFlow"
+    step.assign(np.int64(1))
+    assert manager.save()
+
+
 def test_without_a_checkpoint_the_program_is_initialized(tmp_path: Path) -> None:
     calls: list[int] = []
     assert manager_in(tmp_path / "new", init_fn=lambda: calls.append(1)).restore_or_initialize() is None
@@ -238,6 +248,7 @@ def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
         {"max_to_keep": 0},
         {"max_to_keep": "3"},
         {"max_to_keep": 1.5},
+        {"max_to_keep": np.array([1, 2])},
         {"keep_checkpoint_every_n_hours": 0},
         {"keep_checkpoint_every_n_hours": "1"},
         {"keep_every": 0},

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Final, SupportsIndex, SupportsInt
+from typing import Any, Final, SupportsInt
 
 from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.claim import Claim, claim
@@ -125,7 +125,7 @@ class CheckpointManager:
         self._pattern = re.compile(rf"{re.escape(checkpoint_name)}-([0-9]{{1,18}})")
         self._name = checkpoint_name
         self._step_counter = step_counter
-        self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call")
+        self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call", least=0)
         self._init_fn = init_fn
         self._in_background = background
         self._last_step = last_checkpoint_step
@@ -337,19 +337,26 @@ class CheckpointManager:
         return f"CheckpointManager({self._directory!r}, {newest})"
 
 
-def _count(what: str, value: Any, without: str) -> int | None:
+def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
     """A number of checkpoints or steps, or None.
 
+    Args:
+      what: The name of the argument.
+      value: What was given.
+      without: What None is for.
+      least: The lowest number that makes sense.
+
     Raises:
-      InvalidArgumentError: if it is no whole number from 1 on.
+      InvalidArgumentError: if it is no whole number from `least` on.
     """
     if value is None:
         return None
-    if not isinstance(value, SupportsIndex) or operator.index(value) < 1:
-        raise InvalidArgumentError(
-            f"{what} must be a whole number, 1 or more, or None {without}, got {value!r}"
-        )
-    return operator.index(value)
+    with contextlib.suppress(TypeError):
+        if (count := operator.index(value)) >= least:
+            return count
+    raise InvalidArgumentError(
+        f"{what} must be a whole number, {least} or more, or None {without}, got {value!r:.60}"
+    )
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
