@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -124,9 +125,9 @@ def test_slurm_deals_tasks_to_jobs_in_the_order_of_names(monkeypatch: pytest.Mon
 
 def test_slurm_works_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     _step(monkeypatch, 1, 2, "n[1-2]", "1(x2)")
-    resolver = resolvers.SlurmClusterResolver()
+    resolver = resolvers.SlurmClusterResolver(port_base=np.int64(7000))  # type: ignore[arg-type]
 
-    assert resolver.cluster_spec().as_dict() == {"worker": ["n1:8888", "n2:8888"]}
+    assert resolver.cluster_spec().as_dict() == {"worker": ["n1:7000", "n2:7000"]}
     assert resolver.num_accelerators() == {}
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
@@ -192,7 +193,7 @@ def test_a_task_with_a_number_above_0_is_not_alone(monkeypatch: pytest.MonkeyPat
 def test_a_simple_resolver_takes_the_leader_as_a_text() -> None:
     with pytest.raises(TypeError, match="jobs is a dict from job to number of tasks, got"):
         resolvers.SlurmClusterResolver(["worker"])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="port_base is a port, got 'x'"):
+    with pytest.raises(TypeError, match="port_base is a whole number, got str 'x'"):
         resolvers.SlurmClusterResolver(port_base="x")  # type: ignore[arg-type]
     with pytest.raises(
         TypeError, match="job_to_label_mapping is a dict from job to label selectors, got 'worker'"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.data.structure import whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node
@@ -31,7 +32,7 @@ class SlurmClusterResolver(ClusterResolver):
 
     Raises:
       RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
-      TypeError: if `jobs` is no dict, or `port_base` no port.
+      TypeError: if `jobs` is no dict, or `port_base` no whole number.
     """
 
     def __init__(
@@ -48,8 +49,7 @@ class SlurmClusterResolver(ClusterResolver):
             raise TypeError(
                 f"SlurmClusterResolver: jobs is a dict from job to number of tasks, got {jobs!r:.80}"
             )
-        if not isinstance(port_base, int):
-            raise TypeError(f"SlurmClusterResolver: port_base is a port, got {port_base!r:.80}")
+        self._port_base = whole_number(port_base, "SlurmClusterResolver: port_base")
         self._rank = int(_variable("PROCID", "the number of this task"))
         count = int(_variable("STEP_NUM_TASKS", "the number of tasks"))
         self._jobs = dict(sorted((jobs or {"worker": count}).items()))
@@ -71,7 +71,6 @@ class SlurmClusterResolver(ClusterResolver):
                 f"{most} tasks of a host need {self._gpus_per_task} GPUs each, it has {available}: start fewer tasks "
                 "per node, or set gpus_per_task"
             )
-        self._port_base = port_base
         self._auto_set_gpu = auto_set_gpu
         self.rpc_layer = rpc_layer
 
