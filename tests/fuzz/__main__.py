@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz.results import Result, load, save
@@ -21,7 +24,7 @@ def main() -> int:
     parser.add_argument("--reader", choices=["all", *TARGETS], default="all")
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=1, help="how many run cases at the same time")
+    parser.add_argument("--processes", type=_positive, default=1, help="how many run cases at the same time")
     parser.add_argument("--case", type=int, help="run this case only, in this process")
     parser.add_argument(
         "--results", type=Path, help="a file to count cases in; cases of this seed in it do not run again"
@@ -33,16 +36,27 @@ def main() -> int:
             replay(name, arguments.seed, arguments.case)
         return 0
     found: list[Finding] = []
+    stop = threading.Event()
     with ThreadPoolExecutor(arguments.processes) as pool:
+        start = partial(pool.submit, fuzz, stop=stop)
         try:
             started = {
-                name: _start(pool, name, arguments.seed, arguments.cases, arguments.results) for name in names
+                name: _start(start, name, arguments.seed, arguments.cases, arguments.results)
+                for name in names
             }
             for name, (result, parts) in started.items():
                 found += _count(name, result, parts, arguments.results)
         finally:
+            stop.set()
             pool.shutdown(cancel_futures=True)
     return 1 if found else 0
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
 
 
 Part = tuple[int, Future[tuple[list[Finding], int]]]
@@ -50,12 +64,16 @@ Part = tuple[int, Future[tuple[list[Finding], int]]]
 
 
 def _start(
-    pool: ThreadPoolExecutor, name: str, seed: int, cases: int, path: Path | None
+    start: Callable[[str, int, int, int], Future[tuple[list[Finding], int]]],
+    name: str,
+    seed: int,
+    cases: int,
+    path: Path | None,
 ) -> tuple[Result, list[Part]]:
     """What is known of a reader, and the cases that are missing, each part in a process of its own.
 
     Args:
-      pool: Each of its threads waits for one process.
+      start: Runs cases of a reader: `fuzz` on a thread.
       name: The name of the reader.
       seed: Of the cases.
       cases: How many there should be.
@@ -66,7 +84,7 @@ def _start(
     parts = []
     for first in range(result.cases, cases, _SAVED_EVERY):
         count = min(_SAVED_EVERY, cases - first)
-        parts.append((count, pool.submit(fuzz, name, seed, count, first)))
+        parts.append((count, start(name, seed, count, first)))
     return result, parts
 
 

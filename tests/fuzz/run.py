@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ CHILD = ["-m", "tests.fuzz.run"]
 CASE_SECONDS = 60
 MEMORY_BYTES = 2 << 30
 MOST_FINDINGS = 20
+_LOOK_SECONDS = 0.2
 _ROOT = Path(__file__).parents[2]
 
 
@@ -76,7 +78,9 @@ class Finding:
         return f"{self.reader} case {self.case}: {self.text}"
 
 
-def fuzz(name: str, seed: int, cases: int, first: int = 0) -> tuple[list[Finding], int]:
+def fuzz(
+    name: str, seed: int, cases: int, first: int = 0, stop: threading.Event | None = None
+) -> tuple[list[Finding], int]:
     """Runs cases.
 
     Args:
@@ -84,27 +88,25 @@ def fuzz(name: str, seed: int, cases: int, first: int = 0) -> tuple[list[Finding
       seed: From which, with their numbers, cases follow.
       cases: How many.
       first: Number of the first one.
+      stop: Ends them, and the process that runs them, once it is set.
 
     Returns:
       What was found, at most 20, and how many inputs were refused as they should be.
     """
+    stop = stop or threading.Event()
     findings: list[Finding] = []
     refused = 0
     end = first + cases
     with tempfile.TemporaryDirectory(prefix="workbench-fuzz-") as folder:
         progress = Path(folder) / "progress"
-        while first < end and len(findings) < MOST_FINDINGS:
+        while first < end and len(findings) < MOST_FINDINGS and not stop.is_set():
             progress.write_bytes(struct.pack("<QQ", first, 0))
             scratch = Path(folder) / "scratch"
             scratch.mkdir(exist_ok=True)
             command = [sys.executable, *CHILD, name, str(seed), str(first), str(end)]
-            done = subprocess.run(
-                [*command, str(progress), str(scratch)],
-                cwd=_ROOT,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = _child_ended([*command, str(progress), str(scratch)], stop)
+            if stop.is_set():
+                break
             case, part = struct.unpack("<QQ", progress.read_bytes())
             refused += part
             findings += [Finding(name, *json.loads(line)) for line in done.stdout.splitlines()]
@@ -114,6 +116,20 @@ def fuzz(name: str, seed: int, cases: int, first: int = 0) -> tuple[list[Finding
             findings.append(Finding(name, case, f"the process {what}: {done.stderr[-800:]}"))
             first = case + 1
     return findings, refused
+
+
+def _child_ended(command: list[str], stop: threading.Event) -> subprocess.CompletedProcess[str]:
+    with subprocess.Popen(
+        command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while True:
+            try:
+                output, errors = process.communicate(timeout=_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                if stop.is_set():
+                    process.kill()
+            else:
+                return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def replay(name: str, seed: int, case: int) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.fuzz import results, run
 from tests.fuzz.__main__ import main
 from tests.fuzz.run import TARGETS, fuzz
 from tests.fuzz.targets import Target, WrongData
+from tests.until import until
 
 CASES = 60
 
@@ -60,6 +65,29 @@ def test_the_harness_finds_wrong_data_crashes_hangs_and_claims_of_memory(
         findings, ("other data", "ended with -11", "MemoryError", "took too long"), strict=True
     ):
         assert told in finding.text
+
+
+def test_an_interrupt_ends_it_and_its_process() -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "--reader", "zarr", "--cases", "1000000"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: _child_of(process.pid), "the process of the cases")
+            child = _child_of(process.pid)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) != 0
+        finally:
+            process.kill()
+    assert child is not None
+    until(lambda: not child.is_running(), "the end of that process")
+
+
+def _child_of(pid: int) -> psutil.Process | None:
+    """The process that runs cases; others may come and go while modules are imported."""
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.Error):
+            if "tests.fuzz.run" in child.cmdline():
+                return child
+    return None
 
 
 def test_a_case_follows_from_seed_and_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
-import os
 import sys
 import time
 import traceback
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from tests.gpu import checks
 from tests.gpu.hardware import hardware
-from tests.gpu.nccl import SHARING
+from tests.gpu.nccl import allow_sharing
 from tests.gpu.results import Row, Skip, table
 from workbench.errors import BackendUnavailable
 
@@ -43,7 +42,7 @@ def main(argv: list[str]) -> int:
     except BackendUnavailable as error:
         print(f"no GPU to check: {error}", file=sys.stderr)
         return 2
-    os.environ |= SHARING
+    allow_sharing()
     faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)  # what hangs in C ends by nothing else
     print(json.dumps(found, indent=1))
     rows: list[Row] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,13 +20,21 @@ PER_GPU = "NCCL, a process per GPU"
 GROUPED = "grouped NCCL, one process"
 SHARING_NCCL = 23000
 """The first version that allows several processes on one GPU, when asked."""
-SHARING = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
-"""How it is asked, before the first process starts."""
+_SHARING = "NCCL_MULTI_RANK_GPU_ENABLE"
 
 
-def sharing_refused(version: int) -> str:
-    """Why an older one cannot show this."""
-    return f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can"
+def allow_sharing() -> None:
+    """Asks NCCL for that, before the first process starts; but not where two processes on one GPU would be a fault."""
+    if count_gpus() == 1:
+        os.environ[_SHARING] = "1"
+
+
+def no_sharing() -> str:
+    """Why several processes cannot be on one GPU here, "" if they can."""
+    version = gpu.accelerator.nccl.get_version()
+    if version < SHARING_NCCL:
+        return f"NCCL {version} refuses two ranks on one GPU; 2.30 and later can"
+    return "" if os.environ.get(_SHARING) == "1" else "each process has a GPU of its own here"
 
 
 def nccl_one_rank(quick: bool) -> Iterator[Row]:
@@ -78,9 +87,8 @@ def nccl_one_rank(quick: bool) -> Iterator[Row]:
 
 def nccl_two_ranks(quick: bool) -> Iterator[Row]:
     """Two processes on the one GPU, which NCCL allows since 2.30 when asked."""
-    version = gpu.accelerator.nccl.get_version()
-    if version < SHARING_NCCL:
-        raise Skip(sharing_refused(version), ON_ONE_GPU)
+    if reason := no_sharing():
+        raise Skip(reason, ON_ONE_GPU)
     yield from _two_processes("shared", ON_ONE_GPU)
 
 

@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from tests.gpu import programs
-from tests.gpu.nccl import SHARING_NCCL, sharing_refused
+from tests.gpu.nccl import no_sharing
 from tests.gpu.results import Row, Skip, held, median
 from workbench.backends import cupy as gpu
 
@@ -35,9 +35,8 @@ def two_workers(quick: bool) -> Iterator[Row]:
     """A worker process for each of two replicas, both on the one GPU, which NCCL allows since 2.30 when asked."""
     import workbench as wb
 
-    version = gpu.accelerator.nccl.get_version()
-    if version < SHARING_NCCL:
-        raise Skip(sharing_refused(version), TWO_WORKERS)
+    if reason := no_sharing():
+        raise Skip(reason, TWO_WORKERS)
     steps = 5 if quick else 30
     with wb.connect(replicas=2, gpus=0):
         on_cpus = programs.train(wb, steps)

@@ -7,8 +7,7 @@ import pytest
 from tests.contracts.communicator import AcrossProcesses, AloneContract, CommunicatorContract
 from tests.contracts.processes import Layout
 from tests.gpu.hardware import count_gpus
-from tests.gpu.nccl import SHARING_NCCL, sharing_refused
-from workbench.backends import cupy as gpu
+from tests.gpu.nccl import no_sharing
 from workbench.errors import BackendUnavailable
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
@@ -34,14 +33,14 @@ class OnGpu(AloneContract):
 
 
 class TestAProcessPerReplicaOnOneGpu(OnGpu, AcrossProcesses):
-    """With real NCCL between processes where there is one GPU only; `nccl_shares_a_gpu` asks NCCL for that."""
+    """With real NCCL between processes where there is one GPU only; `cuda_is_open` asks NCCL for that."""
 
     layout = Layout((("a", 1), ("a", 1)), gpus="shared, real")
 
     @pytest.fixture(autouse=True)
-    def needs_new_nccl(self, needs_a_gpu: None) -> None:
-        if (version := gpu.accelerator.nccl.get_version()) < SHARING_NCCL:
-            pytest.skip(sharing_refused(version))
+    def needs_nccl_that_shares(self, needs_a_gpu: None) -> None:
+        if reason := no_sharing():
+            pytest.skip(reason)
 
 
 class OnTwoGpus(OnGpu):
