@@ -17,6 +17,7 @@ from workbench.data.experimental.applied import (
     ignore_errors,
     latency_stats,
     map_and_batch,
+    pad_to_cardinality,
     parallel_interleave,
     prefetch_to_device,
     rejection_resample,
@@ -33,6 +34,7 @@ from workbench.data.experimental.datasets import (
     at,
     cardinality,
     choose_from_datasets,
+    from_list,
     from_variant,
     get_next_as_optional,
     get_single_element,
@@ -42,6 +44,7 @@ from workbench.data.experimental.datasets import (
     save,
     to_variant,
 )
+from workbench.data.experimental.examples import make_batched_features_dataset, parse_example_dataset
 from workbench.data.exports.writers import TFRecordWriter
 from workbench.data.formats.csv.reference import CsvDataset, make_csv_dataset
 from workbench.data.iterator import Optional
@@ -92,6 +95,7 @@ __all__ = [
     "dense_to_ragged_batch",
     "dense_to_sparse_batch",
     "enumerate_dataset",
+    "from_list",
     "from_variant",
     "get_next_as_optional",
     "get_single_element",
@@ -101,9 +105,12 @@ __all__ = [
     "ignore_errors",
     "latency_stats",
     "load",
+    "make_batched_features_dataset",
     "make_csv_dataset",
     "map_and_batch",
+    "pad_to_cardinality",
     "parallel_interleave",
+    "parse_example_dataset",
     "prefetch_to_device",
     "rejection_resample",
     "sample_from_datasets",

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
 
+import numpy as np
+
+from workbench import tree
 from workbench.data.dataset import Dataset
+from workbench.data.spec import STRING, TensorSpec
 from workbench.data.stages.computing.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
 from workbench.data.stages.to_device import ToDevice
+from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError
 
 Transformation = Callable[[Dataset], Dataset]
@@ -222,6 +228,61 @@ def group_by_window(
       window_size_func: The same by key; one of the two is given.
     """
     return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
+
+
+def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformation:
+    """For `Dataset.apply`: adds elements of zeros and empty texts up to a number of elements.
+
+    Args:
+      cardinality: The number of elements to reach.
+      mask_key: A key that each element gets; its value is False for those that are added.
+
+    Raises:
+      InvalidArgumentError: by `apply`, if the number of elements is unknown, infinite or greater than `cardinality`, if
+        elements are no dicts, or if they differ in shape.
+
+    >>> dataset = wb.data.Dataset.from_tensor_slices({"a": np.arange(7, 9)})
+    >>> [(int(x["a"]), bool(x["valid"])) for x in dataset.apply(wb.data.experimental.pad_to_cardinality(3))]
+    [(7, True), (8, True), (0, False)]
+    """
+    wanted = whole_number(cardinality, "pad_to_cardinality: cardinality")
+
+    def padded(dataset: Dataset) -> Dataset:
+        count, spec = dataset.cardinality(), dataset.element_spec
+        if not 0 <= count <= wanted:
+            raise InvalidArgumentError(
+                f"pad_to_cardinality({wanted}) takes a dataset of at most {wanted} elements, whose number is known, "
+                f"got {dataset!r}; state it with assert_cardinality"
+            )
+        if not isinstance(spec, dict):
+            raise InvalidArgumentError(f"pad_to_cardinality: elements must be dicts, got {spec}")
+        filler = {**tree.map(_zero, spec), mask_key: False}
+        rest = Dataset.from_tensors(filler).repeat(wanted - count)
+        return dataset.map(_Marked(mask_key)).concatenate(rest)
+
+    return padded
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """Says that an element was there before."""
+
+    key: str
+
+    def __call__(self, element: dict[str, Any]) -> dict[str, Any]:
+        return {**element, self.key: True}
+
+
+def _zero(spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec) or not spec.is_static:
+        raise InvalidArgumentError(
+            f"pad_to_cardinality: nobody knows the shape of elements to add: {spec}; batch with drop_remainder, or "
+            "after padding"
+        )
+    zeros = np.zeros(cast("tuple[int, ...]", spec.shape), spec.dtype)
+    if spec.dtype == STRING:
+        zeros.fill(b"")
+    return zeros
 
 
 def bucket_by_sequence_length(

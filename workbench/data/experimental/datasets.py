@@ -10,6 +10,7 @@ import numpy as np
 from workbench.data.dataset import Dataset
 from workbench.data.exports.random_access import from_position, obstacle
 from workbench.data.iterator import DatasetIterator, Optional
+from workbench.data.sources.memory import Listed
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -21,6 +22,23 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
 def RandomDataset(seed: int | None = None) -> Dataset:
     """As `Dataset.random`: whole numbers from 0 to 2**32 - 1 without end."""
     return Dataset.random(seed)
+
+
+def from_list(elements: list[Any], name: str | None = None) -> Dataset:
+    """The elements of a list. Unlike rows of `from_tensor_slices` they may differ in shape.
+
+    Args:
+      elements: At least one element; a tuple or dict is structure, a list is an array.
+      name: Name of the dataset.
+
+    Raises:
+      InvalidArgumentError: if there is no element, or structures differ.
+      TypeError: if dtypes differ.
+
+    >>> list(wb.data.experimental.from_list([[1], [2, 3]]))
+    [array([1], dtype=int32), array([2, 3], dtype=int32)]
+    """
+    return Dataset.of_source(Listed.given(elements), name)
 
 
 def choose_from_datasets(

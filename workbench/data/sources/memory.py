@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -121,8 +121,8 @@ class Held(Source):
     table: ListTable
     spec: Any
 
-    @staticmethod
-    def of(items: list[Leaves], structure: Structure, ids: list[Array] | None = None) -> Held:
+    @classmethod
+    def of(cls, items: list[Leaves], structure: Structure, ids: list[Array] | None = None) -> Self:
         """A source of at least one element.
 
         Args:
@@ -133,7 +133,7 @@ class Held(Source):
         spec = structure.pack([spec_of(leaf) for leaf in items[0]])
         for leaves in items[1:]:
             spec = relax(spec, structure.pack([spec_of(leaf) for leaf in leaves]))
-        return Held(ListTable(items, structure, ids), spec)
+        return cls(ListTable(items, structure, ids), spec)
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
@@ -146,3 +146,35 @@ class Held(Source):
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
         return len(self.table.items)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Held):
+    """The elements of a list, which may differ in shape."""
+
+    name: ClassVar[str] = "list"
+
+    @classmethod
+    def given(cls, elements: Any) -> Self:
+        """Converts what the user gave.
+
+        Raises:
+          InvalidArgumentError: if that is no list or an empty one, or its elements differ in structure.
+          TypeError: if they differ in dtype.
+        """
+        if not isinstance(elements, list) or not elements:
+            raise InvalidArgumentError(
+                f"from_list takes a list of at least one element, got {elements!r:.60}; Dataset.range(0) is empty"
+            )
+        converted = [flatten(element) for element in elements]
+        structure = converted[0][1]
+        for index, (_, found) in enumerate(converted):
+            if found != structure:
+                raise InvalidArgumentError(
+                    f"from_list: element {index} is {elements[index]!r:.60}, which has another structure than element 0"
+                )
+        items = [[read_only(leaf) for leaf in leaves] for leaves, _ in converted]
+        try:
+            return cls.of(items, structure, [np.array([index]) for index in range(len(items))])
+        except TypeError as error:
+            raise TypeError(f"from_list: all elements have one dtype, but {error}") from None

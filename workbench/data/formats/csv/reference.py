@@ -183,7 +183,7 @@ def make_csv_dataset(
         dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
     dataset = dataset.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
     if label_name is not None:
-        dataset = dataset.map(_Labelled(label_name))
+        dataset = dataset.map(Labelled(label_name))
     return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
@@ -206,12 +206,13 @@ class _OneFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Labelled:
+class Labelled:
     """Takes the label out of a batch."""
 
     label: str
 
     def __call__(self, columns: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """The other columns, and the label."""
         return {name: column for name, column in columns.items() if name != self.label}, columns[self.label]
 
 

@@ -1,0 +1,81 @@
+"""Batches of serialized examples, parsed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from workbench.data.spec import STRING, TensorSpec, UnknownSpec, dtype_of
+from workbench.data.stage import Pipeline
+from workbench.data.stages.computing.functions import Map
+from workbench.errors import InvalidArgumentError
+from workbench.io.features import FixedLenFeature, FixedLenSequenceFeature, PaddedValues, VarLenFeature
+from workbench.io.parsing import parse_example
+
+_BATCH = TensorSpec((None,), STRING)
+
+
+@dataclass(frozen=True, eq=False)
+class ParseExamples(Map):
+    """Maps batches of examples to what `parse_example` gives; the features tell the spec, so no element is read."""
+
+    name: ClassVar[str] = "parse_example"
+    features: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls, features: Mapping[str, Any], num_parallel_calls: int | None, deterministic: bool | None
+    ) -> Self:
+        """Checks the arguments.
+
+        Args:
+          features: A description of each wanted feature, by name.
+          num_parallel_calls: Batches parsed at a time; None for the reader's own thread.
+          deterministic: Whether they keep their order; None as the options say.
+
+        Raises:
+          InvalidArgumentError: if no feature is wanted.
+        """
+        if not features:
+            raise InvalidArgumentError("parse_example: features is empty; name what you want of the examples")
+        wanted = dict(features)
+        parse = functools.partial(parse_example, features=wanted)
+        return cls(parse, num_parallel_calls or 0, deterministic, wanted)
+
+    @staticmethod
+    def check(element_spec: Any) -> None:
+        """Refuses elements that are no batches of serialized examples, as far as that is known.
+
+        Raises:
+          TypeError: for these.
+        """
+        if not isinstance(element_spec, UnknownSpec) and not _BATCH.is_compatible_with(element_spec):
+            raise TypeError(
+                f"parse_example takes batches of serialized examples, not {element_spec}; batch them first"
+            )
+
+    def element_spec(self, upstream: Pipeline) -> Any:
+        """The nested spec of an element after this stage."""
+        shape = upstream.element_spec.shape
+        rows = None if shape is None else shape[0]
+        return {name: _spec(wanted, rows) for name, wanted in (self.features or {}).items()}
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return self.name
+
+
+def _spec(wanted: FixedLenFeature | FixedLenSequenceFeature | VarLenFeature, rows: int | None) -> Any:
+    dtype = STRING if wanted.dtype is memoryview else dtype_of(wanted.dtype)
+    match wanted:
+        case FixedLenFeature():
+            return TensorSpec((rows, *wanted.shape), dtype)
+        case FixedLenSequenceFeature():
+            return TensorSpec((rows, None, *wanted.shape), dtype)
+    values: Any = TensorSpec((rows, None), dtype)
+    lengths: Any = TensorSpec((rows,), np.int64)
+    return PaddedValues(values, lengths)
