@@ -50,6 +50,54 @@ def test_a_result_of_another_queue_wakes_the_worker_that_waits_for_it(
     assert [call.number for call in taken] == [0]
 
 
+class _Rebuilt:
+    def __init__(self, rebuild: Any) -> None:
+        self._rebuild = rebuild
+
+    def __reduce__(self) -> Any:
+        return self._rebuild, ()
+
+
+def _another_queue_answers() -> bool:
+    """Whether another thread can use another queue at this moment."""
+    asking = threading.Thread(target=CallQueue(10).now, daemon=True)
+    asking.start()
+    asking.join(5.0)
+    return not asking.is_alive()
+
+
+def test_a_result_is_rebuilt_while_other_queues_go_on() -> None:
+    queue = CallQueue(10)
+    value = _add(queue)
+    queue.ended((call, pickle.dumps(_Rebuilt(_another_queue_answers))) for call in queue.take(9, 1))
+
+    assert value.fetch() is True
+
+
+def test_threads_that_fetch_a_result_at_once_get_the_same_object() -> None:
+    queue = CallQueue(10)
+    value = _add(queue)
+    queue.ended((call, pickle.dumps(_Rebuilt(_together))) for call in queue.take(9, 1))
+    fetched: list[Any] = []
+    threads = [threading.Thread(target=lambda: fetched.append(value.fetch())) for _ in range(2)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert fetched[0] is fetched[1] is value.fetch()
+
+
+_both = threading.Barrier(2)
+
+
+def _together() -> list[Any]:
+    """An object, as soon as two threads rebuild it."""
+    _both.wait(20.0)
+    return []
+
+
 def test_queues_that_wait_for_each_others_results_never_hold_each_other_up() -> None:
     one, other = CallQueue(10_000), CallQueue(10_000)
     done = []

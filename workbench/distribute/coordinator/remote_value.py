@@ -50,8 +50,13 @@ class RemoteValue:
                 self._changed.wait(_CHECK_SECONDS)
             if self._error is not None:
                 raise self._error
-            if type(self._value) is _Pickled:
-                self._value = self._value.load()
+            value = self._value
+        if type(value) is not _Pickled:
+            return value
+        loaded = value.load()  # runs code of the result's class, for which nobody else may wait
+        with self._changed:
+            if self._value is value:  # no other thread was faster
+                self._value = loaded
             return self._value
 
     get = fetch
