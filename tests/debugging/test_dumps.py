@@ -281,6 +281,20 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
         enable(None)
 
 
+def test_a_dump_that_begins_again_is_written_when_it_ends_again(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    step = wb.function(lambda x: x * 2)
+    counts = []
+    for _ in range(2):
+        enable(tmp_path / "d")
+        strategy.local_results(strategy.run(step, args=(np.ones(2),)))
+        disable()
+        counts.append(len(wb.open_dump(tmp_path / "d")))
+
+    assert counts == [2, 4]
+
+
 def test_a_folder_that_cannot_be_made_is_named_and_no_dump_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")

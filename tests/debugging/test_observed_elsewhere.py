@@ -126,6 +126,18 @@ def test_scheduled_functions_are_dumped(coordinator: Any, tmp_path: Path) -> Non
     assert all("in step" in row["line"] for row in rows)
 
 
+def test_a_dump_that_begins_again_is_written_when_it_ends_again(coordinator: Any, tmp_path: Path) -> None:
+    exp = wb.function(np.exp)
+    steps = []
+    for _ in range(2):
+        debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+        coordinator.schedule(exp, args=(np.ones(2),)).fetch()
+        debugging.experimental.disable_dump_debug_info()
+        steps.append(sorted(row["step"] for row in read_dump(tmp_path / "d").table.to_pylist()))
+
+    assert steps == [[0], [0, 1]]
+
+
 @pytest.fixture(scope="module", params=["threads", "processes", "processes without an input process"])
 def replicas(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
     """Two replicas, and how they read."""

@@ -149,9 +149,9 @@ class ClusterCoordinator:
             return b""
         if observation != self._observed[0]:
             self._observed = observation, by_value.dumps(observation)
-            if (writer := current_writer()) is not None:
-                writer.runs_on(self)
-                self._strategy.hosting.cluster.expect_last_writes()
+        if (writer := current_writer()) is not None:  # each time: one dump may be like the one before
+            writer.runs_on(self)
+            self._strategy.hosting.cluster.expect_last_writes()
         return self._observed[1]
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:

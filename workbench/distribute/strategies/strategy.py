@@ -262,10 +262,9 @@ class Strategy(DescribedStrategy):
         if observation != self._observation:
             self._observation = observation
             self._observed_functions = weakref.WeakKeyDictionary()
-            writer = current_writer()
-            if writer is not None:
-                writer.runs_on(self)
-                self.group.gang.cluster.expect_last_writes()
+        if (writer := current_writer()) is not None:  # each time: one dump may be like the one before
+            writer.runs_on(self)
+            self.group.gang.cluster.expect_last_writes()
         return self._observed_functions
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
