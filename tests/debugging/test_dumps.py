@@ -19,6 +19,7 @@ import workbench as wb
 from workbench.debugging.dump.dump_file import DumpFile
 from workbench.debugging.dump.facts import facts
 from workbench.debugging.dump.options import DumpOptions
+from workbench.debugging.dump.recording import recording
 from workbench.debugging.dump.session import current_writer
 from workbench.errors import (
     DataLossError,
@@ -111,6 +112,34 @@ def test_threads_of_one_process_write_its_sources_in_turn(tmp_path: Path) -> Non
             written.result()
     (sources,) = (tmp_path / "d").iterdir()
     assert list(json.loads(sources.read_text())) == [__file__]
+
+
+def test_what_a_function_records_after_its_dump_has_ended_is_written_when_it_ends(tmp_path: Path) -> None:
+    options = DumpOptions(str(tmp_path / "d"), "NO_TENSOR", 10, None, None)
+    enable(options.root)
+    with recording(options, host="here", replica=0, step=0) as made:
+        made.add("exp", [np.ones(1)])
+        disable()
+        made.add("log", [np.ones(1)])
+
+    assert [row["op"] for row in wb.open_dump(tmp_path / "d").select()] == ["exp", "log"]
+
+
+def test_what_one_cannot_write_is_told_and_all_others_write(tmp_path: Path) -> None:
+    class Full:
+        def flush_dumps(self, root: str, **_: bool) -> None:
+            raise OSError(f"no space in {root}")
+
+    writer = enable(tmp_path / "d")
+    full = Full(), Full()
+    for each in full:
+        writer.runs_on(each)
+    with recording(writer.options, host="here", replica=0, step=0) as made:
+        made.add("exp", [np.ones(1)])
+    with pytest.raises(OSError, match="no space"):
+        disable()
+
+    assert len(wb.open_dump(tmp_path / "d")) == 1
 
 
 def test_each_process_keeps_the_newest_until_they_are_flushed(

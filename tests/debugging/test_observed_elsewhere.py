@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,15 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.until import until
 from workbench import debugging, distribute
 from workbench.data import Dataset
 from workbench.debugging import numerics
 from workbench.debugging.dump.reader import read_dump
+from workbench.debugging.dump.session import current_writer
+from workbench.distribute.coordinator import lane
 from workbench.errors import NotFinite
+from workbench.runtime.services.service import Connection, ServiceAddress
 
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|divide by zero):RuntimeWarning")
 
@@ -136,6 +142,74 @@ def test_a_dump_that_begins_again_is_written_when_it_ends_again(coordinator: Any
         steps.append(sorted(row["step"] for row in read_dump(tmp_path / "d").table.to_pylist()))
 
     assert steps == [[0], [0, 1]]
+
+
+def test_a_dump_ends_when_the_functions_have_ended_that_were_scheduled_before(
+    coordinator: Any, tmp_path: Path
+) -> None:
+    begun, go = str(tmp_path / "begun"), str(tmp_path / "go")
+
+    def step(x: Any) -> Any:
+        import os
+        import time
+
+        y = np.exp(x)
+        os.close(os.open(begun, os.O_CREAT))
+        while not os.path.exists(go):
+            time.sleep(0.001)
+        return np.log(y)
+
+    def fail(x: Any) -> None:
+        raise ValueError(str(np.exp(x)))
+
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+    for _ in range(6):
+        coordinator.schedule(step, args=(np.ones(2),))
+    coordinator.schedule(fail, args=(np.ones(2),))
+    until(lambda: os.path.exists(begun))
+    ending = threading.Thread(target=debugging.experimental.disable_dump_debug_info)
+    ending.start()
+    until(lambda: current_writer() is None)
+    Path(go).touch()
+    ending.join()
+
+    rows = read_dump(tmp_path / "d").table.to_pylist()
+    assert sorted(row["op"] for row in rows) == ["exp"] * 7 + ["log"] * 6
+    with pytest.raises(ValueError, match=r"2\.718"):
+        coordinator.join()
+
+
+def test_a_strategy_that_closes_before_the_dump_ends_writes_what_its_workers_keep(
+    three: Any, tmp_path: Path
+) -> None:
+    strategy = distribute.ParameterServerStrategy(servers=1)
+    coordinator = distribute.coordinator.ClusterCoordinator(strategy)
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+    coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
+    strategy.close()
+    debugging.experimental.disable_dump_debug_info()
+
+    assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp"]
+
+
+def test_a_worker_that_does_not_answer_is_named_and_all_others_write(
+    coordinator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def connect(address: ServiceAddress, *_: Any) -> Connection:
+        asked.append(address.name)
+        raise TimeoutError("timed out")
+
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+    coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
+    list(Dataset.from_tensor_slices(np.ones((2, 3))).map(np.sqrt))
+    monkeypatch.setattr(lane, "Connection", connect)
+    with pytest.warns(RuntimeWarning, match=r"worker [01] on \S+ has not written .*: timed out"):
+        debugging.experimental.disable_dump_debug_info()
+
+    assert sorted(asked) == ["worker:0", "worker:1"]
+    assert "sqrt" in {row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()}
 
 
 @pytest.fixture(scope="module", params=["threads", "processes", "processes without an input process"])

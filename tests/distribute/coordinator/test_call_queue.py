@@ -50,6 +50,23 @@ def test_a_result_of_another_queue_wakes_the_worker_that_waits_for_it(
     assert [call.number for call in taken] == [0]
 
 
+def test_who_waits_for_the_end_of_all_calls_is_not_told_of_errors() -> None:
+    queue = CallQueue(10)
+    values = [_add(queue) for _ in range(2)]
+    (call,) = queue.take(1, 1)
+    settling = threading.Thread(target=queue.settle, daemon=True)
+    settling.start()
+    assert settling.is_alive()
+
+    queue.ended([(call, ValueError("bad"))])
+    settling.join(20.0)
+
+    assert not settling.is_alive()
+    with pytest.raises(ValueError, match="bad"):
+        queue.join()
+    assert all(value.failed for value in values)
+
+
 class _Rebuilt:
     def __init__(self, rebuild: Any) -> None:
         self._rebuild = rebuild

@@ -21,11 +21,16 @@ class DumpFile:
 
     A file is a record file, with checksums, of Arrow's batches, one per flush: what a process had flushed before it was
     killed can be read, and what is damaged is noticed.
+
+    Attributes:
+      options: Those of the dump.
+      ended: The dump has ended; who still records into it closes it again.
     """
 
     def __init__(self, options: DumpOptions) -> None:
         """Makes the folder; files come with the first flush."""
         self.options = options
+        self.ended = False
         self._lock = threading.Lock()  # held for one append, or one flush
         self._writing_sources = threading.Lock()  # replicas that are threads share their file
         self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
@@ -70,6 +75,7 @@ class DumpFile:
         """Writes what is left, and closes the file."""
         self.flush_sources()
         with self._lock:
+            self.ended = True
             self._flush()
             if self._writer is not None:
                 self._writer.close()

@@ -110,12 +110,15 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
       step: The user's step, -1 outside of steps.
     """
     outer = thread.recording
-    thread.recording = made = Recording(dump_file(options), host, replica, step)
+    file = dump_file(options)
+    thread.recording = made = Recording(file, host, replica, step)
     try:
         with _jax_telling(made):
             yield made
     finally:
         thread.recording = outer
+        if file.ended:  # meanwhile, by another thread
+            file.close()
 
 
 def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None]:

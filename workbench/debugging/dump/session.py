@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -63,9 +64,11 @@ class DebugEventsWriter:
         self._elsewhere.add(elsewhere)
 
     def _flush(self, *, sources: bool, executions: bool, close: bool) -> None:
-        for each in list(self._elsewhere):
-            each.flush_dumps(self.options.root, sources=sources, executions=executions, close=close)
-        flush_here(self.options.root, sources=sources, executions=executions, close=close)
+        what = {"sources": sources, "executions": executions, "close": close}
+        with contextlib.ExitStack() as stack:  # each writes, also where another one cannot
+            stack.callback(flush_here, self.options.root, **what)
+            for each in list(self._elsewhere):
+                stack.callback(each.flush_dumps, self.options.root, **what)
 
 
 _writer: DebugEventsWriter | None = None
@@ -165,7 +168,10 @@ def enable_dump_debug_info(
 
 
 def disable_dump_debug_info() -> None:
-    """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info)."""
+    """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info).
+
+    It waits for functions that a `ClusterCoordinator` was given before, and warns where a worker does not answer.
+    """
     global _writer
     ended, _writer = _writer, None
     if ended is not None:

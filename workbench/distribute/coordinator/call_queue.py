@@ -151,6 +151,12 @@ class CallQueue:
                     return
                 self.changed.wait(_CHECK_SECONDS)
 
+    def settle(self) -> None:
+        """Waits until nothing waits or runs; errors stay for `join`."""
+        with self.changed:
+            while self._waiting or self._running or self._blocked:
+                self.changed.wait(_CHECK_SECONDS)
+
     def done(self) -> bool:
         """Whether nothing waits or runs; raises as `join`."""
         with self.changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -161,11 +162,14 @@ class ClusterCoordinator:
           root: The folder of the dump.
           sources: Whether to write copies of source files.
           executions: Whether to write operations.
-          close: Whether to write everything and end the dump.
+          close: Whether to write everything and end the dump, which waits for the functions that were scheduled.
         """
         what = {"root": root, "sources": sources, "executions": executions, "close": close}
-        for lane in self._lanes:
-            lane.flush_dumps(what)
+        if close:
+            self._queue.settle()
+        with contextlib.ExitStack() as stack:  # each worker writes, also where another one cannot
+            for lane in self._lanes:
+                stack.callback(lane.flush_dumps, what)
 
     def join(self) -> None:
         """Waits until all scheduled functions have ended.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import threading
 import time
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -180,18 +180,28 @@ class Lane:
             connection.close()
 
     def flush_dumps(self, what: Fields) -> None:
-        """Has the worker write what it keeps of a dump; one that is lost has nothing any more.
+        """Has the worker write what it keeps of a dump; warns where it does not answer.
+
+        One that has ended with its coordinator has written all of it by then.
 
         Args:
           what: Arguments of `session.flush_here`.
         """
-        reply: Fields = {}
-        with contextlib.suppress(ConnectionError):
+        try:
             connection = Connection(self.service.address, self.service.tls())
             try:
                 reply, _ = connection.ask({"method": "flush_dumps", **what})
             finally:
                 connection.close()
+        except OSError as error:
+            if not self._closed.is_set():
+                warnings.warn(
+                    f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
+                    f"{what['root']!r}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            return
         if "error" in reply:
             raise raised_by(reply["error"])
 

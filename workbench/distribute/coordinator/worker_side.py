@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench import faults
 from workbench.debugging import numerics
+from workbench.debugging.dump.dump_file import flush_all
 from workbench.debugging.dump.session import flush_here
 from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
@@ -120,6 +121,7 @@ class WorkerSide:
         self._resources.close()
         if self._own_client:
             self._client.close()
+        flush_all()  # who ends a dump after this asks in vain
 
 
 def start_worker(
