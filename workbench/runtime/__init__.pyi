@@ -1,4 +1,5 @@
 from workbench.runtime.cluster import Cluster as Cluster
+from workbench.runtime.connect_cluster import agreeing_cluster as agreeing_cluster
 from workbench.runtime.connect_cluster import auto_connect as auto_connect
 from workbench.runtime.connect_cluster import connect as connect
 from workbench.runtime.connect_cluster import current_cluster as current_cluster

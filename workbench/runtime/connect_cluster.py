@@ -16,6 +16,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime import cluster_in_use
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
+from workbench.runtime.joining.agreement import Connected, require_agreement
 from workbench.runtime.joining.roster import Resolver, tasks_of
 from workbench.runtime.layout import (
     EmbeddedDevices,
@@ -230,13 +231,42 @@ def auto_connect(min_devices: int | None = None, *, kind: str = "CPU", resolver:
       min_devices: How many are needed, None for any number.
       kind: The kind of device, "CPU", "GPU" or "TPU".
       resolver: If it has several tasks, a new cluster is the one that they have formed.
+
+    Raises:
+      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
     """
     with _lock:
-        if _current is not None and not _current.closed:
-            return _current
+        if (cluster := agreeing_cluster(resolver, all_devices=min_devices is None)) is not None:
+            return cluster
         if isinstance(resolver, Resolver) and len(tasks_of(resolver.cluster_spec())) > 1:
             return connect(resolver)
         return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
+
+
+def agreeing_cluster(resolver: Any, *, all_devices: bool = True) -> Cluster | None:
+    """The current cluster if it is open, and has the tasks of a strategy's resolver; None if there is none.
+
+    Args:
+      resolver: The resolver, or None.
+      all_devices: Whether the strategy takes all devices; see `require_agreement`.
+
+    Raises:
+      FailedPreconditionError: if its tasks are others.
+    """
+    cluster = _current
+    if cluster is None or cluster.closed:
+        return None
+    if resolver is not None:
+        gang = cluster.gang
+        connected = Connected(
+            names=tuple(gang.workers),
+            hosts=len(cluster.hosts),
+            devices=len(cluster.devices),
+            here=cluster.embedded,
+            incomplete=gang.minimum_replicas > 0,
+        )
+        require_agreement(resolver, connected, all_devices=all_devices)
+    return cluster
 
 
 class _Current:

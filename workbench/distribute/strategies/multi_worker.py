@@ -48,11 +48,13 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Args:
       cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`; a cluster of
-        one task is this machine. Code that asks for the resolver gets it.
+        one task is this machine. A cluster that is connected has to have these tasks; an embedded one plays them with
+        as many hosts, workers or devices. Code that asks for the resolver gets it.
       communication_options: Default options of the collectives.
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
+      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
       InvalidArgumentError: if hosts have different numbers of devices.
       TypeError: if `cluster_resolver` is no resolver.
 

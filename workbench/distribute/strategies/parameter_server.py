@@ -58,6 +58,7 @@ class ParameterServerStrategy(Strategy):
       cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. A cluster
         whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones. Where
         no cluster is connected, the tasks of the resolver that have formed one by `workbench join`.
+        A cluster of tasks that is connected has to have those of the resolver.
       variable_partitioner: Decides into how many shards a variable is divided; one of
         `wb.distribute.experimental.partitioners`, or a function of shape and dtype.
       servers: Number of parameter servers, if no resolver gives it: the last devices. None takes all tasks of the job
@@ -66,6 +67,7 @@ class ParameterServerStrategy(Strategy):
         journal is as large as the variables and some 64 MiB, or four times the variables.
 
     Raises:
+      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
       TypeError: if `servers` is no number, `variable_partitioner` no function, or `cluster_resolver` no resolver.
 

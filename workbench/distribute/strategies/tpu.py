@@ -38,11 +38,11 @@ class TPUStrategy(Strategy):
 
     Args:
       tpu_cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`, one on
-        each host of the TPU. Code that asks for the resolver gets it.
+        each host of the TPU; a cluster that is connected has to have them. Code that asks for the resolver gets it.
       device_assignment: The cores on which the replicas run; None for all cores.
 
     Raises:
-      FailedPreconditionError: if the cluster has no TPU devices.
+      FailedPreconditionError: if the cluster has no TPU devices, or other tasks than the resolver names.
       InvalidArgumentError: if `device_assignment` names cores that do not exist.
 
     >>> wb.connect(tpu=8)  # doctest: +SKIP
@@ -52,12 +52,14 @@ class TPUStrategy(Strategy):
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
     ) -> None:
-        checked_resolver(tpu_cluster_resolver, type(self).__name__)
-        cluster = runtime.current_cluster()
-        unconnected = cluster is None or cluster.closed
-        if unconnected and isinstance(tpu_cluster_resolver, Resolver) and tpu_cluster_resolver.cluster_spec():
+        cluster = runtime.agreeing_cluster(checked_resolver(tpu_cluster_resolver, type(self).__name__))
+        if (
+            cluster is None
+            and isinstance(tpu_cluster_resolver, Resolver)
+            and tpu_cluster_resolver.cluster_spec()
+        ):
             cluster = runtime.connect(tpu_cluster_resolver, tpu="auto")
-        found = () if cluster is None or cluster.closed else cluster.devices
+        found = () if cluster is None else cluster.devices
         cores = tuple(device for device in found if device.kind == "TPU" and device.job not in SERVICE_JOBS)
         if cluster is None or not cores:
             there = (

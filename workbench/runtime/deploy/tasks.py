@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,18 @@ def job_of(worker_name: str) -> str:
     """The job of a Dask worker: "worker" where its name tells none."""
     task = task_of(worker_name)
     return WORKER if task is None else task.job
+
+
+def tasks_by_name(worker_names: Iterable[str]) -> dict[str, Task]:
+    """Name of a Dask worker -> its task, in natural order.
+
+    Workers that no task has named are workers, numbered on after those that are named; they come last.
+    """
+    names = sorted(worker_names, key=natural_key)
+    named = {name: task for name in names if (task := task_of(name)) is not None}
+    first = max((task.index for task in named.values() if task.job == WORKER), default=-1) + 1
+    rest = [name for name in names if name not in named]
+    return named | {name: Task(WORKER, number) for number, name in enumerate(rest, first)}
 
 
 def chief_of(jobs: Sequence[str]) -> str:

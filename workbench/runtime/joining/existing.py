@@ -10,7 +10,7 @@ from typing import Any, Final
 from distributed import Client
 
 from workbench.errors import InvalidArgumentError, UnavailableError
-from workbench.runtime.deploy.tasks import WORKER, natural_key, task_of
+from workbench.runtime.deploy.tasks import tasks_by_name
 
 _ANSWER_SECONDS: Final = 10.0
 
@@ -48,16 +48,8 @@ def tasks_of_workers(client: Client) -> dict[str, dict[int, str]]:
         workers: dict[str, Any] = client.sync(ask)["workers"]
     except (OSError, TimeoutError) as error:
         raise UnavailableError(f"the Dask scheduler at {scheduler.address} does not answer") from error
+    places = {str(worker["name"]): address.partition("://")[2] for address, worker in workers.items()}
     jobs: dict[str, dict[int, str]] = {}
-    rest: list[str] = []
-    for address, worker in sorted(workers.items(), key=lambda item: natural_key(str(item[1]["name"]))):
-        place = address.partition("://")[2]
-        if (task := task_of(str(worker["name"]))) is None:
-            rest.append(place)
-        else:
-            jobs.setdefault(task.job, {}).setdefault(task.index, place)
-    if rest:
-        named = jobs.setdefault(WORKER, {})
-        first = max(named, default=-1) + 1
-        named.update(enumerate(rest, first))
+    for name, task in tasks_by_name(places).items():
+        jobs.setdefault(task.job, {}).setdefault(task.index, places[name])
     return jobs

@@ -1,0 +1,97 @@
+"""A strategy's resolver and the cluster that is connected: they have the same tasks, or the strategy says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from distributed import Scheduler, SpecCluster, Worker
+
+import workbench as wb
+from tests.own_cluster import wait_for_workers
+from workbench.distribute import ClusterSpec, ParameterServerStrategy
+from workbench.distribute.cluster_resolver import DaskClusterResolver, SimpleClusterResolver
+from workbench.errors import FailedPreconditionError
+from workbench.runtime.joining.agreement import Connected, require_agreement
+
+NAMES = ("chief-0", "worker-0", "worker-0.1", "ps-0")
+
+
+def _resolver(**tasks: int) -> SimpleClusterResolver:
+    return SimpleClusterResolver(
+        ClusterSpec({job: [f"{job}{n}:1" for n in range(count)] for job, count in tasks.items()})
+    )
+
+
+@pytest.fixture
+def joined() -> Iterator[wb.Cluster]:
+    """A cluster of tasks, which is connected."""
+    quiet = {"dashboard": False, "host": "127.0.0.1"}
+    with SpecCluster(
+        scheduler={"cls": Scheduler, "options": {**quiet, "port": 0, "dashboard_address": "127.0.0.1:0"}},
+        workers={name: {"cls": Worker, "options": {"nthreads": 1, **quiet}} for name in NAMES},
+    ) as there:
+        wait_for_workers(there, len(NAMES))
+        with wb.connect(there) as cluster:
+            yield cluster
+
+
+def _tpu(resolver: Any) -> Any:
+    return wb.TPUStrategy(resolver)
+
+
+OTHERS = [
+    ({"chief": 1, "worker": 2, "ps": 1}, r"chief-0, ps-0, worker-0 \(worker-1 not among them\)"),
+    ({"worker": 1, "ps": 1}, r"chief-0, ps-0, worker-0 \(chief-0 not named by the resolver\)"),
+    ({"worker": 3, "ps": 1}, r"\(worker-1, worker-2 not among them; chief-0 not named by the resolver\)"),
+]
+
+
+@pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])
+def test_a_resolver_of_other_tasks_is_refused_and_both_are_named(joined: wb.Cluster, strategy: Any) -> None:
+    for tasks, told in OTHERS:
+        with pytest.raises(FailedPreconditionError, match=told) as raised:
+            strategy(_resolver(**tasks))
+        assert f"SimpleClusterResolver, names {sum(tasks.values())} tasks, " in str(raised.value)
+        assert "wb.current_cluster().close()" in str(raised.value)
+    assert not joined.closed
+
+
+def test_a_resolver_of_the_same_tasks_is_taken(joined: wb.Cluster) -> None:
+    for resolver in (_resolver(chief=1, worker=1, ps=1), DaskClusterResolver(joined.client)):
+        assert wb.MultiWorkerMirroredStrategy(resolver).cluster_resolver is resolver
+        strategy = ParameterServerStrategy(resolver)
+        assert strategy.cluster_resolver is resolver
+        strategy.close()
+    assert wb.MultiWorkerMirroredStrategy(SimpleClusterResolver(ClusterSpec({}))).num_replicas_in_sync == 3
+
+
+@pytest.mark.parametrize(
+    "layout", [{"replicas": 2}, {"replicas": 2, "processes": False}, {"hosts": 2, "replicas_per_host": 2}]
+)
+def test_an_embedded_cluster_plays_as_many_tasks_as_it_has_hosts_workers_or_devices(layout: Any) -> None:
+    with wb.connect(**layout, replace=True):
+        for tasks in ({"worker": 2}, {"chief": 1, "worker": 1}, {"worker": 1}):
+            wb.MultiWorkerMirroredStrategy(_resolver(**tasks))
+        with pytest.raises(
+            FailedPreconditionError,
+            match=r"names 3 tasks, worker-0, .* but \d hosts?, .* wb\.connect\(hosts=3, replace=True\), or",
+        ):
+            wb.MultiWorkerMirroredStrategy(_resolver(worker=3))
+
+
+def test_tasks_that_may_be_missing_and_evaluators_are_no_disagreement() -> None:
+    connected = Connected(("worker-0", "evaluator-0"), hosts=1, devices=2, here=False, incomplete=True)
+
+    require_agreement(_resolver(worker=3), connected, all_devices=True)
+    with pytest.raises(FailedPreconditionError, match="worker-0 not named"):
+        require_agreement(_resolver(ps=1), connected, all_devices=True)
+
+
+def test_one_task_is_no_cluster_elsewhere() -> None:
+    connected = Connected(("a", "b"), hosts=2, devices=2, here=False, incomplete=False)
+
+    require_agreement(_resolver(worker=2), connected, all_devices=True)
+    with pytest.raises(FailedPreconditionError, match=r"names 1 task, worker-0; .* but 2 hosts, 2 workers"):
+        require_agreement(_resolver(worker=1), connected, all_devices=True)
