@@ -102,9 +102,15 @@ export function ageText(seconds: number | null): string {
   return `${value.toFixed(Number(value.toFixed(1)) < 10 ? 1 : 0)}${name}`;
 }
 
-/** A percentage without digits behind the point. */
+/** A percentage for people: whole, and never a false 0 or 100; a thin space comes before its sign. */
 export function percent(value: number | null): string {
-  return value === null ? NOTHING : `${Math.round(value)}%`;
+  return value === null ? NOTHING : `${wholePercent(value)}\u2009%`;
+}
+
+/** The number of a percentage, whose sign stands elsewhere. */
+export function wholePercent(value: number): string {
+  if (value > 0 && value < 1) return "<1";
+  return value > 99 && value < 100 ? ">99" : count(Math.round(value));
 }
 
 /** A short name of an element type: "f32", "i64", "u8", "bool". */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dtypeText, figure, rateText, runsOf, significant, sizeText, timeUnit } from "../src/format";
+import { dtypeText, figure, percent, rateText, runsOf, significant, sizeText, timeUnit } from "../src/format";
 
 test("numbers have three significant digits, as in Python", () => {
   const numbers = [0.00588, 0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, 9.996, -0.09996, 99.96, null];
@@ -34,6 +34,15 @@ test("sizes are binary, rates decimal", () => {
   const sizes = [0, 1000, 1024, 1536, 16 << 20, 3 * 2 ** 30, null];
   assert.deepEqual(sizes.map(sizeText), ["0 B", "1000 B", "1 KiB", "1.50 KiB", "16 MiB", "3 GiB", "–"]);
   assert.deepEqual([375.8, 0.0123, null].map(rateText), ["376 GB/s", "12.3 MB/s", "–"]);
+});
+
+test("percentages are whole with a thin space, and no false 0 or 100, as in Python", () => {
+  const shares = [0, 0.4, 1.51, 62.5, 99.8, 100, 1200, null];
+  const texts = ["0 %", "<1 %", "2 %", "63 %", ">99 %", "100 %", "1,200 %", "–"];
+  assert.deepEqual(
+    shares.map(percent),
+    texts.map((text) => text.replace(" ", "\u2009")),
+  );
 });
 
 test("one outlier does not decide the unit of a column", () => {

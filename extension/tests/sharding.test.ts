@@ -64,12 +64,12 @@ test("who waited long for a batch has a mark at it, and the time in words and in
     await drawn();
   }
   const said = () => textOf(shown.root.querySelector("output"));
-  assert.match(said(), /^replica 1 · step 1 · .* · waited 120 ms for batch 1, 60% of the time$/);
+  assert.match(said(), /^replica 1 · step 1 · .* · waited 120 ms for batch 1, 60 % of the time$/);
   for (const key of ["ArrowUp", "ArrowRight", "ArrowRight", "ArrowRight"]) {
     press(key, chart);
     await drawn();
   }
-  assert.match(said(), /^replica 0 · step 4 · .* · waited 39.0 ms for batches 4 to 5, 20% of the time$/);
+  assert.match(said(), /^replica 0 · step 4 · .* · waited 39.0 ms for batches 4 to 5, 20 % of the time$/);
   for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"]) {
     press(key, chart);
     await drawn();
@@ -330,7 +330,7 @@ test("while a dataset is gone through it is shown where each replica is, and whi
   const shown = show("dataset_sharding", { ...recorded.datasetRunning, progress });
 
   assert.match(textOf(shown.root), /epoch 0 · 4 of 7 steps begun/);
-  assert.match(textOf(shown.root), /▲ waited for input 5% to 50% of the time/);
+  assert.match(textOf(shown.root), /▲ waited for input 5 % to 50 % of the time/);
   assert.match(textOf(shown.root.querySelector(".wb-legend")), /readto comepart of a batch/);
 
   const chart = shown.root.querySelector("[role=application]")!;
@@ -347,7 +347,7 @@ test("while a dataset is gone through it is shown where each replica is, and whi
     "3",
     "25",
     "1.00 s",
-    "50%",
+    "50 %",
   ]);
   shown.unmount();
 });

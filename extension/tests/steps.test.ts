@@ -238,7 +238,7 @@ test("devices lie on the axis of steps: they follow, and their steps can be pick
   press("ArrowLeft", chart);
   await settled();
   assert.deepEqual(selection.now.step, { of, number: newest });
-  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`, step ${newest}: 20%`));
+  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`, step ${newest}: 20 %`));
   assert.ok(overview.root.querySelector(".wb-course-pointed"));
 
   press("ArrowLeft", chart, true);
@@ -258,7 +258,7 @@ test("input lies on it, too, and what was recorded without steps has no cursor t
   assert.match(textOf(shown.root.querySelector(".wb-head")), new RegExp(`steps ${newest - 20} to ${newest}`));
   press("ArrowLeft", shown.root.querySelector(".wb-chart")!);
   await settled();
-  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`longest wait, step ${newest}: 30%`));
+  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`longest wait, step ${newest}: 30 %`));
   shown.unmount();
 
   for (const without of [null, undefined, { ...sampled, steps: [-1, -1, -1] }]) {
@@ -266,7 +266,7 @@ test("input lies on it, too, and what was recorded without steps has no cursor t
     const bare = show("devices", without === undefined ? old : { ...old, sampled: without }, { selection });
     press("ArrowLeft", bare.root.querySelector(".wb-chart")!);
     await settled();
-    assert.equal(textOf(bare.root.querySelector("output")), "worker 0: 20%");
+    assert.equal(textOf(bare.root.querySelector("output")), "worker 0: 20 %");
     assert.equal(selection.now.step, null);
     assert.match(textOf(bare.root), /worker 0/);
     bare.unmount();

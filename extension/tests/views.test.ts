@@ -700,7 +700,7 @@ test("a histogram by keys and as a table has the edges and the count of each bin
     press(key, chart);
     await drawn();
   }
-  assert.equal(textOf(shown.root.querySelector("output")), "0 to 1.00 · 5 elements, 63%");
+  assert.equal(textOf(shown.root.querySelector("output")), "0 to 1.00 · 5 elements, 63 %");
 
   const part = chart.closest(".wb-part")!;
   part.querySelector<HTMLElement>("[aria-label=Table]")!.click();
@@ -709,10 +709,10 @@ test("a histogram by keys and as a table has the edges and the count of each bin
     [...row.querySelectorAll("td")].map(textOf),
   );
   assert.deepEqual(rows, [
-    ["-1.00", "0", "2", "25%"],
-    ["0", "1.00", "5", "63%"],
-    ["1.00", "2.00", "0", "0%"],
-    ["2.00", "3.00", "1", "13%"],
+    ["-1.00", "0", "2", "25 %"],
+    ["0", "1.00", "5", "63 %"],
+    ["1.00", "2.00", "0", "0 %"],
+    ["2.00", "3.00", "1", "13 %"],
   ]);
 
   button(shown.root, "Histogram").click();

@@ -15,7 +15,7 @@ from workbench.data.meter import Meter
 from workbench.data.passes import Pass
 from workbench.data.tables import Failed, attempts
 from workbench.errors import InvalidArgumentError
-from workbench.telemetry.formatting import NOTHING, printable, shorten, significant, size_text
+from workbench.telemetry.formatting import NOTHING, percent, printable, shorten, significant, size_text
 
 if TYPE_CHECKING:
     from workbench.data.stage import Pipeline
@@ -183,7 +183,7 @@ def _more(flow: InputFlow) -> str:
         parts.append(f"{flow.hidden_pipelines} more hosts are not shown.")
     if flow.replicas:
         shares = ", ".join(
-            f"{each.replica}: {_percent(each.waited_share)}{' (starving)' if each.starving else ''}"
+            f"{each.replica}: {percent(each.waited_share)}{' (starving)' if each.starving else ''}"
             for each in flow.replicas
         )
         hidden = f", and {flow.hidden_replicas} more that waited less" if flow.hidden_replicas else ""
@@ -226,7 +226,7 @@ def _cells(pipeline: PipelineFlow) -> list[list[str]]:
             _rate(stage.elements_per_second),
             NOTHING if stage.recent_per_second is None else _rate(stage.recent_per_second),
             NOTHING if stage.bytes_per_second is None else significant(stage.bytes_per_second / 1e6),
-            _percent(stage.busy_share),
+            percent(stage.busy_share),
             NOTHING if stage.own_us is None else own_text(stage.own_us),
             _queue(stage),
             workers_text(stage),
@@ -262,10 +262,6 @@ def _queue(stage: StageFlow) -> str:
 
 def _rate(per_second: float) -> str:
     return f"{per_second:,.0f}" if per_second >= 100 else significant(per_second)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "<1 %"
 
 
 def _count(number: int, one: str, plural: str = "s") -> str:

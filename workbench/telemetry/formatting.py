@@ -75,6 +75,17 @@ def rate_text(gigabytes_per_second: float | None) -> str:
     return f"{significant(value)} {unit}"
 
 
+def percent(share: float) -> str:
+    """A share, of which 1 is all, in whole percent: never a false 0 or 100; a thin space comes before the sign.
+
+    >>> [percent(x).replace(chr(0x2009), " ") for x in (0.0, 0.004, 0.0151, 0.625, 0.998, 1.0, 12.0)]
+    ['0 %', '<1 %', '2 %', '63 %', '>99 %', '100 %', '1,200 %']
+    """
+    value = 100 * share
+    shown = "<1" if 0 < value < 1 else ">99" if 99 < value < 100 else f"{math.floor(value + 0.5):,}"
+    return f"{shown}\N{THIN SPACE}%"
+
+
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
     """The unit in which a column of times is best read, and how many µs it has.
 

@@ -1,6 +1,6 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { ascending, NOTHING, count, meanOf, significant } from "../format";
+import { ascending, NOTHING, count, meanOf, significant, wholePercent } from "../format";
 import type { GroupView, Overview, StepTiming } from "../models";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
@@ -89,11 +89,6 @@ function figuresOf(group: GroupView, range: StepRange) {
     waited_percent: meanOf(chosen.map((step) => step.waited_percent)),
     not_finite_steps: chosen.filter((step) => step.not_finite).length,
   };
-}
-
-/** Whole from 2 on; never a false 0. */
-export function wholePercent(value: number): string {
-  return value > 0 && value < 0.95 ? "<1" : value.toFixed(0);
 }
 
 const WIDTH = 168;

@@ -1,5 +1,5 @@
 // What each replica did in the newest steps: computed, was late, waited, communicated.
-import { joined, sizeText, timeText } from "../format";
+import { joined, percent, sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import {
   type Cell,
@@ -16,7 +16,6 @@ import { isIn, paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
 import { isLit } from "../selection";
 import type { Context } from "../view";
-import { wholePercent } from "./figures";
 import { gutters } from "./gutters";
 import { Swatch } from "./module";
 import { beginOf, lateSteps, type Row, timesOf, usualSeconds, waitedOf } from "./rows";
@@ -249,7 +248,7 @@ function stateOf(group: GroupView, row: Row): string {
   if (group.lateness.stragglers.includes(row.replica))
     return `late ${lateSteps(group, row)} of ${group.lateness.steps.length}`;
   const waited = waitedOf(group, row);
-  return waited === null ? "" : `waited ${wholePercent(waited)} %`;
+  return waited === null ? "" : `waited ${percent(waited)}`;
 }
 
 function told(row: Row, item: LaneItem, parts: readonly Part[]): string {

@@ -102,7 +102,7 @@ function rangeText({ from, to }: Bin): string {
 }
 
 function shareText({ elements, percent: part }: Bin): string {
-  return `${counted(elements, "element")}, ${elements && part < 1 ? "<1%" : percent(part)}`;
+  return `${counted(elements, "element")}, ${percent(part)}`;
 }
 
 function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; name: string }) {

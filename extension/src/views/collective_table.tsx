@@ -115,7 +115,7 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
     }),
     time("latest", "transfer time", (row) => row.last_us, { rank: 8 }),
     time("median", "transfer time", (row) => row.p50_us, { term: "p50" }),
-    time("slowest 1%", "transfer time", (row) => row.p99_us, { rank: 3, term: "p99" }),
+    time("slowest 1 %", "transfer time", (row) => row.p99_us, { rank: 3, term: "p99" }),
     numeric("spread", (row) => row.cv_percent, percent, {
       rank: 12,
       term: "cv",

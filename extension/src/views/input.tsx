@@ -285,7 +285,7 @@ function nowOf({ recent_per_second }: { recent_per_second: number | null }): str
 }
 
 function share(value: number): string {
-  return value > 0 && value < 0.01 ? "<1%" : percent(100 * value);
+  return percent(100 * value);
 }
 
 function workersOf(stage: StageFlow): string {

@@ -287,9 +287,9 @@ function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
       columns={[
         named("over replicas", (part: Quantiles) => part.figure, { help: "which figure" }),
         at("min", ({ low }) => low),
-        at("10%", ({ p10 }) => p10),
+        at("10 %", ({ p10 }) => p10),
         at("median", ({ median }) => median),
-        at("90%", ({ p90 }) => p90),
+        at("90 %", ({ p90 }) => p90),
         at("max", ({ high }) => high),
       ]}
       rows={spread.quantiles}

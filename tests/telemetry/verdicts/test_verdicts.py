@@ -362,7 +362,7 @@ def test_where_all_wait_for_data_nobody_is_named() -> None:
     found = fetching([0.5, 0.5, 0.6, 0.5])
 
     assert [each.code for each in found] == ["input"]
-    assert words(found[0].sentence) == "Everyone waits for data: 52 % of each step"
+    assert words(found[0].sentence) == "Everyone waits for data: 53 % of each step"
     assert found[0].replica is None
 
 

@@ -48,7 +48,9 @@ def rows(cluster: wb.Cluster) -> dict[str, list[str]]:
 
 
 def test_a_gpu_that_replicas_share_has_one_row(cluster: wb.Cluster) -> None:
-    assert rows(cluster) == {"NVIDIA H200 of worker 0": ["GPU", "live", "37.0%", "72 GiB", "80 GiB"]}
+    assert rows(cluster) == {
+        "NVIDIA H200 of worker 0": ["GPU", "live", "37\N{THIN SPACE}%", "72 GiB", "80 GiB"]
+    }
 
 
 def test_without_nvml_its_row_says_so(uses: list[GpuUse], cluster: wb.Cluster) -> None:

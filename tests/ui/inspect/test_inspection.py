@@ -662,7 +662,9 @@ def test_64_replicas_are_summarised_by_quantiles_and_outliers() -> None:
 
     lines = repr(found).splitlines()
     assert len(lines) == 7
-    assert lines[1].split() == ["over", "replicas", "min", "10%", "median", "90%", "max"]
+    assert lines[1].replace("\N{THIN SPACE}", "").split() == [
+        *("over", "replicas", "min", "10%", "median", "90%", "max")
+    ]
     assert lines[4].split()[0] == "40"
     assert "62 more replicas, finite and close to each other" in lines[-1]
     assert "40" in found._repr_html_()

@@ -7,7 +7,7 @@ import pytest
 from tests.extension.crowd import MS, Crowd
 from workbench.telemetry.events import Event
 from workbench.telemetry.snapshot import Snapshot, StepTiming
-from workbench.ui.models.overview_model import overview_model, share, steps_per_second
+from workbench.ui.models.overview_model import overview_model, steps_per_second
 
 STEP_MS = 20
 
@@ -140,7 +140,3 @@ def test_pauses_between_cells_are_no_steps() -> None:
 
     assert steps_per_second(steps) == pytest.approx(10)
     assert steps_per_second(steps[-1:]) is None
-
-
-def test_a_share_is_never_a_false_zero() -> None:
-    assert [share(percent)[:-2] for percent in (0.0, 0.2, 1.2, 29.6)] == ["0", "<1", "1", "30"]

@@ -178,7 +178,9 @@ def test_the_text_names_who_is_behind(steps: tuple[int, ...], text: str) -> None
     progress = InputProgress(2, 4, 2.0, steps, (1.0,) * len(steps))
 
     lines = " ".join(line.strip() for line in progress_lines(progress, 10))
-    assert lines.startswith(f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50% 50%")
+    assert lines.startswith(
+        f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50\N{THIN SPACE}% 50\N{THIN SPACE}%"
+    )
     assert lines.endswith("explain() of the distributed dataset tells which stage takes that time")
     hardly = replace(progress, waited_seconds=(0.1,) * len(steps))
     assert "explain()" not in " ".join(progress_lines(hardly, 10))

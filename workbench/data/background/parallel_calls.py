@@ -19,6 +19,7 @@ from workbench.data.meter import StageMeter, Unmeasured
 from workbench.data.options import AUTOTUNE, Options, WorkerKind
 from workbench.data.tables import Failed, Run, Task, single
 from workbench.errors import InvalidArgumentError
+from workbench.telemetry.formatting import percent
 
 _UNTUNED_THREADS: Final = 4
 _MOST_THREADS: Final = 16
@@ -153,9 +154,7 @@ class ParallelCalls:
         if cpu < _WAITING_SHARE * seconds:
             useful = math.ceil(cores() * seconds / max(cpu, seconds / _MOST_THREADS))
             count = self._at_most(min(_MOST_THREADS, max(_UNTUNED_THREADS, useful)))
-            return Parallelism(
-                count, why=f"waits for {100 * (1 - cpu / seconds):.0f} % of {seconds * 1e3:.1f} ms"
-            )
+            return Parallelism(count, why=f"waits for {percent(1 - cpu / seconds)} of {seconds * 1e3:.1f} ms")
         if cores() < 2:
             return Parallelism(0, why="computes, and there is one core")
         pair = list(itertools.islice(tasks, _PAIRED))

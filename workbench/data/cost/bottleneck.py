@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from workbench.data.cost.flow import PipelineFlow, ReplicaWait, StageFlow
+from workbench.telemetry.formatting import percent
 
 _ENOUGH: Final = 0.05  # of the time
 _ALIKE: Final = 0.8  # of what the replica waits that waits longest
@@ -48,7 +49,7 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
         return "Nothing was read yet.", ""
     longest = max((each.waited_share for each in replicas), default=1.0)
     if longest < _ENOUGH:
-        return f"Input keeps up: replicas waited {_percent(longest)} of the time for it.", ""
+        return f"Input keeps up: replicas waited {percent(longest)} of the time for it.", ""
     found = [
         (pipeline.stages[pipeline.bottleneck], pipeline) for pipeline in pipelines if pipeline.bottleneck >= 0
     ]
@@ -64,9 +65,9 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
 
 def _takes(stage: StageFlow, where: str) -> str:
     if stage.workers > 1:
-        busy = _percent(stage.busy_share)
+        busy = percent(stage.busy_share)
         return f"{stage.name} keeps its {stage.workers} {stage.worker_kind} busy {busy} of the time{where}."
-    return f"{stage.name} takes {_percent(stage.busy_share)} of the time{where}."
+    return f"{stage.name} takes {percent(stage.busy_share)} of the time{where}."
 
 
 def _advice(stage: StageFlow, pipeline: PipelineFlow) -> str:
@@ -121,9 +122,4 @@ def _who_waits(replicas: Sequence[ReplicaWait]) -> str:
     who = max(replicas, key=lambda each: each.waited_share)
     all_alike = min(each.waited_share for each in replicas) >= _ALIKE * who.waited_share
     name = "Every replica" if all_alike and len(replicas) > 1 else f"Replica {who.replica}"
-    return f"{name} waits {_percent(who.waited_share)}"
-
-
-def _percent(share: float) -> str:
-    """A share in whole percent, as all views print it."""
-    return f"{100 * share:.0f} %" if share >= 0.01 else "<1 %"
+    return f"{name} waits {percent(who.waited_share)}"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import html
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.data.sharding.progress import InputProgress
-from workbench.telemetry.formatting import printable
+from workbench.telemetry.formatting import percent, printable
 
 _WIDTH = 88
 _MAX_COLUMNS = 8
 _MOST_NUMBERS = 12
 _HEAD, _TAIL = 8, 2
-_WORTH_A_LOOK_PERCENT = 20
+_WORTH_A_LOOK = 0.2
 _EMPTY_HINT = (
     "a mean over no rows is NaN: divide a sum by the global number of rows, or batch with drop_remainder=True"
 )
@@ -123,7 +124,7 @@ class Sharding:
 def summary_line(model: Sharding) -> str:
     """One line that says everything that matters first."""
     dropped = "unknown" if model.dropped is None else f"{model.dropped:,}"
-    counts = " ".join(str(count) for count in _shortened(list(model.counts)))
+    counts = " ".join(_shortened(model.counts))
     return (
         f"DistributedDataset: policy {model.policy} ({model.reason}), {model.elements:,} elements, "
         f"{model.replicas} replicas: {counts}, dup {model.duplicates:,}, dropped {dropped}"
@@ -144,9 +145,7 @@ def model_text(model: Sharding) -> str:
             f"host {host} reads: {', '.join(files) or 'nothing'}", _WIDTH, subsequent_indent="  "
         )
     if model.remainder:
-        lines += textwrap.wrap(
-            f"last step is smaller: {' '.join(map(str, _shortened(list(model.remainder))))} rows", _WIDTH
-        )
+        lines += textwrap.wrap(f"last step is smaller: {' '.join(_shortened(model.remainder))} rows", _WIDTH)
     if model.empty:
         first = ", ".join(f"step {step} replica {replica}" for step, replica in model.empty[:3])
         lines += textwrap.wrap(
@@ -173,10 +172,10 @@ def progress_lines(progress: InputProgress, steps: int, *, limited: bool = False
     """
     of = "" if limited else f" of {steps:,}"
     line = f"epoch {progress.epoch}: {progress.given:,} steps{of} begun; " + _at(progress.steps)
-    shares = [round(100 * progress.waited_share(replica)) for replica in range(len(progress.steps))]
-    waited = " ".join(f"{share}%" for share in _shortened(shares))
+    shares = [progress.waited_share(replica) for replica in range(len(progress.steps))]
+    waited = " ".join(_shortened([percent(share) for share in shares]))
     line += f"; waited for input, by replica: {waited} of {progress.elapsed_seconds:.3g} s"
-    if max(shares, default=0) >= _WORTH_A_LOOK_PERCENT:
+    if max(shares, default=0) >= _WORTH_A_LOOK:
         line += "; explain() of the distributed dataset tells which stage takes that time"
     return textwrap.wrap(line, _WIDTH, subsequent_indent="  ")
 
@@ -201,7 +200,7 @@ def _in_words(model: Sharding) -> str:
             count = model.replicas
             return f" — each batch of n rows is cut into {count} parts of ceil(n / {count}) rows"
         case "schedule":
-            sizes = " ".join(str(size) for size in _shortened(list(model.schedule[0])))
+            sizes = " ".join(_shortened(model.schedule[0]))
             return f" — the stream of rows is regrouped into sizes {sizes}, again and again"
     return " — one replica gets the batches unchanged"
 
@@ -262,7 +261,7 @@ def runs_of(ids: tuple[int, ...], labels: dict[int, str]) -> list[str]:
     return parts
 
 
-def _shortened(values: list[int]) -> list[int | str]:
+def _shortened(values: Sequence[object]) -> list[str]:
     if len(values) <= _MOST_NUMBERS:
-        return list(values)
-    return [*values[: _MOST_NUMBERS - 1], f"… ({len(values)} in all)"]
+        return list(map(str, values))
+    return [*map(str, values[: _MOST_NUMBERS - 1]), f"… ({len(values)} in all)"]

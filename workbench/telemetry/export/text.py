@@ -12,6 +12,7 @@ from workbench.telemetry.formatting import (
     NOTHING,
     SIGNS,
     dtype_text,
+    percent,
     printable,
     shorten,
     significant,
@@ -39,7 +40,7 @@ def line_text(row: TableRow) -> str:
         f"p99 {significant(row.p99_us / per_us)}",
         f"algbw {significant(row.algbw)}",
         f"busbw {significant(row.busbw)} GB/s",
-        f"wait {row.wait_percent:.0f}%",
+        f"wait {percent(row.wait_percent / 100)}",
         f"late: {late_text(row)}",
     )
     return printable("  ".join(part for part in (*head, *tail) if part))

@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.telemetry.feed.pace import computing_ns
 from workbench.telemetry.feed.step_window import StepWindow
+from workbench.telemetry.formatting import percent
 from workbench.telemetry.snapshot import Late, Lateness
 
 MIN_STEPS: Final = 20
@@ -99,7 +100,7 @@ def _sharing(replicas: int, cores: int) -> str:
 def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
     """Who is late, by how much and what share of a step, and whether cores are too few."""
     named = [
-        f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({min(100, 100 * late_ns / step_ns):.0f} %)"
+        f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({percent(min(1, late_ns / step_ns))})"
         for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
     ]
     if more := len(stragglers) - len(named):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from statistics import fmean, median
 from typing import Final
 
-from workbench.telemetry.formatting import replicas_text
+from workbench.telemetry.formatting import percent, replicas_text
 from workbench.telemetry.snapshot import GroupView
 from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import count_text, evidence, percent, sentence
+from workbench.telemetry.verdicts.words import count_text, evidence, sentence
 
 _STARVING: Final = 0.2
 _MIN_WAIT_US: Final = 1000.0

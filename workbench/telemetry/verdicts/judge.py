@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from workbench.telemetry.formatting import percent
 from workbench.telemetry.snapshot import EventItem, GroupView, Snapshot
 from workbench.telemetry.verdicts import data, failures, numbers, speed
 from workbench.telemetry.verdicts.verdict import MIN_STEPS, Verdict
-from workbench.telemetry.verdicts.words import evidence, percent, sentence, time_text
+from workbench.telemetry.verdicts.words import evidence, sentence, time_text
 
 PRIORITY: Final = (
     "gone",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from workbench.telemetry.formatting import NOTHING, rate_text, significant, size_text
+from workbench.telemetry.formatting import NOTHING, percent, rate_text, significant, size_text
 from workbench.telemetry.snapshot import GroupView, TableRow
 from workbench.telemetry.verdicts.verdict import MIN_STEPS, Verdict
-from workbench.telemetry.verdicts.words import count_text, evidence, percent, sentence, time_text
+from workbench.telemetry.verdicts.words import count_text, evidence, sentence, time_text
 
 _SENDING: Final = 0.4
 _FULL: Final = 0.9

@@ -10,17 +10,6 @@ from workbench.telemetry.verdicts.verdict import MOST_CHARACTERS, Verdict
 _EVIDENCE: Final = 240  # characters: one line of a wide pane
 
 
-def percent(share: float) -> str:
-    """A share from 0 to 1, with a thin space.
-
-    >>> [percent(x).replace(chr(0x2009), " ") for x in (0.0, 0.004, 0.0151, 0.93, 0.998, 1.0)]
-    ['0 %', '<1 %', '2 %', '93 %', '>99 %', '100 %']
-    """
-    value = 100 * share
-    shown = "0" if value <= 0 else "<1" if value < 1 else ">99" if 99 < value < 100 else f"{value:.0f}"
-    return f"{shown}\N{THIN SPACE}%"
-
-
 def duration(seconds: int) -> str:
     """How long something takes.
 

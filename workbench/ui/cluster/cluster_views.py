@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
-from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
+from workbench.telemetry.formatting import NOTHING, SIGNS, percent, printable, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.telemetry.verdicts.words import count_text
@@ -167,7 +167,7 @@ def _devices_table(model: Devices) -> Table:
             use.name,
             use.kind,
             use.status,
-            NOTHING if use.use_percent is None else f"{significant(use.use_percent)}%",
+            NOTHING if use.use_percent is None else percent(use.use_percent / 100),
             _mebibytes(use.memory_bytes),
             _mebibytes(use.memory_limit_bytes),
         ]

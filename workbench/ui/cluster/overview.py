@@ -8,12 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
-from workbench.telemetry.formatting import NOTHING, printable, significant
+from workbench.telemetry.formatting import NOTHING, percent, printable, significant
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts.words import count_text
 from workbench.ui.cluster.asked_cluster import cluster_of
 from workbench.ui.models.collectives import Overview
-from workbench.ui.models.overview_model import overview_model, share
+from workbench.ui.models.overview_model import overview_model
 from workbench.ui.render import html
 from workbench.ui.render.verdict_lines import verdict_lines
 from workbench.ui.widgets.bundle import Bundle, mimebundle
@@ -132,7 +132,7 @@ def _figures(model: Overview) -> list[tuple[str, str]]:
         ("replicas live", f"{model.live} of {model.replicas}"),
         (
             "time waited",
-            NOTHING if model.waited_percent is None else f"{share(model.waited_percent)} of a step",
+            NOTHING if model.waited_percent is None else f"{percent(model.waited_percent / 100)} of a step",
         ),
         ("not finite", count_text(model.not_finite_steps, "step")),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
-from workbench.telemetry.formatting import NOTHING, dtype_text, printable, shorten
+from workbench.telemetry.formatting import NOTHING, dtype_text, percent, printable, shorten
 from workbench.ui.inspect.spread import MAX_ROWS
 from workbench.ui.render import html
 from workbench.ui.render.text_table import WIDTH, aligned, figure
@@ -172,7 +172,7 @@ def _quantile_table(spread: ReplicaSpread) -> tuple[list[str], list[list[str]]]:
         [part.figure, *map(figure, (part.low, part.p10, part.median, part.p90, part.high))]
         for part in spread.quantiles
     ]
-    return [*_OVER, "min", "10%", "median", "90%", "max"], rows
+    return [*_OVER, "min", percent(0.1), "median", percent(0.9), "max"], rows
 
 
 def _figures(summary: Summary | str) -> list[str]:

@@ -92,14 +92,3 @@ def _shown(verdict: verdicts.Verdict) -> Verdict:
         replica=-1 if verdict.replica is None else verdict.replica,
         step=-1 if verdict.step is None else verdict.step,
     )
-
-
-def share(percent: float) -> str:
-    """A percentage for people: whole from 2 on, and never a false 0.
-
-    >>> share(29.6), share(1.24), share(0.2), share(0.0)
-    ('30\u202f%', '1\u202f%', '<1\u202f%', '0\u202f%')
-    """
-    if 0 < percent < 0.95:
-        return "<1\N{NARROW NO-BREAK SPACE}%"
-    return f"{percent:.0f}\N{NARROW NO-BREAK SPACE}%"

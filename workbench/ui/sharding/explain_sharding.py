@@ -14,7 +14,7 @@ from workbench.data.sharding.explain import explain_sharding as explain_dataset
 from workbench.data.sharding.model import Sharding
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
-from workbench.telemetry.formatting import printable, size_text
+from workbench.telemetry.formatting import percent, printable, size_text
 from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.render import html
 from workbench.ui.render.plain_values import plain
@@ -65,7 +65,11 @@ class ArrayShardingView:
         model = self.model
         shape = ",".join(map(str, model.shape))
         what = " ".join(filter(None, (model.kind, model.name, f"{model.dtype} ({shape})")))
-        uneven = f", fullest {model.imbalance_percent:g}% above average" if model.imbalance_percent else ""
+        uneven = (
+            f", fullest {percent(model.imbalance_percent / 100)} above average"
+            if model.imbalance_percent
+            else ""
+        )
         return printable(f"{what}: {model.sentence}{uneven}")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
