@@ -6,6 +6,7 @@ The expected elements are those of TensorFlow 2.21, whose error is its InvalidAr
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,14 @@ def test_what_a_spec_could_not_be_learnt_from_is_its_cause() -> None:
 def test_a_dataset_is_distributed_whatever_elements_fail() -> None:
     rows = Dataset.range(4).map(_fails).map(_as_row)
     assert _events(get_strategy().distribute_dataset(rows.unbatch().batch(2))) == _FAILS
+
+
+@pytest.mark.parametrize("name", ["cache", "snapshot"])
+def test_nothing_is_stored_of_elements_that_nobody_knows(name: str, tmp_path: Path) -> None:
+    failing = Dataset.range(4).map(_fails)
+    for dataset, expected in ((failing, _FAILS), (failing.ignore_errors(), [])):
+        stored = getattr(dataset, name)(str(tmp_path / "stored"))
+        assert [_events(stored) for _ in range(2)] == [expected, expected]
 
 
 def test_a_reader_is_made_whatever_its_dataset_of_names_holds() -> None:

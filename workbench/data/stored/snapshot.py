@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
-from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.spec import UNKNOWN_CARDINALITY, UnknownSpec, spec_if_learnt
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprint
@@ -128,7 +128,11 @@ class Snapshot(Stage):
             yield from read_by(self.reader_func, current.dataset, stored).open(current)
 
     def _written(self, path: str, upstream: Opener, current: Pass) -> Iterator[Run]:
-        writing = Writing(path, self.pipeline.element_spec, self.compression)  # type: ignore[union-attr]
+        spec = spec_if_learnt(self.pipeline)
+        if isinstance(spec, UnknownSpec):
+            current.meter.note("not written: no element could be made")
+            return upstream()
+        writing = Writing(path, spec, self.compression)
         shard_of_element = None if self.shard_func is None else functools.partial(shard_of, self.shard_func)
         return written(writing, upstream, current, shard_of=shard_of_element)
 
