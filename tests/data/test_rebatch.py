@@ -208,4 +208,4 @@ def test_scalars_are_refused_when_the_stage_is_made() -> None:
 def test_files_may_be_missing_where_the_stage_is_made(sizes: Any, tmp_path: Path) -> None:
     rows = ParquetDataset(str(tmp_path / "rows.parquet")).batch(4).rebatch(sizes)
     pa.parquet.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "rows.parquet")
-    assert [part["a"].tolist() for part in rows][0] == [1, 2]
+    assert next(part["a"].tolist() for part in rows) == [1, 2]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,6 +119,43 @@ def test_the_rest_of_a_source_without_end_is_not_counted(
     monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 1000)
     model = explain_sharding(source.take(40).batch(8), 2)
     assert (model.elements, model.counts, model.dropped) == (40, (20, 20), None)
+    assert model.dropped_unknown.startswith(("the source has no end", "the source has at least 1,0"))
+    assert f"dropped is unknown: {model.dropped_unknown}" in " ".join(str(model).split())
+
+
+@pytest.mark.parametrize(("each_s", "rest_s", "dropped"), [(0.1, 0.1, 1), (30, 30, 1), (0.1, 60, None)])
+def test_a_slow_source_is_counted_as_long_as_it_is_no_slower_than_its_dataset(
+    each_s: float, rest_s: float, dropped: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("workbench.data.sharding.explain.time", clock)
+
+    def slow() -> Iterator[int]:
+        for number in range(21):
+            clock.now += each_s if number < 20 else rest_s
+            yield number
+
+    rows = Dataset.from_generator(slow, output_signature=TensorSpec((), np.int64))
+    model = explain_sharding(rows.take(20).batch(4), 2)
+    assert (model.dropped, model.limit) == (dropped, "")
+    assert ("has at least 21 elements" in str(model)) == (dropped is None)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_source_that_fails_behind_what_is_taken_is_explained(raises: bool) -> None:
+    def failing() -> Iterator[Any]:
+        yield from range(4)
+        if raises:
+            raise ValueError("the disk is gone")
+        yield "four"
+
+    rows = Dataset.from_generator(failing, output_signature=TensorSpec((), np.int64))
+    model = explain_sharding(rows.take(2).batch(2), 2)
+    assert (model.counts, model.dropped) == ((1, 1), None)
+    told = "ValueError: the disk is gone" if raises else "InvalidArgumentError: from_generator: element 4"
+    assert f"dropped is unknown: the source fails after 4 elements: {told}" in " ".join(str(model).split())
+    with pytest.raises((ValueError, InvalidArgumentError)):
+        explain_sharding(rows.batch(2), 2)
 
 
 def test_elements_that_cannot_be_followed_are_counted() -> None:

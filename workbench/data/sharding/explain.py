@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.failing import raised
 from workbench.data.options import AutoShardPolicy, Options
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
@@ -23,7 +24,7 @@ from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000
 DEFAULT_MAX_ELEMENTS = 200_000
-_MOST_COUNTED, _MOST_SECONDS = 10_000_000, 1.0
+_MOST_COUNTED, _LEAST_SECONDS = 10_000_000, 1.0
 FROM_FUNCTION = PolicyChoice(
     AutoShardPolicy.OFF, AutoShardPolicy.OFF, "a function made the dataset of each input pipeline"
 )
@@ -97,9 +98,10 @@ def explain_pipelines(
       max_elements: How many elements to look at.
       max_seconds: For how long to look.
     """
+    begins = time.monotonic()
     steps, limit = _walked(list(pipelines), epoch, max_steps, max_elements, max_seconds)
     where = Shape(len(pipelines), pipelines[0].replicas)
-    return _model(dataset, where, pipelines, steps, limit)
+    return _model(dataset, where, pipelines, steps, limit, time.monotonic() - begins)
 
 
 def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None = None) -> Shape:
@@ -173,6 +175,7 @@ def _model(
     pipelines: Sequence[HostPipeline],
     steps: list[list[Placement]],
     limit: str,
+    seconds: float,
 ) -> Sharding:
     dataset = pipelines[0].datasets[0] if given is None else given
     choice = FROM_FUNCTION if given is None else choose_policy(dataset)
@@ -186,6 +189,13 @@ def _model(
     files = _files(labels, where, steps)
     named = bool(files) or (len(distinct) > 0 and int(distinct[-1]) >> FILE_SHIFT > 0)
     followed = len(every) > 0 or not rows.sum()
+    dropped, dropped_unknown = None, ""
+    if not followed:
+        dropped_unknown = "elements cannot be followed to the replicas"
+    elif given is None:
+        dropped_unknown = "each input pipeline has a source of its own"
+    elif not limit:
+        dropped, dropped_unknown = _dropped(dataset, distinct, max(_LEAST_SECONDS, 2 * seconds))
     return Sharding(
         policy=str(choice),
         policy_asked=choice.asked.name,
@@ -199,7 +209,8 @@ def _model(
         counts=tuple(rows.sum(axis=0).tolist()),
         elements=len(distinct) if followed else int(rows.sum()),
         duplicates=len(every) - len(distinct),
-        dropped=_dropped(dataset, distinct) if followed and not limit and given is not None else None,
+        dropped=dropped,
+        dropped_unknown=dropped_unknown,
         empty=tuple((int(step), int(replica)) for step, replica in np.argwhere(rows == 0)),
         remainder=tuple(rows[-1].tolist()) if len(rows) > 1 and rows[-1].sum() < rows[0].sum() else (),
         files=files,
@@ -209,25 +220,37 @@ def _model(
     )
 
 
-def _dropped(dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]]) -> int | None:
-    """How many elements of the source no replica got; None if it does not tell them apart, or has very many."""
+def _dropped(
+    dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]], most_seconds: float
+) -> tuple[int | None, str]:
+    """How many elements of the source no replica got; None, and why, if that cannot be told.
+
+    Args:
+      dataset: The dataset.
+      delivered: Numbers of the elements that a replica got.
+      most_seconds: For how long to count. It has to be longer than the dataset took, or slow sources would not be
+        counted.
+    """
     source = Dataset(dataset.source)
     reader = None if dataset.source.inputs() else file_reader(dataset)
     if reader is not None:
         source = Dataset(reader)
     elif not dataset.source.inputs() and len(delivered) and int(delivered.max()) >> FILE_SHIFT:
-        return None
+        return None, "stages have numbered the elements anew"
     if source.cardinality() == INFINITE_CARDINALITY:
-        return None
+        return None, "the source has no end"
     available: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    count, ends = 0, time.monotonic() + _MOST_SECONDS
-    for run in source.open(Pass(Dataset, provenance=True)):
-        count += len(run)
-        if count > _MOST_COUNTED or time.monotonic() > ends:  # a generator need not have an end
-            return None
-        available.append(run.ids())
+    count, ends = 0, time.monotonic() + most_seconds
+    try:
+        for run in raised(source.open(Pass(Dataset, provenance=True))):
+            count += len(run)
+            if count > _MOST_COUNTED or time.monotonic() > ends:  # a generator need not have an end
+                return None, f"the source has at least {count:,} elements, and was not read further"
+            available.append(run.ids())
+    except Exception as error:  # of an element that no replica asked for
+        return None, f"the source fails after {count:,} elements: {type(error).__name__}: {error!s:.200}"
     everything = np.concatenate(available) if available else np.empty(0, np.int64)
-    return len(np.setdiff1d(everything, delivered))
+    return len(np.setdiff1d(everything, delivered)), ""
 
 
 def _files(labels: Labels, where: Shape, steps: list[list[Placement]]) -> tuple[tuple[str, ...], ...]:

@@ -71,6 +71,7 @@ class Sharding:
         followed).
       duplicates: How often an element reached a replica again.
       dropped: Source elements that reached none; None if that is unknown.
+      dropped_unknown: Why that is unknown, in words; "" if it is known, or `limit` says so.
       empty: (step, replica) without rows.
       remainder: Rows per replica of the last step, if it is smaller than the first.
       files: Per host, the files that its replicas got elements of; empty if nothing reads files.
@@ -93,6 +94,7 @@ class Sharding:
     elements: int
     duplicates: int
     dropped: int | None
+    dropped_unknown: str
     empty: tuple[tuple[int, int], ...]
     remainder: tuple[int, ...]
     files: tuple[tuple[str, ...], ...]
@@ -144,6 +146,8 @@ def model_text(model: Sharding) -> str:
         lines += textwrap.wrap(
             f"host {host} reads: {', '.join(files) or 'nothing'}", _WIDTH, subsequent_indent="  "
         )
+    if model.dropped_unknown:
+        lines += textwrap.wrap(f"dropped is unknown: {model.dropped_unknown}", _WIDTH, subsequent_indent="  ")
     if model.remainder:
         lines += textwrap.wrap(f"last step is smaller: {' '.join(_shortened(model.remainder))} rows", _WIDTH)
     if model.empty:
