@@ -284,6 +284,63 @@ def test_an_error_of_a_generator_says_at_which_element() -> None:
     assert list(elements) == []
 
 
+def test_an_error_that_is_raised_in_each_iteration_has_one_note() -> None:
+    error = LookupError("nothing left")
+
+    def fails() -> Any:
+        yield 1
+        raise error
+
+    dataset = Dataset.from_generator(fails, output_signature=SCALAR)
+    for _ in range(3):
+        with pytest.raises(LookupError):
+            list(dataset)
+    assert error.__notes__ == ["in the generator of a dataset, at element 1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        (0.1, np.float64),
+        ([0.1, 1e300], np.float64),
+        ((0.1, 1e300), np.float64),
+        (0.1, np.float16),
+        (2**63 + 1, np.uint64),
+        ([2**63 + 1, 0], np.uint64),  # of which NumPy makes floats
+        (2**70, np.float64),
+        ([2**70, 1.5], np.float64),
+        (2**53 + 1, np.int64),
+        (0.1, np.complex128),
+        ([0.1 + 1e300j], np.complex128),
+        (range(3), np.float64),
+    ],
+)
+def test_python_numbers_of_a_generator_keep_all_the_digits_that_their_dtype_has(
+    given: Any, dtype: Any
+) -> None:
+    signature = TensorSpec(np.shape(given), dtype)
+    want = np.asarray(given, dtype)
+    for dataset in (
+        Dataset.from_generator(lambda: [given], output_signature=signature),
+        Dataset.from_generator(lambda: [{"a": given}], output_signature={"a": signature}).map(
+            lambda x: x["a"]
+        ),
+    ):
+        (got,) = dataset
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, want, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "dtype"),
+    [([2**63 + 1, -1], np.uint64), ([2**64, 0], np.uint64), ([2**63, -1], np.int64), (10**400, np.float64)],
+)
+def test_python_integers_of_a_generator_that_are_too_large_are_named(wrong: Any, dtype: Any) -> None:
+    dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), dtype))
+    with pytest.raises(InvalidArgumentError, match=r"element 0 is .*, which does not fit into"):
+        list(dataset)
+
+
 def test_a_generator_may_yield_numbers_that_have_to_be_rounded() -> None:
     given = [0.1, np.float64(0.1), np.complex128(0.1), np.longdouble(0.1), float("inf"), np.float64("nan")]
     dataset = Dataset.from_generator(lambda: given, output_signature=TensorSpec((), np.float32))

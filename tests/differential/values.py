@@ -104,11 +104,16 @@ class ValuePrograms(Drawn):
         )
         shape = self._either("[]", "[None]", "[2]", "None", "()", "[None, None]", "[0]")
         values = ", ".join(self._value() for _ in range(self._number(1, 2)))
+        digits = self._either(
+            "0.1", "1e300", "2 ** 63 + 1", "2 ** 53 + 1", "2 ** 70", "0", "-1.5", "0.1 + 2j"
+        )
+        wide = self._either("np.float64", "np.uint64", "np.int64", "np.complex128", "np.float16")
         return self._either(
             f"Dataset.from_generator(lambda: iter([{values}]), {dtype})", f"Dataset.from_generator(lambda: iter([{values}]), {dtype}, {shape})", f"Dataset.from_generator(lambda n: iter([n, n]), {dtype}, args=({self._value()},))",
             f"Dataset.from_generator(lambda: iter([({values},)]), ({dtype}, {dtype}))", f"Dataset.from_generator(lambda: iter([{{'a': {self._value()}}}]), {{'a': {dtype}}}, {{'a': {shape}}})",
             f"Dataset.from_generator(lambda: iter([{values}]), output_signature=Spec({shape}, {dtype}))", f"Dataset.from_generator(lambda a, b: zip([a], [b]), ({dtype}, {dtype}), args=(1, {self._scalar()}))",
             f"Dataset.from_generator(lambda: [{values}], {dtype})", "Dataset.from_generator(lambda: iter([]))", f"Dataset.from_generator(lambda: iter([1]), {dtype}, output_signature=Spec([], {dtype}))",
+            f"Dataset.from_generator(lambda: [{digits}], {wide})", f"Dataset.from_generator(lambda: [[{digits}], ({digits}, {digits})], {wide}, [None])",
         )  # fmt: skip
 
     def _listed(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,17 +91,22 @@ def _has_dict(spec: tree.Spec) -> bool:
     return spec.type is dict or any(_has_dict(child) for child in spec.children())
 
 
-def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """Converts `value` to leaves (arrays, NumPy scalars, bytes) and the structure that held them."""
+def flatten(value: Any, component: Callable[[Any], Any] | None = None) -> tuple[list[Any], Structure]:
+    """Converts `value` to leaves (arrays, NumPy scalars, bytes) and the structure that held them.
+
+    Args:
+      value: An element.
+      component: What converts a leaf, `convert` by default.
+    """
     if type(value) is np.ndarray and value.dtype.kind not in "OUS":
         return [value], LEAF
     leaves, spec = tree.flatten(value, is_leaf=lambda node: isinstance(node, list))
     try:
-        return [convert(leaf) for leaf in leaves], _structure(spec)
+        return [(component or convert)(leaf) for leaf in leaves], _structure(spec)
     except TypeError:
         if not tree.learn(leaves):
             raise
-    return flatten(value)
+    return flatten(value, component)
 
 
 def flatten_result(value: Any) -> tuple[list[Any], Structure]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, cast
 import numpy as np
 
 from workbench import tree
+from workbench.backends.users_line import apply_at_users_line
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
@@ -253,7 +254,7 @@ class Chosen(Source):
         if count == INFINITE_CARDINALITY:
             raise FailedPreconditionError(told)
         if count == UNKNOWN_CARDINALITY:  # the choices may still end, or be of another dataset
-            warnings.warn(told, DataWarning, stacklevel=2)
+            apply_at_users_line()(warnings.warn, told, DataWarning)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

@@ -13,7 +13,7 @@ from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
 from workbench.data.stage import Source
-from workbench.data.structure import Structure, flatten
+from workbench.data.structure import Structure, convert, flatten
 from workbench.data.tables import Failed, Run, single
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -33,7 +33,7 @@ class Generated(Source):
         structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
         for index, value in enumerate(self._values()):
             try:
-                leaves, found = flatten(_as_arrays(value, self.signature))
+                leaves, found = flatten(_as_arrays(value, self.signature), _component)
                 if found != structure:
                     raise InvalidArgumentError(
                         f"from_generator: element {index} is {value!r:.60}, with {len(leaves)} component(s), the "
@@ -63,7 +63,11 @@ class Generated(Source):
                 yield value
                 count += 1
         except Exception as error:
-            error.add_note(f"in the generator of a dataset, at element {count}")
+            note = f"in the generator of a dataset, at element {count}"
+            if note not in getattr(
+                error, "__notes__", ()
+            ):  # the same exception may be raised in each iteration
+                error.add_note(note)
             raise
 
     def element_spec(self) -> Any:
@@ -109,6 +113,37 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
     return value
 
 
+def _component(value: Any) -> Any:
+    """A component; Python numbers stay as they are until the signature says which dtype they have."""
+    return value if _holds_numbers(value) else convert(value)
+
+
+def _holds_numbers(value: Any) -> bool:
+    while isinstance(value, list | tuple | range) and value:
+        value = value[0]
+    return isinstance(value, int | float | complex) and not isinstance(value, np.generic)
+
+
+def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
+    """Python numbers with all their digits: `convert` would round them to float32."""
+    if want.dtype == STRING:
+        return convert(value)
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind == "O" or (given.dtype.kind == "f" and want.dtype.kind in "iu"):
+            # NumPy makes objects of integers beyond 64 bits, and floats of a list that needs both int64 and uint64.
+            items = np.asarray(value, object).reshape(-1).tolist()
+            if want.dtype.kind in "iu" and all(isinstance(item, int) for item in items):
+                given = np.asarray(value, want.dtype)
+            elif given.dtype.kind == "O" and all(isinstance(item, int | float) for item in items):
+                given = np.asarray(value, np.float64)
+    except OverflowError:
+        raise _unfit(value, want, index) from None
+    except ValueError:  # rows of several lengths
+        return convert(value)
+    return given[()] if given.dtype.kind in "biufc" else convert(value)
+
+
 def _fitted(value: Any, want: Any, index: int) -> Any:
     if not isinstance(want, TensorSpec):
         if not isinstance(want, Spec) or not want.is_compatible_with(value):
@@ -116,6 +151,8 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
                 f"from_generator: element {index} has {value!r:.60}, the signature {want}"
             )
         return value
+    if _holds_numbers(value):
+        value = _numbers(value, want, index)
     if not isinstance(value, np.ndarray | np.generic | bytes):
         raise InvalidArgumentError(f"from_generator: element {index} has {value!r:.60}, the signature {want}")
     if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
@@ -150,8 +187,12 @@ def _converted(value: Any, want: TensorSpec, index: int) -> Any:
     except (TypeError, ValueError):  # a text, say
         fits = False
     if not fits:
-        raise InvalidArgumentError(
-            f"from_generator: element {index} is {value!r:.60}, which does not fit into {want.dtype_name}, the dtype "
-            "of the signature; convert it"
-        )
+        raise _unfit(value, want, index)
     return converted
+
+
+def _unfit(value: Any, want: TensorSpec, index: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"from_generator: element {index} is {value!r:.60}, which does not fit into {want.dtype_name}, the dtype of "
+        "the signature; convert it"
+    )

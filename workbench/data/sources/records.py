@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from workbench.backends.users_line import apply_at_users_line
 from workbench.data.sources.compressed import fills
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.opening import size_bytes
@@ -61,7 +62,7 @@ class Records(FileReader):
         message = f"{place} has only {rest} of its header's 12 bytes; the file is taken to end there"
         if self.strict:
             raise DataLossError(message, **parser.place)
-        warnings.warn(message, DataWarning, stacklevel=2)
+        apply_at_users_line()(warnings.warn, message, DataWarning)
 
 
 class _Parser:

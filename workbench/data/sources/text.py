@@ -9,6 +9,7 @@ from io import BytesIO
 from operator import itemgetter
 from typing import ClassVar, Final
 
+from workbench.backends.users_line import apply_at_users_line
 from workbench.data.sources.compressed import blocks
 from workbench.data.sources.files import FileReader
 from workbench.data.tables import BytesTable, Run
@@ -77,7 +78,7 @@ class TextLines(FileReader):
         )
         if self.strict:
             raise DataLossError(message, file=path, offset=offset + position)
-        warnings.warn(message, DataWarning, stacklevel=2)
+        apply_at_users_line()(warnings.warn, message, DataWarning)
         return True
 
 
