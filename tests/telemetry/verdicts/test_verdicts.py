@@ -66,6 +66,39 @@ def test_a_healthy_run_is_good() -> None:
     assert "100 % of what replicas passed to collectives" in words(found.evidence)
 
 
+def in_turn(times: int) -> list[Call]:
+    """Steps of `times` ms, in each of which another replica comes 40 % of it late."""
+    calls = [steps(1, [400_000 * (r == step % 4) for r in range(4)], first=step)[0] for step in range(64)]
+    scaled = ([enter * times for enter in call.enter_ns if enter is not None] for call in calls)
+    return [
+        replace(call, enter_ns=enter, end_ns=call.end_ns * times, inputs="finite")
+        for call, enter in zip(calls, scaled, strict=True)
+    ]
+
+
+def test_much_waiting_for_nobody_in_particular_is_explained() -> None:
+    short, long = judged(in_turn(1))[0], judged(in_turn(20))[0]
+
+    assert [found.code for found in (short, long)] == ["good", "good"]
+    assert short.evidence.startswith(
+        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays count much; "
+    )
+    assert long.evidence.startswith(
+        "no replica holds up the others step after step: which one comes last changes, see Lateness; "
+    )
+    assert "holds up" not in judged(even())[0].evidence
+
+
+def test_replicas_that_wait_as_they_share_cores_are_said_to_take_turns() -> None:
+    snapshot = feed_of(in_turn(1)).snapshot()
+    (group,) = snapshot.groups
+    crowded = replace(group, told=replace(group.told, cores=2, contested_cores=2))
+    found = verdicts(replace(snapshot, groups=(crowded,)))[0]
+
+    assert found.code == "good"
+    assert "step after step: they take turns on 2 cores" in found.evidence
+
+
 def test_nothing_is_said_of_nan_where_nobody_looked() -> None:
     (found,) = judged(even(inputs=""))
 

@@ -129,6 +129,7 @@ def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:
     if agreed is not None and agreed.step >= 0:
         compared += f" after step {agreed.step}"
     told = evidence(
+        speed.waiting(group),
         compared,
         f"{percent(pace.read_share)} of what replicas passed to collectives was checked",
         f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",

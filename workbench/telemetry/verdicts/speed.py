@@ -15,6 +15,9 @@ _FULL: Final = 0.9
 _MIN_STEP_US: Final = 1000.0
 """Of shorter steps nobody feels what part is what."""
 _COMPUTING: Final = 0.5
+_WAITING: Final = 0.2
+_SHORT_STEP_US: Final = 10_000.0
+"""In shorter steps, delays that every process has now and then are a large part."""
 
 
 def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Verdict]:
@@ -41,6 +44,19 @@ def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Ver
             "lateness",
             each.replica,
         )
+
+
+def waiting(group: GroupView) -> str:
+    """Why replicas wait much although nobody is late step after step, and that nobody is; "" where they wait little."""
+    share, cores = group.pace.waited_share, group.told.contested_cores
+    if share is None or share <= _WAITING:
+        return ""
+    nobody = "no replica holds up the others step after step"
+    if _is_crowded(group):
+        return f"{nobody}: they take turns on {'a core' if cores == 1 else f'{cores} cores'}"
+    if group.pace.step_us < _SHORT_STEP_US:
+        return f"{nobody}: in steps as short as {time_text(group.pace.step_us)}, small delays count much"
+    return f"{nobody}: which one comes last changes, see Lateness"
 
 
 def sending(group: GroupView, table: Collection[TableRow]) -> Iterator[Verdict]:
