@@ -9,7 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.communicators.gpu.replicas import Replicas
+from tests.communicators.simulated_gpu import SimArray, SimulatedGpus
 from workbench.backends import cupy as gpu
+from workbench.backends import torch_tensors
+from workbench.communicators import Reduction
+from workbench.communicators.gpu.communicator import GpuCommunicator
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: ./wb install torch")
 
@@ -34,22 +39,23 @@ def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return shapes
 
 
+def _flat(described: list[Any], dtype: Any) -> Any:
+    return gpu.accelerator.flat(gpu.accelerator.handed_over(described), np.dtype(dtype))
+
+
 def test_tensors_of_a_collective_are_handed_over_as_one(handed_over: list[tuple[int, ...]]) -> None:
     tensors = [torch.ones(3, 2), torch.arange(4.0), torch.tensor(5.0), torch.ones(2, 5).T]
     described = [gpu.accelerator.described(tensor) for tensor in tensors]
 
-    flat = gpu.accelerator.flat(described, np.dtype(np.float32))
-    parts = gpu.accelerator.parts(flat * 2, [0, 6, 10, 11, 21], tensors)
+    flat = _flat(described, np.float32)
 
     assert [(each.dtype, each.shape, each.size, each.nbytes) for each in described[:2]] == [
         (np.float32, (3, 2), 6, 24),
         (np.float32, (4,), 4, 16),
     ]
     assert type(flat) is np.ndarray
-    assert handed_over == [(21,), (21,)]
-    for tensor, part in zip(tensors, parts, strict=True):
-        assert part.dtype == torch.float32
-        assert torch.equal(part, 2 * tensor)
+    assert handed_over == [(21,)]
+    assert flat.tolist() == [x for tensor in tensors for x in tensor.flatten().tolist()]
 
 
 def test_the_elements_of_a_collective_are_in_the_order_of_their_tensor(
@@ -57,9 +63,7 @@ def test_the_elements_of_a_collective_are_in_the_order_of_their_tensor(
 ) -> None:
     across = torch.arange(6).reshape(2, 3).T
 
-    (described,) = [gpu.accelerator.described(across)]
-
-    assert gpu.accelerator.flat([described], np.dtype(np.int64)).tolist() == [0, 3, 1, 4, 2, 5]
+    assert _flat([gpu.accelerator.described(across)], np.int64).tolist() == [0, 3, 1, 4, 2, 5]
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16", "complex64", "bool"])
@@ -68,18 +72,18 @@ def test_tensors_of_every_dtype_keep_it(handed_over: list[tuple[int, ...]], kind
     tensors = [torch.tensor([0, 1]).to(getattr(torch, kind)), torch.tensor([[1]]).to(getattr(torch, kind))]
     described = [gpu.accelerator.described(tensor) for tensor in tensors]
 
-    flat = gpu.accelerator.flat(described, dtype)
-    parts = gpu.accelerator.parts(flat, [0, 2, 3], tensors)
+    flat = _flat(described, dtype)
 
     assert [each.dtype for each in described] == [dtype, dtype]
     assert flat.dtype == dtype
-    assert all(torch.equal(part, tensor) for part, tensor in zip(parts, tensors, strict=True))
+    assert torch.equal(gpu.accelerator.like(flat[:2], tensors[0]), tensors[0])
+    assert torch.equal(gpu.accelerator.like(flat[2:].reshape(1, 1), tensors[1]), tensors[1])
 
 
 def test_a_gradient_is_handed_over_without_its_graph(handed_over: list[tuple[int, ...]]) -> None:
     weight = torch.ones(3, requires_grad=True)
 
-    flat = gpu.accelerator.flat([gpu.accelerator.described(weight)] * 2, np.dtype(np.float32))
+    flat = _flat([gpu.accelerator.described(weight)] * 2, np.float32)
 
     assert flat.tolist() == [1.0] * 6
 
@@ -91,11 +95,45 @@ def test_tensors_among_arrays_and_of_several_dtypes_go_one_by_one(
     mixed = [gpu.accelerator.described(each) for each in (tensor, array)]
     half = gpu.accelerator.described(torch.ones(2, dtype=torch.float16))
 
-    flat = gpu.accelerator.flat(mixed, np.dtype(np.float32))
-    parts = gpu.accelerator.parts(flat, [0, 2, 5], [tensor, array])
-    wide = gpu.accelerator.flat([mixed[0], half], np.dtype(np.float32))
+    flat = _flat(mixed, np.float32)
+    wide = _flat([mixed[0], half], np.float32)
 
-    assert [type(part) for part in parts] == [torch.Tensor, np.ndarray]
     assert flat.tolist() == [1.0] * 5
     assert wide.dtype == np.float32
     assert wide.tolist() == [1.0] * 4
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("kind", ["bits8", "float8_e5m2", "complex32"])
+def test_a_dtype_that_collectives_lack_is_named_with_those_that_they_take(
+    handed_over: list[tuple[int, ...]], kind: str
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"take no tensors of torch\.{kind}, only of bfloat16, bool, complex"
+    ):
+        gpu.accelerator.described(torch.empty(2, dtype=getattr(torch, kind)))
+
+
+def test_results_share_neither_a_storage_nor_a_count_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas(2, shared=True)
+
+    def like(array: SimArray, original: SimArray) -> Any:
+        replicas.gpus.get(array)  # the stream has got here
+        return torch_tensors.as_tensor(array.data)
+
+    monkeypatch.setattr(replicas.gpus, "like", like)
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> tuple[list[float], int, int]:
+        given = [gpus.put(np.full(size, 2.0, np.float32), 0) for size in (3, 1000)]
+        first, second = c.all_reduce(given, Reduction("sum"))
+        weight = torch.ones(3, requires_grad=True)
+        loss = (weight * first).sum()
+        second.add_(1)
+        loss.backward()
+        c.finish()
+        return weight.grad.tolist(), first.untyped_storage().nbytes(), second._version
+
+    try:
+        assert replicas.run(body) == [([4.0] * 3, 12, 1)] * 2
+    finally:
+        replicas.close()

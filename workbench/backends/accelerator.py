@@ -79,19 +79,21 @@ class Accelerator(Protocol):
         """`x` as one of its own arrays, without a copy: never write to it."""
 
     def described(self, x: Any) -> Any:
-        """`x`, or what stands for it, as `ordinal` and `flat` take it; it has `dtype`, `shape`, `size` and `nbytes`."""
+        """`x`, or what stands for it until `handed_over`; it has `dtype`, `shape`, `size` and `nbytes`.
+
+        Raises:
+          TypeError: if its dtype is one that the library lacks.
+        """
+
+    def handed_over(self, described: Sequence[Any]) -> Sequence[Any]:
+        """The elements of all that `described` gave, behind each other, in one or more owned arrays.
+
+        The same sequence if those were owned arrays already. Others must live until `flat` has happened on the device:
+        their library may give their memory to a stream that does not wait for it.
+        """
 
     def like(self, array: Any, original: Any) -> Any:
         """Hands an owned array over as the type of `original`."""
-
-    def parts(self, flat: Any, bounds: Sequence[int], originals: Sequence[Any]) -> list[Any]:
-        """The parts of an owned one-dimensional array, each with the shape and as the type of an array.
-
-        Args:
-          flat: The array; the parts share its memory where their type can.
-          bounds: Where each part begins, in elements, and where the last one ends.
-          originals: An array for each part.
-        """
 
     def ordinal(self, array: Any) -> int:
         """Number of the device that holds what `view` or `described` gave, as this process counts them."""

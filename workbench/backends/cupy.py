@@ -289,10 +289,16 @@ class CupyAccelerator:
         return torch_tensors.as_array(x, cupy) if torch_tensors.is_tensor(x) else cupy.from_dlpack(x)
 
     def described(self, x: Any) -> Any:
-        """Tensors of PyTorch are handed over by `flat`, all at once."""
+        """Tensors of PyTorch wait for `handed_over`, which takes them all at once."""
         if isinstance(x, namespace().ndarray) or not torch_tensors.is_tensor(x):
             return self.view(x)
-        return torch_tensors.described(x)
+        return torch_tensors.described(x, DTYPES)
+
+    def handed_over(self, described: Sequence[Any]) -> Sequence[Any]:
+        """Tensors of PyTorch as one array, if they have one dtype."""
+        if not any(type(each) is torch_tensors.Described for each in described):
+            return described
+        return [self.view(each) for each in torch_tensors.joined(described)]
 
     def like(self, array: Any, original: Any) -> Any:
         """`array` as a tensor of PyTorch or an array of JAX if `original` is one."""
@@ -303,19 +309,6 @@ class CupyAccelerator:
         if type(original).__module__.partition(".")[0] in ("jax", "jaxlib"):
             return sys.modules["jax"].dlpack.from_dlpack(array)
         return array
-
-    def parts(self, flat: Any, bounds: Sequence[int], originals: Sequence[Any]) -> list[Any]:
-        """Views; tensors of PyTorch are views of one that is handed over."""
-        if all(map(torch_tensors.is_tensor, originals)):
-            whole = torch_tensors.as_tensor(flat)
-            return [
-                whole[low:high].view(original.shape)
-                for original, low, high in zip(originals, bounds, bounds[1:], strict=False)
-            ]
-        return [
-            self.like(flat[low:high].reshape(original.shape), original)
-            for original, low, high in zip(originals, bounds, bounds[1:], strict=False)
-        ]
 
     def ordinal(self, array: Any) -> int:
         """Number of the device that holds `array`."""
@@ -375,8 +368,6 @@ class CupyAccelerator:
     def flat(self, arrays: Sequence[Any], dtype: np.dtype) -> Any:
         """One kernel for all arrays where CuPy can."""
         cupy = namespace()
-        if any(type(each) is torch_tensors.Described for each in arrays):
-            arrays = [self.view(array) for array in torch_tensors.joined(arrays)]
         if len(arrays) == 1:
             return cupy.ascontiguousarray(arrays[0]).reshape(-1).astype(dtype, copy=False)
         parts = [cupy.ravel(part if part.dtype == dtype else part.astype(dtype)) for part in arrays]

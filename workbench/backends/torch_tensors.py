@@ -1,6 +1,8 @@
-"""Tensors of PyTorch on a GPU as arrays of CuPy and back: without a copy to the host, those of a collective together.
+"""Tensors of PyTorch on a GPU as arrays of CuPy and back, without a copy to the host.
 
-Handing one over takes microseconds in both libraries, whatever its size.
+Handing one over takes microseconds in both libraries, whatever its size: those of a collective go to CuPy together.
+They come back one by one, because views of one tensor share its storage, which `torch.save` writes, and its count of
+changes, which `backward` looks at.
 """
 
 from __future__ import annotations
@@ -40,9 +42,13 @@ def is_tensor(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "torch"
 
 
-def described(tensor: Any) -> Described:
-    """What a collective is planned by."""
-    dtype, size = _dtype(tensor.dtype), tensor.numel()
+def described(tensor: Any, takes: frozenset[str]) -> Described:
+    """What a collective of dtypes called `takes` is planned by.
+
+    Raises:
+      TypeError: if the tensor's dtype is none of them.
+    """
+    dtype, size = _dtype(tensor.dtype, takes), tensor.numel()
     return Described(tensor, dtype, tuple(tensor.shape), size, size * dtype.itemsize)
 
 
@@ -72,5 +78,10 @@ def as_tensor(array: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _dtype(dtype: Any) -> np.dtype:
-    return dtype_named(str(dtype).removeprefix("torch."))
+def _dtype(dtype: Any, takes: frozenset[str]) -> np.dtype:
+    name = str(dtype).removeprefix("torch.")
+    if name not in takes:
+        raise TypeError(
+            f"collectives on a GPU take no tensors of {dtype}, only of {', '.join(sorted(takes))}: convert them first"
+        )
+    return dtype_named(name)

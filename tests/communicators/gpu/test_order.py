@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,42 @@ def test_buffers_live_until_the_collective_has_happened(shared: Replicas) -> Non
         return all(sources for sources in held) and not c._plane._queued
 
     assert shared.run(body) == [True] * 3
+
+
+def test_what_another_library_handed_over_lives_until_the_collective_has_happened(
+    two: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NCCL adds float16 up in float32: the array that was handed over is read by the conversion only, on the device."""
+    handed: dict[int, weakref.ref[Any]] = {}
+
+    def handed_over(described: Any) -> list[Any]:
+        ordinal = described[0].device
+        joined = two.gpus.put(np.concatenate([each.data for each in described]), ordinal)
+        handed[ordinal] = weakref.ref(joined)
+        return [joined]
+
+    monkeypatch.setattr(two.gpus, "handed_over", handed_over)
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> tuple[Any, bool, bool]:
+        released = threading.Event()
+        with gpus.on(c._ordinal):
+            gpus.current().submit(lambda: simulated_nccl.wait_on_stream(released))
+        total, _ = c.all_reduce([put(c, gpus, np.ones(2, np.float16)) for _ in range(2)], Reduction("sum"))
+        gc.collect()
+        (held,) = [
+            work.temporary
+            for launched in list(c._plane._queued)
+            for pair in launched.pairs
+            for work in pair.works
+            if work.rank == c.rank
+        ]
+        lives = any(handed[c._ordinal]() in each for each in held)
+        released.set()
+        found = gpus.get(total).tolist()
+        c.finish()
+        return found, lives, not c._plane._queued
+
+    assert two.run(body) == [([2.0, 2.0], True, True)] * 2
 
 
 @pytest.mark.parametrize("op", ["min", "prod"])

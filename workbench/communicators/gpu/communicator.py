@@ -292,7 +292,11 @@ class GpuCommunicator:
             plan = remember(self._plans, key, self._planned(name, values, request, root))
         receives = root is None or root == self.rank
         with self._gpu.on(self._ordinal):
-            sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in plan.packs]
+            described = [[values[index] for index in pack.indices] for pack in plan.packs]
+            handed_over = [self._gpu.handed_over(each) for each in described]
+            sources = [
+                self._gpu.flat(each, pack.dtype) for each, pack in zip(handed_over, plan.packs, strict=True)
+            ]
             targets = [
                 self._gpu.empty(pack.count, dtype)
                 for pack, dtype in zip(plan.packs, plan.totals, strict=True)
@@ -305,7 +309,8 @@ class GpuCommunicator:
             else:
                 ops.reduce(op, works, root)
 
-        self._carry_out(plan.call, request.options, sources, targets, launch)
+        foreign = [own for own, of in zip(handed_over, described, strict=True) if own is not of]
+        self._carry_out(plan.call, request.options, sources, targets, launch, keep=foreign)
         return self._split(plan, targets, arrays) if receives else [None] * len(arrays)
 
     def _planned(self, name: str, values: Sequence[Any], request: Reduction, root: int | None) -> _Plan:
@@ -336,12 +341,12 @@ class GpuCommunicator:
     def _split(self, plan: _Plan, totals: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
         results: list[Any] = [None] * len(arrays)
         for pack, total, kinds in zip(plan.packs, totals, plan.kinds, strict=True):
-            mine = [arrays[index] for index in pack.indices]
             for dtype in kinds:
-                parts = self._gpu.parts(self._converted(total, dtype), pack.offsets, mine)
-                for index, part in zip(pack.indices, parts, strict=True):
-                    if len(kinds) == 1 or plan.dtypes[index] == dtype:
-                        results[index] = part
+                flat = self._converted(total, dtype)
+                for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
+                    if plan.dtypes[index] == dtype:
+                        part = flat[low:high].reshape(tuple(arrays[index].shape))
+                        results[index] = self._gpu.like(part, arrays[index])
         return results
 
     def _converted(self, flat: Any, dtype: np.dtype) -> Any:
@@ -351,16 +356,30 @@ class GpuCommunicator:
             return self._gpu.flat([flat], dtype)
 
     def _carry_out(
-        self, call: Call, options: Options | None, sources: list[Any], targets: list[Any], launch: Launch
+        self,
+        call: Call,
+        options: Options | None,
+        sources: list[Any],
+        targets: list[Any],
+        launch: Launch,
+        *,
+        keep: Sequence[Any] = (),
     ) -> None:
         def body(link: Link, position: Position) -> tuple[Any, bool]:
-            self._queue(link, position, sources, targets, launch)
+            self._queue(link, position, sources, targets, launch, keep=keep)
             return None, True
 
         self._host.carry_out(call, options, body)
 
     def _queue(
-        self, link: Link, position: Position, sources: list[Any], targets: list[Any], launch: Launch
+        self,
+        link: Link,
+        position: Position,
+        sources: list[Any],
+        targets: list[Any],
+        launch: Launch,
+        *,
+        keep: Sequence[Any] = (),
     ) -> None:
         """Queues the present collective with the others' and has this replica's stream wait for it.
 
@@ -374,6 +393,7 @@ class GpuCommunicator:
             self._gpu.record(ready)
         work = Work(self.rank, position.call, position.step, position.seq, enter_ns, ready, sources, targets)
         work.moved = position.moved
+        work.temporary += keep
 
         def execute(works: list[Any], _blocks: Blocks, exchange: Any) -> None:
             self._plane.run(position, sorted(works, key=lambda each: each.rank), exchange, launch)

@@ -26,7 +26,7 @@ class Work:
       targets: To be written.
       stream: Where it is carried out; set by the plane.
       finished: Event after which `targets` hold the result; set by the plane.
-      temporary: Buffers that must live until then; set by the plane.
+      temporary: Buffers that must live until then: those of the operation, and those that `sources` were made of.
       moved: Elements, bytes and dtype, where only the exchange has told them.
       flag: Address of the word that says, once set, that `sources` are not finite; 0 if nothing records that.
       unread: Some of `sources` was not looked at, for lack of time.
