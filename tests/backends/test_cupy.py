@@ -170,6 +170,42 @@ def test_lack_of_memory_names_replica_bytes_wanted_and_free(install: Any) -> Non
     assert error.replica == 3
 
 
+def test_lack_of_memory_of_pytorch_is_told_alike_where_replicas_compute_on_gpus(install: Any) -> None:
+    """It is no MemoryError, and `torch.cat` raises it where a collective joins tensors."""
+    kind = type("OutOfMemoryError", (RuntimeError,), {"__module__": "torch"})
+    lack = kind(
+        "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 3.10 GiB is "
+        "free. Including non-PyTorch memory, this process has 1.00 GiB in use."
+    )
+    install(Fake())
+    assert described_error(lack, 3) is lack  # CuPy was not asked for: nothing here knows the GPU
+
+    gpu.namespace()
+    error = described_error(lack, 3)
+
+    assert isinstance(error, OutOfDeviceMemory)
+    assert error.replica == 3
+    assert "replica 3: the GPU is out of memory: 20.00 GiB were wanted, 11,000 of 80,000 bytes are" in str(
+        error
+    )
+    bare = described_error(kind("no room"), 3)
+    assert "replica 3: the GPU is out of memory: no room, 11,000 of 80,000 bytes are free" in str(bare)
+
+
+@pytest.mark.parametrize(
+    "lack", [OutOfMemoryError("Out of memory allocating"), OutOfDeviceMemory("the GPU is out of memory")]
+)
+def test_lack_of_memory_keeps_the_line_that_it_was_raised_on(install: Any, lack: Exception) -> None:
+    install(Fake())
+    with pytest.raises(MemoryError) as caught:
+        raise lack
+
+    error = described_error(lack, 3)
+
+    assert error is not lack
+    assert error.__traceback__ is caught.value.__traceback__ is not None
+
+
 def test_lack_of_memory_in_a_collective_names_the_replica_too(install: Any) -> None:
     fake = Fake()
     install(fake)

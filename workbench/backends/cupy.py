@@ -7,6 +7,7 @@ the collectives use; the functions below it are for the replicas.
 from __future__ import annotations
 
 import ctypes
+import re
 import socket
 import sys
 import threading
@@ -181,12 +182,16 @@ def memory(ordinal: int = 0) -> Memory:
 
 
 def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory | None:
-    """What to raise instead of CuPy's own error for lack of memory, None if `error` is something else."""
-    if type(error).__name__ != "OutOfMemoryError" or not type(error).__module__.startswith("cupy"):
+    """What to raise instead of CuPy's or PyTorch's error for lack of memory, None if `error` is something else."""
+    library = type(error).__module__.partition(".")[0]
+    if type(error).__name__ != "OutOfMemoryError" or library not in ("cupy", "torch"):
+        return None
+    if library == "torch" and not in_use():  # replicas do not compute on GPUs: nothing is known of its memory
         return None
     wanted = int(getattr(error, "_size", 0))
+    told = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))  # all that PyTorch gives
     there = memory(namespace().cuda.Device().id)
-    size = f"{wanted:,} bytes were wanted" if wanted else f"{error}"
+    size = f"{wanted:,} bytes were wanted" if wanted else f"{told[1]} were wanted" if told else f"{error}"
     who = f"replica {replica}: " if replica >= 0 else ""
     return OutOfDeviceMemory(
         f"{who}the GPU is out of memory: {size}, {there.free + there.kept:,} of {there.total:,} bytes are free; use "
