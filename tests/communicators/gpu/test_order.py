@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tests.communicators.gpu.replicas import DEADLINE_SECONDS, Replicas, put, su
 from tests.communicators.simulated_gpu import SimulatedGpus
 from tests.telemetry.reading import records
 from workbench.communicators import Reduction
-from workbench.communicators.gpu import timing
+from workbench.communicators.gpu import plane, timing
 from workbench.communicators.gpu.communicator import GpuCommunicator
 from workbench.communicators.gpu.timing import Lane
 from workbench.errors import (
@@ -161,6 +162,33 @@ def test_a_new_base_is_waited_for_without_keeping_pythons_lock(monkeypatch: pyte
 
     assert len(pauses) == len(asked) - 1 >= 3
     assert min(pauses) > 0
+
+
+def test_the_end_of_a_step_gives_way_at_first_and_then_sleeps_longer_and_longer(
+    two: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that only sleeping and giving way move on,; no thread watches a plane that is not connected."""
+    settling = two.communicators[0]._plane  # type: ignore[attr-defined]
+    now, gave_way, sleeps = [0.0], [], []
+
+    def give_way() -> None:
+        gave_way.append(now[0])
+        now[0] += 10e-6
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(plane, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(plane, "sched_yield", give_way)
+    monkeypatch.setattr(settling, "_queued", [None])
+    monkeypatch.setattr(settling, "poll", lambda: now[0] > 0.05 and bool(settling._queued.pop() or True))
+    settling.settle(0)
+
+    assert 0.0019 < gave_way[-1] < 0.002
+    assert sleeps == sorted(sleeps)
+    assert (sleeps[0], sleeps[-1]) == (pytest.approx(20e-6), 0.0005)
+    assert len(sleeps) < 130
 
 
 def test_no_thread_is_left_after_close() -> None:
