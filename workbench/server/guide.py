@@ -14,25 +14,29 @@ from workbench.cli.guide_site import GuideMissing, built_site
 from workbench.server.client_socket import RESOURCE
 
 _FIRST_PAGE: Final = "guide/index.html"
+_PATIENCE_SECONDS: Final = 0.5
+"""How long a page opened from the menu stays blank: a site that is built already takes less."""
+_WAITING: Final = """<!doctype html>
+<html lang="en">
+<title>Workbench guide</title>
+<body style="margin: 20vh auto; max-width: 30em; font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark">
+<p role="status"><strong>Building the guide.</strong> The first time takes about half a minute. This page shows it as
+soon as it is there.</p>
+"""
 
 
 class Guide:
     """The folder of the site; the first request builds it, in a thread, and later ones wait for that."""
 
     def __init__(self) -> None:
-        self._site: Path | None = None
-        self._building = asyncio.Lock()
+        self._building: asyncio.Task[Path] | None = None
 
-    async def site(self) -> Path:
-        """The folder.
-
-        Raises:
-          GuideMissing: if it cannot be built.
-        """
-        async with self._building:
-            if self._site is None or not self._site.is_dir():
-                self._site = await asyncio.to_thread(built_site)
-            return self._site
+    def building(self) -> asyncio.Task[Path]:
+        """What ends with the folder, or raises `GuideMissing`; begins it anew where it failed or the folder is gone."""
+        task = self._building
+        if task is None or (task.done() and (task.exception() is not None or not task.result().is_dir())):
+            task = self._building = asyncio.create_task(asyncio.to_thread(built_site))
+        return task
 
 
 class GuideHandler(JupyterHandler, StaticFileHandler):
@@ -62,8 +66,16 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
         await self._answer(path, include_body=False)
 
     async def _answer(self, path: str, *, include_body: bool) -> None:
+        building = self._guide.building()
+        await asyncio.wait([building], timeout=_PATIENCE_SECONDS if not path else None)
+        if not building.done():
+            self.set_header("Cache-Control", "no-store")
+            self.set_header("Refresh", "2")
+            self.write(_WAITING)
+            await self.flush()  # and not at the end: that looks for the file which this is not
+            return
         try:
-            self.root = str(await self._guide.site())
+            self.root = str(building.result())
         except GuideMissing as error:
             raise HTTPError(503, str(error)) from error
         if path:
