@@ -92,7 +92,8 @@ def test_much_waiting_for_nobody_in_particular_is_explained() -> None:
 def test_replicas_that_wait_as_they_share_cores_are_said_to_take_turns() -> None:
     snapshot = feed_of(in_turn(1)).snapshot()
     (group,) = snapshot.groups
-    crowded = replace(group, told=replace(group.told, cores=2, contested_cores=2))
+    pace = replace(group.pace, compute_share=0.3)
+    crowded = replace(group, pace=pace, told=replace(group.told, cores=2))
     found = verdicts(replace(snapshot, groups=(crowded,)))[0]
 
     assert found.code == "good"
