@@ -412,6 +412,9 @@ def test_damaged_files_are_refused_or_read_and_never_crash(written: Path) -> Non
                 dump.array(row)
             except DataLossError:
                 pass
+    with pytest.raises(DataLossError, match="cannot be read from the dump") as caught:
+        dump.array(row | {"shape": [1000]})
+    assert caught.value.file == str(written)
     assert len(wb.open_dump(written)) <= 8
 
 

@@ -235,9 +235,11 @@ def test_functions_of_a_distributed_dataset_are_checked(replicas: tuple[Any, Any
 
 @pytest.mark.usefixtures("enabled")
 def test_elements_of_a_distributed_dataset_are_checked(replicas: tuple[Any, Any]) -> None:
-    values = Dataset.from_tensor_slices(np.array([1.0, 1.0, np.nan, 1.0]))
+    values = Dataset.from_tensor_slices(np.array([1.0, 1.0, 1.0, np.nan]))
 
-    with pytest.raises(NotFinite, match=r"step 1 is not finite in a dataset: 1 NaN"):
+    with pytest.raises(
+        NotFinite, match=r"step 1, replica 1 is not finite in a dataset: 1 NaN and 0 infinite of 1 "
+    ):
         _first_epoch(replicas, values.batch(2))
 
 

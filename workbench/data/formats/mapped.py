@@ -66,7 +66,7 @@ class MappedTable:
         if isinstance(rows, range):
             stop = rows.stop if rows.stop >= 0 else None
             return [self._copied(self.array[rows.start : stop : rows.step])]
-        return [native(self.array.take(rows, axis=0), repr(self.path))]
+        return [native(self.array.take(rows, axis=0), repr(self.path), self.path)]
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""
@@ -77,7 +77,7 @@ class MappedTable:
         return as_slab(self.row(index), self.ids(range(index, index + 1)))
 
     def _copied(self, view: Array) -> Array:
-        return native(np.array(view), repr(self.path))
+        return native(np.array(view), repr(self.path), self.path)
 
     def _check(self) -> None:
         size = self.memory.size()
@@ -89,12 +89,13 @@ class MappedTable:
             )
 
 
-def native(values: Array, what: str) -> Array:
+def native(values: Array, what: str, file: str) -> Array:
     """Values in the byte order of the machine, text as bytes.
 
     Args:
       values: The values, in the order of the file.
       what: The file or array in texts.
+      file: The path of the file.
 
     Raises:
       DataLossError: if text is no Unicode: NumPy does not look at it before it is used.
@@ -104,7 +105,7 @@ def native(values: Array, what: str) -> Array:
             np.ascontiguousarray(values).reshape(-1).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
         )
         if (codes > _LAST_CODE).any() or ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])).any():
-            raise DataLossError(f"{what} holds text that is no Unicode; the file is damaged")
+            raise DataLossError(f"{what} holds text that is no Unicode; the file is damaged", file=file)
     if values.dtype.kind in "SUO":
         return convert(values)  # type: ignore[no-any-return]
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

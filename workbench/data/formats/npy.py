@@ -172,7 +172,7 @@ class _Content:
             data = _read(stream, len(rows) * header.row_bytes)
             if rows.stop == header.rows:
                 stream.read(1)  # at the end an archive compares checksums
-            columns.append(native(header.array(data, len(rows)), header.what))
+            columns.append(native(header.array(data, len(rows)), header.what, self.path))
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
 
 

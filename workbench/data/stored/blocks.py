@@ -74,13 +74,14 @@ def encoded(columns: Sequence[Column], count: int, compression: str) -> bytes:
     return _HEAD.pack(len(header)) + header + _compressed(body, compression)
 
 
-def decoded(block: bytes, structure: Structure, place: str) -> Run:
+def decoded(block: bytes, structure: Structure, place: str, **about: Any) -> Run:
     """The elements of a block.
 
     Args:
       block: What `encoded` gave.
       structure: The structure of an element.
       place: Where the block is, for errors.
+      about: The same as `DataLossError` takes it: the file and the record, if it is in one.
 
     Raises:
       DataLossError: if `encoded` cannot have given it.
@@ -96,7 +97,9 @@ def decoded(block: bytes, structure: Structure, place: str) -> Run:
         if not columns and not 0 <= count <= _MOST_EMPTY:  # nothing but this number says how many there are
             raise ValueError(f"it claims {count} elements without components")
     except _DAMAGES as error:
-        raise DataLossError(f"{place} is no block of elements: {error}; write the files again") from error
+        raise DataLossError(
+            f"{place} is no block of elements: {error}; write the files again", **about
+        ) from error
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if arrays and len(arrays) == len(columns):
         return Run(ArrayTable(arrays, structure), range(count))

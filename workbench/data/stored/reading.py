@@ -86,7 +86,7 @@ class Stored(Source):
         count = elements = checksum = 0
         for records in Records((path,), strict=True).read(path):
             for (block,) in records.elements():
-                run = decoded(block, structure, f"{path!r}: block {count}")
+                run = decoded(block, structure, f"{path!r}: block {count}", file=path, record=count)
                 yield current.numbered(run, (number << FILE_SHIFT) + elements)
                 checksum = crc32c(block, checksum)
                 count += 1

@@ -92,8 +92,12 @@ def _batches(path: Path, notes: list[str]) -> list[pa.RecordBatch]:
     return found
 
 
-def array_of(row: dict[str, Any]) -> np.ndarray | None:
+def array_of(row: dict[str, Any], root: Path) -> np.ndarray | None:
     """The elements in a row of a dump with mode "FULL_TENSOR"; None if the row has none.
+
+    Args:
+      row: A row of the table.
+      root: The folder of the dump, for errors.
 
     Raises:
       DataLossError: if the row is damaged.
@@ -112,4 +116,7 @@ def array_of(row: dict[str, Any]) -> np.ndarray | None:
             raise ValueError(f"{len(data)} bytes are no {name}{shape}")
         return np.frombuffer(data, dtype).reshape(shape)
     except (ValueError, TypeError, AttributeError, ImportError) as error:
-        raise DataLossError(f"the elements that {row['op']} gave cannot be read: {error}") from error
+        raise DataLossError(
+            f"the elements that {row['op']} gave cannot be read from the dump {str(root)!r}: {error}",
+            file=str(root),
+        ) from error

@@ -182,8 +182,17 @@ class HostInput:
             ranks = [rank for rank in ranks if env.devices[rank].worker == env.device.worker]
         positions = tuple(plan.places[rank][1] for rank in ranks)
         if self._remote is not None:
-            return self._remote.reader(Open(request.dataset, host, request.epoch, positions), ranks)
-        return Reader(plan.pipelines[host], request.epoch, positions, keep_as=LocalStep, ahead=not plan.pure)
+            return self._remote.reader(
+                Open(request.dataset, host, request.epoch, positions, tuple(ranks)), ranks
+            )
+        return Reader(
+            plan.pipelines[host],
+            request.epoch,
+            positions,
+            ranks=ranks,
+            keep_as=LocalStep,
+            ahead=not plan.pure,
+        )
 
 
 def _own(steps: list[ReadStep], position: int) -> Steps:

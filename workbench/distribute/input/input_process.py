@@ -52,6 +52,7 @@ class Open(NamedTuple):
       host: The host that the pipeline belongs to.
       epoch: Number of the epoch.
       replicas: Positions of the host's replicas.
+      ranks: Numbers of these replicas.
       pipelines: Start of the index and size of that memory.
     """
 
@@ -59,6 +60,7 @@ class Open(NamedTuple):
     host: int
     epoch: int
     replicas: tuple[int, ...]
+    ranks: tuple[int, ...]
     pipelines: tuple[int, int] = (0, 0)
 
 
@@ -200,7 +202,9 @@ def _answer(
 
 def _opened(asked: Open, pipelines: SharedStep, plans: dict[str, tuple[HostPipeline, ...]]) -> Reader:
     known = plans.get(asked.dataset) or plans.setdefault(asked.dataset, pipelines.mapped())
-    return Reader(known[asked.host], asked.epoch, asked.replicas, keep_as=share, ahead=True)
+    return Reader(
+        known[asked.host], asked.epoch, asked.replicas, ranks=asked.ranks, keep_as=share, ahead=True
+    )
 
 
 def _send_chunk(line: socket.socket, chunk: Chunk, cost: bytes) -> None:

@@ -52,6 +52,7 @@ class Reader:
       pipeline: The host's pipeline.
       epoch: Number of the epoch.
       replicas: Positions of the replicas to read for.
+      ranks: Numbers of these replicas, for errors.
       keep_as: What is kept of a step: the leaves of each position, here or in shared memory.
       ahead: Read the following steps on a thread of its own while replicas work with these.
     """
@@ -62,11 +63,13 @@ class Reader:
         epoch: int,
         replicas: Sequence[int],
         *,
+        ranks: Sequence[int],
         keep_as: Callable[[Mapping[int, list[Any]]], ReadStep],
         ahead: bool,
     ) -> None:
         self.pipeline = pipeline
         self.replicas = tuple(replicas)
+        self._ranks = tuple(ranks)
         self._epoch = epoch
         self._keep_as = keep_as
         self._ahead = ahead
@@ -182,7 +185,8 @@ class Reader:
             else:
                 if numerics.is_enabled():
                     with numerics.checking("in a dataset"):
-                        numerics.check(values, f"step {self._first + len(self._steps)}")
+                        for rank, value in zip(self._ranks, values, strict=True):  # type: ignore[call-overload]
+                            numerics.check(value, f"step {self._first + len(self._steps)}, replica {rank}")
                 leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
                 step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
         except (Exception, SystemExit) as error:  # the pipeline may not go on after it: the end follows

@@ -78,7 +78,7 @@ class Dump:
         Args:
           row: A row that `select` gives.
         """
-        return array_of(row)
+        return array_of(row, self.path)
 
     @property
     def first_bad(self) -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ class Dump:
 
     def source(self) -> DumpSource:
         """The source of a view of its values, step by step."""
-        return DumpSource(self.steps, lambda step: self.select(step=step))
+        return DumpSource(self.steps, lambda step: self.select(step=step), self.array)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)

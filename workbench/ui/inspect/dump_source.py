@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+import numpy as np
+
 from workbench.backends.summary import Summary
-from workbench.debugging.dump.reader import array_of
 from workbench.distribute.values.distributed_values import PerReplica
 from workbench.errors import InvalidArgumentError
 from workbench.ui.inspect.facts import inspected
@@ -31,15 +32,22 @@ class DumpSource:
     view = "values"
     interval_seconds = float("inf")
 
-    def __init__(self, steps: Sequence[int], rows_of: Callable[[int], list[_Row]]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[int],
+        rows_of: Callable[[int], list[_Row]],
+        array_of: Callable[[_Row], np.ndarray | None],
+    ) -> None:
         """Shows the last step.
 
         Args:
           steps: Their numbers, in order.
           rows_of: The rows of a step, by time.
+          array_of: The elements in a row; None if it has none.
         """
         self._steps = tuple(steps[-_MOST_STEPS:])
         self._rows_of = rows_of
+        self._array_of = array_of
         self._show(len(self._steps) - 1)
 
     def model(self) -> Message:
@@ -80,7 +88,8 @@ class DumpSource:
         # The same operation of all replicas is one value.
         ordered = sorted(rows, key=_operation)
         groups = [sorted(own, key=lambda row: row["replica"]) for _, own in groupby(ordered, key=_operation)]
-        self._leaves = [_leaf(group) for group in groups[:_MOST_VALUES]]  # the view itself keeps no arrays
+        arrays = [list(map(self._array_of, group)) for group in groups[:_MOST_VALUES]]
+        self._leaves = list(map(_leaf, arrays, groups))  # the view itself keeps no arrays
         values = tuple(map(_value, groups, self._leaves))
         self._values = ValuesSource(values, self._leaves, lambda names, leaves: values, looked_at=0.0)
 
@@ -89,9 +98,8 @@ def _operation(row: _Row) -> tuple[int, str, int]:
     return row["number"], row["op"], row["output"]
 
 
-def _leaf(group: list[_Row]) -> Any:
+def _leaf(arrays: list[np.ndarray | None], group: list[_Row]) -> Any:
     """The elements of a value, a component per replica; None where the dump does not have all of them."""
-    arrays = [array_of(row) for row in group]
     if any(array is None for array in arrays):
         return None
     if len(arrays) == 1:

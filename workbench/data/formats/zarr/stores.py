@@ -112,6 +112,7 @@ class ZarrStores(SplitReader):
 class _Content:
     """The arrays of one store."""
 
+    path: str
     arrays: list[Any]
     structure: Structure
 
@@ -136,7 +137,7 @@ class _Content:
             raise InvalidArgumentError(
                 f"{path!r}: arrays have different numbers of rows: {counts}; use columns="
             )
-        return _Content(list(arrays.values()), structure)
+        return _Content(path, list(arrays.values()), structure)
 
     @property
     def rows(self) -> int:
@@ -160,7 +161,8 @@ class _Content:
         for array in self.arrays:
             values = np.asarray(array[rows.start : rows.stop])
             text = values.dtype.kind == "T"
-            columns.append(native(values.astype(STRING) if text else values, f"array {array.name!r}"))
+            what = f"{self.path!r}, array {array.name!r}"
+            columns.append(native(values.astype(STRING) if text else values, what, self.path))
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
 
 
