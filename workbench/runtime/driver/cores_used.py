@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from workbench.telemetry.feed.step_window import STEPS
 
 _LEAST: Final = 5
-"""So many steps have to be seen: the first ones import, compile and connect."""
+"""So many waits have to be seen: the first steps import, compile and connect."""
 
 
 class CoresUsed:
-    """Of processes on this machine, over the newest steps. One step at a time is watched, so that sums make sense."""
+    """Of processes on this machine, over the newest waits for steps.
+
+    Only while somebody waits for a step do its processes certainly run it: the end of a step that nobody waits for is
+    seen late, such as after a pause of the notebook.
+    """
 
     def __init__(self) -> None:
-        self._clocks: list[int] = []
-        self._watched: tuple[int, int, int] | None = None  # serial of the step, time, CPU time of all
         self._spans: deque[tuple[int, int]] = deque(maxlen=STEPS)  # time, CPU time
 
-    def begin(self, serial: int, pids: Iterable[int]) -> None:
-        """A step is sent to these processes."""
-        if self._watched is not None:
-            return
-        self._clocks = [_clock(pid) for pid in set(pids)]
-        if (cpu_ns := self._cpu_ns()) is not None:
-            self._watched = serial, time.monotonic_ns(), cpu_ns
-
-    def end(self, serial: int) -> None:
-        """A step has ended, well or not."""
-        if self._watched is None or serial != self._watched[0]:
-            return
-        _, began_ns, before_ns = self._watched
-        self._watched = None
-        if (cpu_ns := self._cpu_ns()) is not None:
-            self._spans.append((time.monotonic_ns() - began_ns, cpu_ns - before_ns))
+    @contextlib.contextmanager
+    def watch(self, pids: Iterable[int]) -> Iterator[None]:
+        """Entered while a step of these processes is waited for that has not ended, as far as anybody knows."""
+        clocks = [_clock(pid) for pid in set(pids)]
+        began_ns, before_ns = time.monotonic_ns(), _read(clocks)
+        try:
+            yield
+        finally:
+            after_ns = _read(clocks)
+            if before_ns is not None and after_ns is not None:
+                self._spans.append((time.monotonic_ns() - began_ns, after_ns - before_ns))
 
     def cores(self) -> float | None:
-        """How many they have used during steps; None as long as few were seen. Any thread may ask."""
+        """How many they have used during waits; None as long as few were seen. Any thread may ask."""
         spans = list(self._spans)
         if len(spans) < _LEAST:
             return None
         return sum(cpu for _, cpu in spans) / max(1, sum(wall for wall, _ in spans))
 
-    def _cpu_ns(self) -> int | None:
-        try:
-            return sum(map(time.clock_gettime_ns, self._clocks))
-        except OSError:  # one of the processes has ended
-            return None
+
+def _read(clocks: Iterable[int]) -> int | None:
+    """The sum of these clocks; None if one of their processes has ended."""
+    try:
+        return sum(map(time.clock_gettime_ns, clocks))
+    except OSError:
+        return None
 
 
 def _clock(pid: int) -> int:

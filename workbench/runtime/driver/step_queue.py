@@ -35,7 +35,8 @@ class StepQueue(Runner):
     Attributes:
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       recent: Small results of the newest steps.
-      cores_used: What the steps use; None where every replica has a core of its own, or nobody can look.
+      cores_used: What steps use while they are waited for; None where every replica has its own core, or nobody can
+        look.
       errors: What failed since the replicas were last made ready.
     """
 
@@ -94,9 +95,6 @@ class StepQueue(Runner):
         )
         self.state.sent()
         self._steps[step.serial] = step
-        if self.cores_used is not None and step.number >= 0:
-            workers = self.gang.workers
-            self.cores_used.begin(step.serial, (workers[name].pid for name in self.worker_names))
         objects = (function, structure) if type(function) is int else ()
         for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None
@@ -199,8 +197,6 @@ class StepQueue(Runner):
         self.gang.ended(step.serial)
         step.ended = True
         self.state.ended()
-        if self.cores_used is not None:
-            self.cores_used.end(step.serial)
         step.ended_ns = time.monotonic_ns()
         if not step.failed:
             self._succeeded(step)
@@ -292,14 +288,24 @@ class StepQueue(Runner):
             return
         gang = self.gang
         gang.check_open()
-        with gang.interrupts as interrupts:
-            while not step.ended and not self._gives_up():
-                late = self.overdue
-                gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
-                if interrupts.pending and interrupts.take():
-                    self._interrupted(step)
-            if not step.ended:  # because of replicas that did not come in time
-                step.error = step.error or self.errors.cause
+        with gang.interrupts:
+            if self.cores_used is None or step.number < 0:
+                self._receive_until_end(step)
+                return
+            gang.receive(0.0)  # what has come while nobody waited: when that was, nobody knows
+            if not step.ended:
+                with self.cores_used.watch(gang.workers[name].pid for name in self.worker_names):
+                    self._receive_until_end(step)
+
+    def _receive_until_end(self, step: Step) -> None:
+        gang, interrupts = self.gang, self.gang.interrupts
+        while not step.ended and not self._gives_up():
+            late = self.overdue
+            gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
+            if interrupts.pending and interrupts.take():
+                self._interrupted(step)
+        if not step.ended:  # because of replicas that did not come in time
+            step.error = step.error or self.errors.cause
 
     def _oldest(self) -> Step:
         return next(iter(self._steps.values()))
