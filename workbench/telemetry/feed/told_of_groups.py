@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from workbench.telemetry.feed.input_log import InputLog
 from workbench.telemetry.told import MemoryFacts, ResultCourse, Told
+
+_OTHER: Final = 0.05
+"""Cores used that differ by less than this are the same, or what is said about them would come and go."""
 
 
 class ToldOfGroups:
@@ -40,9 +44,11 @@ class ToldOfGroups:
     def set_cores_used(self, group: str, used: float | None) -> bool:
         """As `Feed.set_cores_used`; gives whether that is news."""
         before = self._told.get(group, Told())
-        told = replace(before, cores_used=None if used is None else round(used, 2))
-        self._told[group] = told
-        return told != before
+        known = before.cores_used
+        if used == known or (used is not None and known is not None and abs(used - known) < _OTHER):
+            return False
+        self._told[group] = replace(before, cores_used=None if used is None else round(used, 2))
+        return True
 
     def add_input(
         self, group: str, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]
