@@ -16,8 +16,16 @@ import pytest
 import workbench as wb
 from workbench import distribute
 from workbench.distribute.coordinator import lane
+from workbench.distribute.coordinator.call_queue import CallQueue
+from workbench.distribute.coordinator.shipment import Shipment
 from workbench.distribute.experimental import coordinator as experimental
-from workbench.errors import CancelledError, CaptureError, OutOfRangeError, ReplicaError
+from workbench.errors import (
+    CancelledError,
+    CaptureError,
+    FailedPreconditionError,
+    OutOfRangeError,
+    ReplicaError,
+)
 
 
 def test_functions_update_variables(strategy: Any, coordinator: Any) -> None:
@@ -221,6 +229,47 @@ def test_an_iterator_of_workers_stays_until_the_functions_that_take_it_have_run(
     gc.collect()
 
     assert coordinator.fetch(results) == [0, 0, 0]
+
+
+def test_iterators_may_be_let_go_while_a_request_is_made() -> None:
+    class Hosting:
+        class client:
+            addresses = ()
+
+    shipment = Shipment("stream", Hosting, CallQueue(10))  # type: ignore[arg-type]
+    for _ in range(2000):
+        shipment.per_worker(b"")
+
+    def let_go(phase: str, info: dict[str, int]) -> None:
+        shipment.per_worker(b"")
+
+    usual = gc.get_threshold()
+    with contextlib.ExitStack() as stack:
+        stack.callback(gc.set_threshold, *usual)
+        stack.callback(gc.callbacks.remove, let_go)
+        gc.callbacks.append(let_go)
+        gc.set_threshold(100)
+        for _ in range(20):
+            shipment.request([], set())
+
+    assert shipment.request([], set())["resources"] == {}
+
+
+def test_an_iterator_of_another_coordinator_is_refused(three: Any, coordinator: Any) -> None:
+    other = distribute.ParameterServerStrategy(servers=1)
+    try:
+        schedule = experimental.ClusterCoordinator(other)
+        theirs = iter(schedule.create_per_worker_dataset(wb.data.Dataset.range(100, 110)))
+        ours = iter(coordinator.create_per_worker_dataset(wb.data.Dataset.range(5)))
+        with pytest.raises(ValueError, match=r"another coordinator.*iter\(coordinator\.create_per_worker"):
+            coordinator.schedule(next, kwargs={"its": [ours, theirs]})
+
+        coordinator.schedule(lambda: next(theirs))
+        with pytest.raises(FailedPreconditionError, match=r"iterator \d+ .* or another coordinator made it"):
+            coordinator.join()
+        assert schedule.schedule(lambda: int(next(theirs))).fetch() == 100
+    finally:
+        other.close()
 
 
 def _nap() -> None:

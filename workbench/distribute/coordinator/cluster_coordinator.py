@@ -12,7 +12,7 @@ from workbench.debugging import observing
 from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.lane import Lane, pickled_arguments
-from workbench.distribute.coordinator.per_worker import PerWorkerDataset
+from workbench.distribute.coordinator.per_worker import PerWorkerDataset, PerWorkerValues
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.coordinator.shipment import Shipment, pickled_dataset
 from workbench.distribute.coordinator.worker_side import start_worker
@@ -123,6 +123,7 @@ class ClusterCoordinator:
           Exception: the error of a function that was scheduled earlier; `fn` is not queued then.
           CaptureError: if `fn` or an argument cannot travel.
           TypeError: if `fn` is no function, `args` no tuple, or `kwargs` no dictionary.
+          InvalidArgumentError: if an argument is an iterator of another coordinator.
           ClusterClosed: if the strategy was closed.
 
         >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(wb.distribute.ParameterServerStrategy(servers=1))
@@ -135,7 +136,11 @@ class ClusterCoordinator:
         needs: list[RemoteValue] = []
         if args is not None or kwargs is not None:
             arguments = (checked_arguments(() if args is None else args, kwargs, _CALL), dict(kwargs or {}))
-            needs = [leaf for leaf in tree.flatten(arguments)[0] if type(leaf) is RemoteValue]
+            for leaf in tree.flatten(arguments)[0]:
+                if type(leaf) is RemoteValue:
+                    needs.append(leaf)
+                elif type(leaf) is PerWorkerValues:
+                    self._shipment.require_own(leaf)
             if not needs:
                 arguments = pickled_arguments(prepared.name, arguments)
         queue = self._queue

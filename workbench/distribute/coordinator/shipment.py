@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from typing import Any
+from collections import deque
+from typing import Any, Final
 
 from workbench import by_value
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.per_worker import PerWorkerValues
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.servers.hosting import Hosting
-from workbench.errors import CaptureError
+from workbench.errors import CaptureError, InvalidArgumentError
 from workbench.runtime.comm.codec import PICKLED
 from workbench.runtime.shipping.function_registry import Prepared, Shipping
+
+_numbers: Final = (
+    itertools.count()
+)  # of all coordinators: an iterator that strays to another one is unknown there
 
 
 class Shipment:
@@ -31,8 +36,7 @@ class Shipment:
         self._shipping = Shipping(PICKLED)
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._recipes: dict[str, bytes] = {}
-        self._deleted: dict[str, int] = {}  # id -> the first call that cannot need it
-        self._numbers = itertools.count()
+        self._deleted: deque[tuple[str, int]] = deque()  # ids, each with the first call that cannot need it
         self._lock = threading.RLock()  # a finaliser may run while it is held
 
     def prepare(self, fn: Any) -> Prepared:
@@ -52,15 +56,27 @@ class Shipment:
 
     def per_worker(self, dataset: bytes) -> PerWorkerValues:
         """An iterator on each worker, of a dataset, or of what a function returns, pickled."""
-        values = PerWorkerValues(f"iterator {next(self._numbers)}")
+        values = PerWorkerValues(f"iterator {next(_numbers)}")
         with self._lock:
             self._recipes[values.id] = dataset
         weakref.finalize(values, self._delete, values.id).atexit = False
         return values
 
+    def require_own(self, values: PerWorkerValues) -> None:
+        """Refuses what the workers of another coordinator have.
+
+        Raises:
+          InvalidArgumentError: naming it.
+        """
+        if values.id not in self._recipes:
+            raise InvalidArgumentError(
+                f"coordinator.schedule: {values!r} is of another coordinator and its workers; pass an iterator of this "
+                f"one, iter(coordinator.create_per_worker_dataset(dataset))"
+            )
+
     def _delete(self, id: str) -> None:
         """The notebook has let an iterator go; calls that were scheduled before may still take it."""
-        self._deleted[id] = self._queue.scheduled
+        self._deleted.append((id, self._queue.scheduled))
 
     def request(self, calls: list[Call], known: set[Any]) -> dict[str, Any]:
         """What a worker lacks for these calls.
@@ -71,15 +87,15 @@ class Shipment:
         """
         pickled = self._shipping.pickled
         first_open = self._queue.first_open
-        for id in [id for id, number in list(self._deleted.items()) if number <= first_open]:
-            self._recipes.pop(id, None)
-            self._deleted.pop(id, None)
+        with self._lock:
+            while self._deleted and self._deleted[0][1] <= first_open:
+                del self._recipes[self._deleted.popleft()[0]]
+            recipes = dict(self._recipes)
         functions = {
             call.function.function: pickled[call.function.function]
             for call in calls
             if call.function.function not in known
         }
-        recipes = dict(self._recipes)
         resources = {id: data for id, data in recipes.items() if id not in known}
         forgotten = [id for id in known if (id not in recipes if type(id) is str else id not in pickled)]
         known.update(functions, resources)

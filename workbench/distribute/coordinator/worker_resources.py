@@ -32,7 +32,8 @@ class WorkerResources:
         if id not in self._made:
             if id not in self._recipes:
                 raise FailedPreconditionError(
-                    f"{id} is not known here: the notebook has deleted it; call iter() again"
+                    f"{id} is not known here: the notebook has deleted it, or another coordinator made it; call iter() "
+                    f"on a dataset of this one"
                 )
             self._made[id] = _iterator(pickle.loads(self._recipes[id]))
         return self._made[id]
