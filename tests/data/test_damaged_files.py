@@ -13,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import workbench as wb
 from workbench.data import (
     ArrowDataset,
     CsvDataset,
@@ -130,11 +131,16 @@ def test_a_record_that_is_no_block_of_elements_is_one_of_its_file(tmp_path: Path
         lambda path: list(Dataset.range(3).snapshot(path)),
         lambda path: list(Dataset.range(3).cache(path)),
         ImageFolderDataset,
+        lambda path: wb.Checkpoint(a=1).save(path),
+        lambda path: wb.CheckpointManager(wb.Checkpoint(a=1), path, 3),
+        wb.latest_checkpoint,
         lambda path: service.DispatchServer(
             service.DispatcherConfig(work_dir=path, fault_tolerant_mode=True)
         ),
     ],
 )
 def test_a_folder_that_cannot_be_is_named(use: Callable[[str], Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"'a\\x00b' has a zero byte"):
+    with pytest.raises(InvalidArgumentError, match=r"'a\\x00b(-1)?' has a zero byte"):
         use("a\0b")
+    with pytest.raises(TypeError, match=r"is a text or an? (os\.Path|Path)\w*, got .*5"):
+        use(5)  # type: ignore[arg-type]

@@ -299,6 +299,15 @@ def test_what_is_no_array_is_no_scalar_either(value: Any) -> None:
         wb.debugging.assert_scalar(value)
 
 
+def test_lists_of_several_lengths_are_no_array() -> None:
+    for check in (
+        lambda: wb.debugging.assert_scalar([[1], [1, 2]]),
+        lambda: wb.debugging.assert_equal([[1], [1, 2]], 1),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"the rows of \[\[1\], \[1, 2\]\] differ in length"):
+            check()
+
+
 def test_a_tolerance_that_is_no_number_is_refused() -> None:
     with pytest.raises(TypeError, match="assert_near: atol must be a number, got 'x'"):
         wb.debugging.assert_near(np.array([1.0]), np.array([1.1]), atol="x")

@@ -300,6 +300,10 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
     assert other is not writer
     with pytest.raises(ValueError, match="no regular expression"):
         enable(tmp_path / "f", op_regex="(")
+    with pytest.raises(TypeError, match="op_regex must be a text, got 5"):
+        enable(tmp_path / "f", op_regex=5)
+    with pytest.raises(InvalidArgumentError, match="has a zero byte"):
+        enable("a\0b")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"write \['float32'\]"):
         enable(tmp_path / "f", tensor_dtypes="float32")
     with pytest.raises(TypeError, match="tensor_dtypes must be a list of dtypes or a function, got 3"):

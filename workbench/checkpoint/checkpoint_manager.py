@@ -29,6 +29,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.faults import fault
+from workbench.io.storage import absolute
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_. -]*")
 _HOUR_NS: Final = 3600 * 10**9
@@ -116,7 +117,7 @@ class CheckpointManager:
                 f"'-'"
             )
         name = file_name(directory)
-        self._directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)
+        self._directory = name.target.rstrip("/") if isinstance(name, Url) else absolute(name)
         self._folder = folder_at(self._directory)
         self._checkpoint = checkpoint
         self._max_to_keep = _count("max_to_keep", max_to_keep, "to keep all")
@@ -373,7 +374,7 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
     'latest/ckpt-2'
     """
     name = file_name(checkpoint_dir)
-    directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)
+    directory = name.target.rstrip("/") if isinstance(name, Url) else absolute(name)
     newest: tuple[int, str] | None = None
     for entry in folder_at(directory).names():
         path = joined(directory, entry)

@@ -20,6 +20,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.faults import fault
+from workbench.io.storage import absolute
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _GONE: Final = (errno.ENOENT, errno.ESTALE)
@@ -74,7 +75,7 @@ def folder_at(path: str | os.PathLike[str]) -> Folder:
     name = file_name(path)
     if isinstance(name, Url):
         return RemoteFolder(name)
-    return LocalFolder(os.path.abspath(name))  # workers have other working directories
+    return LocalFolder(absolute(name))  # workers have other working directories
 
 
 def joined(path: str | os.PathLike[str], name: str) -> str:

@@ -85,7 +85,7 @@ def array_of(x: Any, which: str) -> np.ndarray:
     if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
         return x
     if isinstance(x, str | bytes | list | tuple) or getattr(x, "dtype", None) == STRING:
-        plain = np.asarray(x)
+        plain = _rectangular(x)
         if plain.dtype.kind in "USO":
             return _texts(plain, which)
     try:
@@ -117,8 +117,15 @@ def shape_of(x: Any) -> tuple[int, ...]:
     if shape is not None:
         return tuple(int(size) for size in shape)
     if type(x) in _OF_PYTHON or isinstance(x, list | tuple):
-        return np.shape(x)
+        return _rectangular(x).shape
     return array_of(x, "shape").shape
+
+
+def _rectangular(x: Any) -> np.ndarray:
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise InvalidArgumentError(f"the rows of {x!r:.60} differ in length, so it is no array") from error
 
 
 def named(dtype: np.dtype[Any]) -> str:

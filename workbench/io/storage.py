@@ -32,13 +32,28 @@ def storage(path: str) -> Iterator[None]:
         raise
 
 
+def path_text(path: str | bytes | os.PathLike[str]) -> str:
+    """A path as text.
+
+    Raises:
+      TypeError: if it is no path.
+    """
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(
+            f"a path is a text or an os.PathLike, got {type(path).__name__} {path!r:.60}"
+        ) from None
+
+
 def absolute(path: str | os.PathLike[str]) -> str:
     """The absolute path of a file or folder, for processes that are elsewhere.
 
     Raises:
+      TypeError: if it is no path.
       InvalidArgumentError: if it has a zero byte, which no name has.
     """
-    text = os.fsdecode(path)
+    text = path_text(path)
     if "\0" in text:
         raise InvalidArgumentError(f"{text!r} has a zero byte, which no name of a file or folder has")
     return os.path.abspath(text)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from workbench.errors import InvalidArgumentError
+from workbench.io.storage import path_text
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -47,9 +48,10 @@ def file_name(name: str | bytes | os.PathLike[str]) -> str:
     """The name of a file as text, a `Url` if it is one.
 
     Raises:
+      TypeError: if it is no name.
       InvalidArgumentError: if a URL holds a password or key, which everybody would see who sees the name.
     """
-    text = os.fsdecode(name)
+    text = path_text(name)
     if not is_url(text):
         return text
     if "@" in urlsplit(text).netloc:

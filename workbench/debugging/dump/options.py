@@ -73,6 +73,8 @@ def dump_options(
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")
     if op_regex is not None:
+        if not isinstance(op_regex, str):
+            raise TypeError(f"op_regex must be a text, got {op_regex!r:.60}")
         try:
             re.compile(op_regex)
         except re.error as error:

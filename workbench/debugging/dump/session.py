@@ -16,6 +16,7 @@ import numpy as np
 from workbench.debugging.dump.dump_file import close_file, dump_file, known_file
 from workbench.debugging.dump.options import DumpOptions, dump_options
 from workbench.errors import FailedPreconditionError
+from workbench.io.storage import absolute
 
 DEFAULT_MODE = "NO_TENSOR"
 DEFAULT_BUFFER = 1000
@@ -142,7 +143,7 @@ def enable_dump_debug_info(
     if not isinstance(dump_root, str | os.PathLike):
         raise TypeError(f"dump_root is the path of a folder, got {dump_root!r}")
     options = dump_options(
-        os.path.abspath(os.fspath(dump_root)),
+        absolute(dump_root),
         mode=tensor_debug_mode,
         buffer=circular_buffer_size,
         op_regex=op_regex,
