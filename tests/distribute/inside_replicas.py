@@ -315,6 +315,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "devices": lambda s, f: repr(wb.devices()),
     "diagnose": lambda s, f: repr(wb.diagnose()),
     "explain_sharding": lambda s, f: repr(wb.explain_sharding(_DATASET, s)),
+    "field_terms": lambda s, f: wb.field_terms(False),
     "function": lambda s, f: s.run(wb.function(_kernel)),
     "inspect": lambda s, f: repr(wb.inspect(wb.Variable(1.0))),
     "latest_checkpoint": lambda s, f: wb.latest_checkpoint(f),

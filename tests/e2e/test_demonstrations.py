@@ -318,7 +318,7 @@ def assert_row_of_replica_2(view: Any) -> None:
     grid = view.get_by_role("grid", name="Lateness in µs by replica and step")
     expect(grid).to_be_visible()
     heading, *rows = texts(grid)
-    assert [row[0].split()[0] for row in rows] == ["r0", "r1", "r2", "r3"]
+    assert [" ".join(row[0].split()[:2]) for row in rows] == [f"replica {rank}" for rank in range(4)]
     steps = [place for place, title in enumerate(heading) if title.startswith("step ")][-SLOW_STEPS:]
     assert len(steps) == SLOW_STEPS
     for place in steps:

@@ -61,7 +61,7 @@ BATCHED = {
     "an element fails": lambda **calls: RANGE.map(fails_at_5).batch(4, **calls),
     "a batch does not fit": lambda **calls: RANGE.map(ragged_at_5).batch(4, **calls),
     "batches of batches": lambda **calls: RANGE.batch(2, True, **calls).batch(3, **calls),
-    "unbatch": lambda **calls: RANGE.batch(4, **calls).unbatch().rebatch(5),
+    "unbatch": lambda **calls: RANGE.batch(4, **calls).unbatch().batch(5),
     "nothing": lambda **calls: RANGE.take(0).batch(4, **calls),
     "padded": lambda **calls: RANGE.map(lambda n: np.arange(int(n))).padded_batch(4, **calls),
     "padded, one does not fit": lambda **calls: RANGE.map(lambda n: np.arange(int(n))).padded_batch(4, (9,), **calls),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def test_a_refused_connection_is_told_at_once(monkeypatch: pytest.MonkeyPatch, a
         wb.connect(address)
 
 
-def test_certificates_that_are_missing_are_told() -> None:
+def test_certificates_that_are_missing_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WORKBENCH_SECRET", raising=False)
+    monkeypatch.setenv("WORKBENCH_SECRET_FILE", str(tmp_path / "none"))  # and not that of this user's jobs
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tls://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(
