@@ -351,7 +351,7 @@ def test_two_clusters_are_shown_beside_each_other(page: Any, lab: Lab) -> None:
         command(page, "notebook:run-all-cells")
         command(page, "workbench:show-panel")
         strategies = page.locator("#workbench-panel").get_by_role("region", name="Strategies")
-        expect(strategies).to_contain_text(f"step {steps - 1}, {name}")
+        expect(strategies.get_by_title(f"MirroredStrategy, {name}")).to_contain_text(f"step {steps - 1}")
         expect(page.locator(".wb-pane:visible")).to_have_count(1)  # beside the notebook, not behind it
     command(page, "workbench:open-pane", view="collective_table")
     page.locator(".wb-pane:visible").last.focus()

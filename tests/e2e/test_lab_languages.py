@@ -117,7 +117,7 @@ def test_every_text_of_the_plugin_is_translated(translated: Any, lab: Lab) -> No
     command(translated, "workbench:show-panel")
     panel = translated.locator("#workbench-panel")
     expect(panel.locator(".wb-cluster")).to_have_count(1)
-    expect(panel.locator("h2")).to_have_text(
+    expect(panel.locator("h2 button")).to_have_text(
         [marked(text) for text in ("Clusters", "Strategies", "Panes", "Layouts", "Recorded runs")]
     )
     command(translated, "workbench:help")

@@ -139,6 +139,7 @@ function Contents(props: Props) {
   const { connection, trans, problem } = props;
   const running = connection.clusters.filter((cluster) => cluster.summary.status !== "stopped");
   const ended = connection.clusters.filter((cluster) => !running.includes(cluster));
+  const several = running.filter((cluster) => cluster.summary.strategies.length).length > 1;
   const strategies = running.flatMap((cluster) =>
     cluster.summary.strategies.map((strategy, index) => ({
       cluster,
@@ -190,6 +191,7 @@ function Contents(props: Props) {
               <small>
                 {trans._n("%1 replica", "%1 replicas", strategy.replicas, strategy.replicas)}
                 {strategy.step >= 0 && `, ${trans.__("step %1", strategy.step)}`}
+                {several && `, ${cluster.name}`}
               </small>
             </li>
           ))}
