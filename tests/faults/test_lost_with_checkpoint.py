@@ -148,7 +148,7 @@ def test_before_the_first_checkpoint_the_loss_is_told(tmp_path: Path) -> None:
     with training.cluster:
         training.cluster.checkpoint = training.manager
         training.kill_all()
-        with pytest.raises(ReplicaLost, match=r"no replica survived|all 2 replicas .* were lost"):
+        with pytest.raises(ReplicaLost, match="no replica survived"):
             training.strategy.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", 1.0))
         with pytest.raises(ReplicaLost, match=r"all 2 replicas .*checkpoint=manager"):
             training.strategy.run(lambda: 1)

@@ -153,7 +153,7 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "what-if": r"policy OFF .* 30 30 30 30, dup 60",
             "parquet": r"18\s+18 12 12",
             "columns": "{'label': array",
-            "slow": r"map\(fetch\) takes \S+\s% of the time: give it num_parallel_calls",
+            "slow": r"map\(fetch\) takes (\d+|>99)\s% of the time: give it num_parallel_calls",
             "faster-check": r"fetched by \d+ threads",
             "panes": "<Layout 'data': .*input",
             "live": r"> map\(fetch\)[\s\S]*\(starving\)",
