@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.distribute.coordinator.conftest import three as three
 from tests.until import until
 from workbench import debugging, distribute
 from workbench.data import Dataset
@@ -31,13 +32,6 @@ def enabled() -> Iterator[None]:
     debugging.enable_check_numerics()
     yield
     debugging.disable_check_numerics()
-
-
-@pytest.fixture(scope="module", params=["threads", "processes"])
-def three(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A cluster of three devices, of each kind."""
-    with wb.connect(replicas=3, processes=request.param == "processes", replace=True) as connected:
-        yield connected
 
 
 @pytest.fixture
