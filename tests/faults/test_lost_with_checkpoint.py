@@ -145,11 +145,15 @@ def test_a_batch_from_before_the_checkpoint_is_refused_once(tmp_path: Path) -> N
 
 def test_before_the_first_checkpoint_the_loss_is_told(tmp_path: Path) -> None:
     training = Training(tmp_path)
+
+    def killed() -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return wb.distribute.get_replica_context().all_reduce("sum", 1.0)
+
     with training.cluster:
         training.cluster.checkpoint = training.manager
-        training.kill_all()
         with pytest.raises(ReplicaLost, match="no replica survived"):
-            training.strategy.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", 1.0))
+            training.strategy.run(killed)  # in the step: what was lost before it is told in other words
         with pytest.raises(ReplicaLost, match=r"all 2 replicas .*checkpoint=manager"):
             training.strategy.run(lambda: 1)
 
