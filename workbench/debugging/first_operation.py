@@ -44,7 +44,7 @@ def stopping(place: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(np.errstate(invalid="call", divide="call", over="call", call=handler))
         if jax is not None:
-            from workbench.backends.jax_checks import checked_operations
+            from workbench.backends.jax.eager import checked_operations
 
             stack.enter_context(checked_operations())
         try:

@@ -25,7 +25,7 @@ ACTIONS = st.lists(
 
 
 class Rows:
-    """What `backends.jax.Rows` is to a store, without JAX."""
+    """What `backends.jax.mesh.Rows` is to a store, without JAX."""
 
     def __init__(self, values: list[int]) -> None:
         self.values = values

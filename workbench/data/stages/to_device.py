@@ -84,9 +84,9 @@ class ToDevice(Stage):
           BackendUnavailable: if CuPy, JAX or the device is missing.
         """
         if not isinstance(self.device, DeviceSpec):
-            from workbench.backends import jax
+            from workbench.backends.jax import mesh
 
-            return lambda array: jax.on_device(array, self.device)
+            return lambda array: mesh.on_device(array, self.device)
         index = self.device.device_index or 0
         match self.device.device_type:
             case "GPU":
@@ -95,10 +95,10 @@ class ToDevice(Stage):
                 cupy.check_ordinal(index)
                 return lambda array: cupy.on_device(array, index)
             case "TPU":
-                from workbench.backends import jax
+                from workbench.backends.jax import mesh
 
-                device = jax.device_of("tpu", index)
-                return lambda array: jax.on_device(array, device)
+                device = mesh.device_of("tpu", index)
+                return lambda array: mesh.on_device(array, device)
         return lambda array: array
 
     def describe(self) -> str:

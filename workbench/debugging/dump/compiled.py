@@ -21,7 +21,7 @@ from workbench.debugging.dump.recording import thread, users_lines
 from workbench.runtime.comm.failure_report import is_users
 
 if TYPE_CHECKING:
-    from workbench.backends.jax_watch import Given
+    from workbench.backends.jax.watch import Given
 
 _WITHOUT_ELEMENTS = ("NO_TENSOR", "SHAPE")
 
@@ -97,7 +97,7 @@ class _Marks:
 
     def add(self, op: str, outputs: Sequence[Any], name: str = "") -> None:
         """Notes in the program that these are what `op` gave."""
-        from workbench.backends.jax_watch import marked  # there is JAX where something is traced
+        from workbench.backends.jax.watch import marked  # there is JAX where something is traced
 
         for output in outputs:
             marked(output, op, name)

@@ -125,7 +125,7 @@ def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None
     """Operations of JAX are recorded meanwhile, where it is loaded."""
     if "jax" not in sys.modules:
         return contextlib.nullcontext()
-    from workbench.backends.jax_eager import told_operations
+    from workbench.backends.jax.eager import told_operations
 
     def add(op: str, outputs: Sequence[Any], called_from: Called) -> None:
         recording.add(op, outputs, called_from=called_from)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.telemetry.records import SAMPLED, Signature
 
 if TYPE_CHECKING:
-    from workbench.backends.jax_operations import Operation
-    from workbench.backends.jax_profile import Profile, SampledEvent
+    from workbench.backends.jax.operations import Operation
+    from workbench.backends.jax.profile import Profile, SampledEvent
     from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.replica.env import ReplicaEnv
 
@@ -104,7 +104,7 @@ class Events:
 def start(env: ReplicaEnv) -> None:
     """Starts a profile in each process."""
     if _speaks(env):
-        from workbench.backends.jax_profile import Profile
+        from workbench.backends.jax.profile import Profile
 
         _profiles[env.group_id] = Profile()
 

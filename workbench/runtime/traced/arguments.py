@@ -14,7 +14,7 @@ from workbench.runtime.comm.messages import Ref
 from workbench.runtime.traced.slices import Slices
 
 if TYPE_CHECKING:
-    from workbench.backends.jax import ReplicaMesh, Rows
+    from workbench.backends.jax.mesh import ReplicaMesh, Rows
     from workbench.runtime.replica.executor import DeviceExecutor
 
 PartialBatch = Literal["recompile", "pad"]

@@ -11,7 +11,7 @@ from workbench.runtime.traced.slices import SlicesRows
 from workbench.telemetry.records import Signature
 
 if TYPE_CHECKING:
-    from workbench.backends.jax_program import Compiled
+    from workbench.backends.jax.program import Compiled
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.host import TracingHost
 

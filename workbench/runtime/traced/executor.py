@@ -49,8 +49,8 @@ from workbench.runtime.traced.step_rows import DeviceValues, StepRows
 from workbench.runtime.traced.tracing import trace_program
 
 if TYPE_CHECKING:
-    from workbench.backends.jax import Rows
-    from workbench.backends.jax_program import Compiled
+    from workbench.backends.jax.mesh import Rows
+    from workbench.backends.jax.program import Compiled
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.host import TracingHost
 
@@ -125,7 +125,7 @@ class TracedExecutor:
 
     def connect(self, group_id: int, told: dict[str, tuple[Any, str]]) -> dict[str, Any] | None:
         """Second half: starts JAX. Returns the peers' addresses, None if there are no replicas here."""
-        from workbench.backends import jax as backend
+        from workbench.backends.jax import mesh as backend
 
         join = self._joining.pop(group_id)
         coordinator = next((meeting for _, meeting in told.values() if meeting), "")
@@ -283,7 +283,7 @@ class TracedExecutor:
         }
         group.envs[known.ranks[0]].operations = compiled.operations
         flat, new, checks, given = compiled(variables, arguments.rows, arguments.shared)
-        from workbench.backends.jax import Rows
+        from workbench.backends.jax.mesh import Rows
 
         for name, rows in new.items():
             known.assign(name, rows)

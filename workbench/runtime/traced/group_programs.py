@@ -12,7 +12,7 @@ from workbench.runtime.comm.messages import Ref
 from workbench.runtime.traced.row_store import Begun, RowStore, place, share, shared
 
 if TYPE_CHECKING:
-    from workbench.backends.jax import ReplicaMesh, Rows
+    from workbench.backends.jax.mesh import ReplicaMesh, Rows
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.compiled_step import ReadyProgram
 

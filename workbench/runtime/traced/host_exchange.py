@@ -16,7 +16,7 @@ from workbench.runtime.traced.batch_agreement import fed, kinds, most_rows, rows
 from workbench.runtime.traced.group_programs import GroupPrograms
 
 if TYPE_CHECKING:
-    from workbench.backends.jax_program import Compiled
+    from workbench.backends.jax.program import Compiled
     from workbench.runtime.replica.env import ReplicaEnv
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.host import TracingHost

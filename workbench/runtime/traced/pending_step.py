@@ -15,7 +15,7 @@ from workbench.runtime.traced.group_programs import GroupPrograms
 from workbench.runtime.user_code.notebook_cells import file_name
 
 if TYPE_CHECKING:
-    from workbench.backends.jax import Rows
+    from workbench.backends.jax.mesh import Rows
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.host import TracingHost
     from workbench.runtime.traced.program import OperationDump
@@ -62,8 +62,8 @@ class Started:
           CollectiveAborted: if another host has failed meanwhile; this worker's process must end.
           DeadlineExceededError: if it takes too long; likewise.
         """
-        from workbench.backends.jax_program import ready
-        from workbench.backends.jax_program import wait as wait_for
+        from workbench.backends.jax.program import ready
+        from workbench.backends.jax.program import wait as wait_for
 
         if self.known.alone and self.deadline_seconds is None:
             wait_for(self.waits_for)

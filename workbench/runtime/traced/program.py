@@ -12,7 +12,7 @@ from workbench.errors import TracingError
 from workbench.runtime.traced.arguments import PartialBatch
 
 if TYPE_CHECKING:
-    from workbench.backends.jax_watch import Given
+    from workbench.backends.jax.watch import Given
     from workbench.runtime.replica.env import ReplicaEnv
 
 

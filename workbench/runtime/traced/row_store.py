@@ -11,7 +11,7 @@ from workbench.runtime.replica.replica_store import NEVER, ReplicaStore, Written
 if TYPE_CHECKING:
     import numpy as np
 
-    from workbench.backends.jax import Rows
+    from workbench.backends.jax.mesh import Rows
 
 
 class Begun(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.runtime.traced.slices import SlicesRows
 
 if TYPE_CHECKING:
-    from workbench.backends.jax import Rows
+    from workbench.backends.jax.mesh import Rows
     from workbench.runtime.traced.group_programs import GroupPrograms
 
 Key = tuple[int, int]

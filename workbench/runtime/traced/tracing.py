@@ -25,8 +25,8 @@ from workbench.runtime.traced.slices import Slices, expanded
 if TYPE_CHECKING:
     from types import FrameType
 
-    from workbench.backends.jax import ReplicaMesh
-    from workbench.backends.jax_program import Compiled
+    from workbench.backends.jax.mesh import ReplicaMesh
+    from workbench.backends.jax.program import Compiled
     from workbench.runtime.traced.arguments import Arguments
     from workbench.runtime.traced.program import Traced
 
@@ -50,7 +50,7 @@ def trace_program(
     Raises:
       TracingError: if the function does what a compiled program cannot; names the line and what to write instead.
     """
-    from workbench.backends import jax_program
+    from workbench.backends.jax import program as jax_program
 
     body = _body(mesh, traced, arguments, env)
     try:
@@ -76,8 +76,8 @@ def trace_program(
 
 
 def _body(mesh: ReplicaMesh, traced: Traced, arguments: Arguments, env: ReplicaEnv) -> Any:
-    from workbench.backends.jax import namespace
-    from workbench.backends.jax_collectives import AxisCommunicator, choose
+    from workbench.backends.jax.collectives import AxisCommunicator, choose
+    from workbench.backends.jax.mesh import namespace
 
     def body(
         rows: Sequence[Any], shared: Sequence[Any], variables: dict[Any, Any]

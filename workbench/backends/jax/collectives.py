@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from workbench.backends.jax import AXIS
+from workbench.backends.jax.mesh import AXIS
 from workbench.backends.numpy import accumulator, mean_dtype
 from workbench.errors import InvalidArgumentError, TracingError
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
-from workbench.backends.jax_interpreter import Frames, frames_of, interpreted, performed
+from workbench.backends.jax.interpreter import Frames, frames_of, interpreted, performed
 
 _MARK: Final = "workbench/"
 

@@ -14,9 +14,9 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jax.sharding import PartitionSpec
 
-from workbench.backends.jax import AXIS, ReplicaMesh, Rows
-from workbench.backends.jax_operations import Operation, operations
-from workbench.backends.jax_watch import Given, Seen, Wanted, watched
+from workbench.backends.jax.mesh import AXIS, ReplicaMesh, Rows
+from workbench.backends.jax.operations import Operation, operations
+from workbench.backends.jax.watch import Given, Seen, Wanted, watched
 from workbench.errors import TracingError
 
 # How JAX names its function where that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+import jax
 from jax._src import core
 
-from workbench.backends.jax_interpreter import Frames, frames_of, inner_program, interpreted, performed
+from workbench.backends.jax.interpreter import Frames, frames_of, inner_program, interpreted, performed
 from workbench.backends.users_line import PACKAGE
 
 Add = Callable[[str, Sequence[Any], Frames], None]
@@ -32,6 +33,13 @@ def told_operations(add: Add, is_users: Callable[[str], bool]) -> Iterator[None]
       is_users: Whether a file is the user's.
     """
     with core.set_current_trace(_Telling(add, is_users)):
+        yield
+
+
+@contextlib.contextmanager
+def checked_operations() -> Iterator[None]:
+    """Operations that run meanwhile on this thread raise a FloatingPointError where they give NaN or infinity."""
+    with jax.debug_nans(True), jax.debug_infs(True):
         yield
 
 
