@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from workbench.backends.numpy import check_jax_width
 from workbench.errors import InvalidArgumentError
 
 Library = Literal["numpy", "cupy", "jax"]
+_MODULES: Final = {"cupy": "workbench.backends.cupy", "jax": "workbench.backends.jax.mesh"}
 
 
 def checked_library(name: Any) -> Library:
@@ -45,5 +46,5 @@ def owned(library: Library, value: Any) -> Any:
     return namespace.array(value)
 
 
-def _module(library: Library) -> ModuleType:
-    return importlib.import_module(f"workbench.backends.{library}")
+def _module(library: Literal["cupy", "jax"]) -> ModuleType:
+    return importlib.import_module(_MODULES[library])
