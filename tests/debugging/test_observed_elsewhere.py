@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -103,6 +104,42 @@ def test_functions_are_checked_while_it_is_enabled_and_no_longer(coordinator: An
         debugging.disable_check_numerics()
     assert np.isnan(coordinator.schedule(step, args=(1.0,)).fetch())
     assert np.isnan(coordinator.schedule(lambda: next(iter(_logs(1)))).fetch())
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_what_another_strategy_runs_unchecked_leaves_this_one_checked(
+    three: Any, tmp_path: Path, threads: int
+) -> None:
+    begun, go = str(tmp_path / "begun"), str(tmp_path / "go")
+
+    def read() -> None:
+        import os
+        import time
+
+        def after_go(x: Any) -> Any:
+            os.close(os.open(begun, os.O_CREAT))
+            while not os.path.exists(go):
+                time.sleep(0.001)
+            return x
+
+        values = Dataset.from_tensor_slices(np.array([1.0, np.nan]))
+        for _ in values.map(after_go, num_parallel_calls=threads or None):
+            pass
+
+    strategies = [distribute.ParameterServerStrategy(servers=2) for _ in range(2)]
+    checked, unchecked = (distribute.coordinator.ClusterCoordinator(strategy) for strategy in strategies)
+    with contextlib.ExitStack() as closing:
+        for strategy in strategies:
+            closing.callback(strategy.close)
+        debugging.enable_check_numerics()
+        checked.schedule(read)
+        until(lambda: os.path.exists(begun))
+        debugging.disable_check_numerics()
+        place = unchecked.schedule(os.getpid).fetch()
+        Path(go).touch()
+        with pytest.raises(NotFinite, match=r"what after_go returned is not finite in a dataset"):
+            checked.join()
+        assert checked.schedule(os.getpid).fetch() == place
 
 
 def test_scheduled_functions_are_dumped(coordinator: Any, tmp_path: Path) -> None:

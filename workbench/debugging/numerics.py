@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,15 +23,32 @@ from workbench.errors import InvalidArgumentError, NotFinite
 _T = TypeVar("_T")
 
 
-class _Thread(threading.local):
-    """Where the calling thread computes, such as "on replica 1 at step 17"; "" if it is not checked."""
+class _Followed:
+    """Whether the notebook, which is another process, has what runs for it checked."""
 
-    place: str = ""
+    __slots__ = ("enabled",)
+
+    def __init__(self) -> None:
+        self.enabled = False
+
+
+class _Thread(threading.local):
+    """What is particular to the calling thread.
+
+    Attributes:
+      place: Where it computes, such as "on replica 1 at step 17"; "" if it is not checked.
+      followed: What it goes by; shared with the threads that it starts.
+    """
+
+    def __init__(self) -> None:
+        self.place = ""
+        self.followed = _Followed()
 
 
 thread = _Thread()
 _notebook = NotebookErrors()
-_enabled = _followed = False
+_enabled = False
+_follows = False  # whether any thread ever had to: nothing else is looked at in most processes
 
 
 def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
@@ -121,7 +138,7 @@ def disable_check_numerics() -> None:
 
 def is_enabled() -> bool:
     """Whether steps, and functions of datasets, are to check what they compute."""
-    return _enabled or _followed
+    return _enabled or (_follows and thread.followed.enabled)
 
 
 def sender() -> str:
@@ -130,15 +147,23 @@ def sender() -> str:
 
 
 def follow(enabled: bool) -> None:
-    """Has functions of datasets in this process checked or not, as the notebook, which is another process, has it."""
-    global _followed
-    _followed = enabled
+    """Has functions of datasets on this thread checked or not, as the notebook has it, and on those that it starts."""
+    global _follows
+    if enabled:
+        _follows = True
+    if _follows:
+        thread.followed.enabled = enabled
 
 
-def unfollow() -> None:
-    """The notebook checks nothing any more; nothing happens in its own process, which follows nobody."""
-    if _followed:
-        follow(False)
+def shared(target: Callable[..., _T]) -> Callable[..., _T]:
+    """`target`, for another thread, which follows whatever this one follows, also later."""
+    followed = thread.followed
+
+    def run(*args: Any) -> _T:
+        thread.followed = followed
+        return target(*args)
+
+    return run
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from workbench import forks
 from workbench.data.tables import Failed
+from workbench.debugging import numerics
 from workbench.errors import FailedPreconditionError
 
 CHECK_SECONDS: Final = 1.0
@@ -80,6 +81,7 @@ class Threads:
           *args: Arguments of `target`.
         """
         # Daemons: one that hangs in a user's function must not keep the process from ending.
+        target = numerics.shared(target)
         thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()

@@ -95,8 +95,7 @@ class WorkerSide:
                 if type(function) is bytes:
                     function = self._functions[id] = pickle.loads(function)
                 observed: Observation | None = pickle.loads(observation) if observation else None
-                if self._own_client:
-                    numerics.follow(observed is not None and observed.checked)
+                numerics.follow(observed is not None and observed.checked)
                 args, kwargs = pickle.loads(arguments) if arguments else ((), {})
                 if observed is None:
                     result = function(*args, **kwargs)

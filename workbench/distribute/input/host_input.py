@@ -38,7 +38,7 @@ class Request:
       keep: Number of the first step that may be asked for again.
       forgotten: (dataset, iterator) pairs that are not needed any more.
       again: The replicas that lost these steps, and get them again; () where they are fetched for the first time.
-      checked: Whether what is read must be finite; None in the notebook's own process, which knows.
+      checked: Whether what is read must be finite.
     """
 
     dataset: str
@@ -49,7 +49,7 @@ class Request:
     keep: int
     forgotten: tuple[tuple[str, str | None], ...] = ()
     again: tuple[int, ...] = ()
-    checked: bool | None = None
+    checked: bool = False
 
 
 class HostInput:
@@ -162,8 +162,7 @@ class HostInput:
         return unpack(next(found for found in parcels if found.leader == leader), position), None
 
     def _read(self, env: ReplicaEnv, request: Request) -> Chunk:
-        if request.checked is not None:
-            numerics.follow(request.checked)
+        numerics.follow(request.checked)
         return self._reader(env, request).steps(request.first, request.count, keep=request.keep)
 
     def _reader(self, env: ReplicaEnv, request: Request) -> Reading:

@@ -107,7 +107,8 @@ class Reader:
             with self._changed:
                 if not under_way and self._goes_on():
                     self._reads_ahead = True
-                    threading.Thread(target=self._read_ahead, name="workbench-input", daemon=True).start()
+                    ahead = numerics.shared(self._read_ahead)
+                    threading.Thread(target=ahead, name="workbench-input", daemon=True).start()
                 while not self._has(self._needed):
                     if not self._reads_ahead:
                         raise CancelledError("the iterator of a distributed dataset was closed")

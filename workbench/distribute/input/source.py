@@ -111,7 +111,7 @@ class InputSource:
             request,
             dataset=self.id,
             forgotten=self.registry.take_forgotten(),
-            checked=None if self.group.gang.shipping.codec.by_reference else numerics.is_enabled(),
+            checked=numerics.is_enabled(),
         )
         handles: tuple[Handle, ...] = self.group.run(prepared, (told,), pipelined=True)
         if handles[0].places is not self.places or told.dataset != self.id:

@@ -338,8 +338,7 @@ class ReplicaProgram:
         if self.strategy.library == "cupy":  # what the replica computes with is where it computes
             args, kwargs = tree.map(sent, (args, kwargs))
         observation = self.observation
-        if observation is None or not observation.checked:
-            numerics.unfollow()
+        numerics.follow(observation is not None and observation.checked)
         context = ReplicaContext(self.strategy, env)
         thread = contexts.thread
         outer = thread.context
