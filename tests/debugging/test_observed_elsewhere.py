@@ -236,9 +236,10 @@ def test_a_worker_that_does_not_answer_is_named_and_all_others_write(
     coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
     list(Dataset.from_tensor_slices(np.ones((2, 3))).map(np.sqrt))
     monkeypatch.setattr(lane, "Connection", connect)
-    with pytest.warns(RuntimeWarning, match=r"worker [01] on \S+ has not written .*: timed out"):
+    with pytest.warns(RuntimeWarning, match=r"worker [01] on \S+ has not written .*: timed out") as told:
         debugging.experimental.disable_dump_debug_info()
 
+    assert {one.filename for one in told} == {__file__}
     assert sorted(asked) == ["worker:0", "worker:1"]
     assert "sqrt" in {row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()}
 

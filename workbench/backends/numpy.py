@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from workbench.backends.users_line import Apply, directly
+from workbench.backends.users_line import Apply, directly, warn
 from workbench.errors import BackendUnavailable, InvalidArgumentError, TracingError
 
 _UFUNCS: dict[str, np.ufunc] = {
@@ -226,11 +225,10 @@ def check_jax_width(array: np.ndarray[Any, Any]) -> None:
         )
     if not _warned_narrow:
         _warned_narrow = True
-        warnings.warn(
+        warn(
             f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
             f"wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
             UserWarning,
-            stacklevel=2,
         )
 
 

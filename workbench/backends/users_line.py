@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -29,7 +31,8 @@ _LIMIT = 4096  # lines kept; code objects are new in each notebook cell
 _STAND_IN = "__workbench_stand_in__"  # among a frame's globals
 PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 """What the file names of this package's own code begin with."""
-_OURS = PACKAGE, mixins.__file__
+# Also what only lies between: NumPy's operators for our classes, `with` over our generators, our cached properties.
+_OURS = PACKAGE, mixins.__file__, contextlib.__file__, functools.__file__
 # By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
 _applies: dict[tuple[int, int], tuple[Apply, CodeType]] = {}
 
@@ -51,7 +54,7 @@ class Line(NamedTuple):
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is outside of this package, and not of NumPy's operators for our classes."""
+    """Whether a frame is outside of this package, and not between the user and it."""
     return not frame.f_code.co_filename.startswith(_OURS)
 
 
@@ -87,6 +90,11 @@ def apply_at_users_line() -> Apply:
         register = frame.f_globals.setdefault("__warningregistry__", {})
         known = _applies[key] = _applying(_line_of(frame), register), frame.f_code
     return known[0]
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warns at the user's line that runs now, however deep in this package that is noticed."""
+    apply_at_users_line()(warnings.warn, message, category)
 
 
 def users_line() -> Line | None:

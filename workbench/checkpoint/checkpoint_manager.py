@@ -7,12 +7,12 @@ import operator
 import os
 import re
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Final, SupportsInt
 
+from workbench.backends.users_line import warn
 from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.claim import Claim, claim
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined
@@ -228,7 +228,7 @@ class CheckpointManager:
             except CheckpointInvalid as error:
                 if not fall_back or path == found[-1]:
                     raise
-                warnings.warn(f"{error}; taking the checkpoint before it", DataWarning, stacklevel=2)
+                warn(f"{error}; taking the checkpoint before it", DataWarning)
             else:
                 return path
         if self._init_fn is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from workbench.backends.users_line import warn
 
 _told: set[str] = set()
 
@@ -16,9 +16,7 @@ def tell(old: str, modern: str) -> None:
     """
     if old not in _told:
         _told.add(old)
-        warnings.warn(
-            f"{old} is a spelling of TensorFlow 1; write {modern}", DeprecationWarning, stacklevel=3
-        )
+        warn(f"{old} is a spelling of TensorFlow 1; write {modern}", DeprecationWarning)
 
 
 def forget() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from workbench.backends.users_line import warn
 from workbench.compat.modern_spelling import tell
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
@@ -77,10 +77,9 @@ def local_to_towers(strategy: Strategy, aggregation: str) -> Iterator[None]:
         and variable.synchronization is not VariableSynchronization.ON_READ
     ]
     if mirrored:
-        warnings.warn(
+        warn(
             f"tower_local_var_scope makes local what get_variable creates, and {', '.join(mirrored)} was made by "
             f"wb.Variable: it is mirrored. Use wb.compat.towers.get_variable, or give wb.Variable "
             f"synchronization='ON_READ' and aggregation={aggregation!r}",
             UserWarning,
-            stacklevel=3,
         )

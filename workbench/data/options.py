@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import enum
-import warnings
 from typing import Any, ClassVar, Final
 
-from workbench.backends.users_line import apply_at_users_line
+from workbench.backends.users_line import warn
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
 
@@ -152,7 +151,7 @@ class _Settings:
             elif new != getattr(fresh, name):
                 if old not in (getattr(fresh, name), new):
                     told = f"option {name} was {old!r} and becomes {new!r}"
-                    apply_at_users_line()(warnings.warn, told, UserWarning)
+                    warn(told, UserWarning)
                 object.__setattr__(result, name, new)
         return result
 

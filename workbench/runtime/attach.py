@@ -136,7 +136,7 @@ def attached_cluster(
         raise
     try:
         scheduler = str(client.scheduler_info()["address"])
-        warn_of_exposure([scheduler, *(device.worker for device in cluster.devices)], stacklevel=3)
+        warn_of_exposure([scheduler, *(device.worker for device in cluster.devices)])
     except BaseException:  # where warnings are errors
         cluster.close()
         raise

@@ -7,13 +7,13 @@ import os
 import secrets
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from distributed import Client
 
 from workbench import allowance, forks
+from workbench.backends.users_line import warn
 from workbench.device_names import SERVICE_JOBS, Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
 from workbench.runtime.comm.messages import LAST_WRITES, TELEMETRY
@@ -235,11 +235,10 @@ class Cluster:
             except WorkbenchError as error:
                 failures = [str(error)]
             if failures:
-                warnings.warn(
+                warn(
                     f"worker {question.worker.address} has not written all that it kept, such as the newest rows of a "
                     f"dump: {'; '.join(failures)}",
                     RuntimeWarning,
-                    stacklevel=4,
                 )
 
     @property

@@ -74,11 +74,11 @@ def test_an_address_is_exposed_that_others_reach_without_a_certificate(address: 
 
 def test_the_warning_names_the_first_address_that_is_exposed_and_points_at_the_caller() -> None:
     with pytest.warns(UserWarning, match=r"without TLS \(tcp://10.0.0.6:1\)") as told:
-        warn_of_exposure(["tcp://127.0.0.1:1", "tcp://10.0.0.6:1", "tcp://10.0.0.7:1"], stacklevel=1)
+        warn_of_exposure(["tcp://127.0.0.1:1", "tcp://10.0.0.6:1", "tcp://10.0.0.7:1"])
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_exposure(["tcp://127.0.0.1:1", "tls://10.0.0.6:1"], stacklevel=1)
+        warn_of_exposure(["tcp://127.0.0.1:1", "tls://10.0.0.6:1"])
 
 
 @elsewhere

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Final, cast
 import numpy as np
 
 from workbench import tree
-from workbench.backends.users_line import apply_at_users_line
+from workbench.backends.users_line import warn
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
@@ -254,7 +253,7 @@ class Chosen(Source):
         if count == INFINITE_CARDINALITY:
             raise FailedPreconditionError(told)
         if count == UNKNOWN_CARDINALITY:  # the choices may still end, or be of another dataset
-            apply_at_users_line()(warnings.warn, told, DataWarning)
+            warn(told, DataWarning)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

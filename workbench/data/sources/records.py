@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import mmap
 import struct
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from workbench.backends.users_line import apply_at_users_line
+from workbench.backends.users_line import warn
 from workbench.data.sources.compressed import fills
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.opening import size_bytes
@@ -62,7 +61,7 @@ class Records(FileReader):
         message = f"{place} has only {rest} of its header's 12 bytes; the file is taken to end there"
         if self.strict:
             raise DataLossError(message, **parser.place)
-        apply_at_users_line()(warnings.warn, message, DataWarning)
+        warn(message, DataWarning)
 
 
 class _Parser:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from operator import itemgetter
 from typing import ClassVar, Final
 
-from workbench.backends.users_line import apply_at_users_line
+from workbench.backends.users_line import warn
 from workbench.data.sources.compressed import blocks
 from workbench.data.sources.files import FileReader
 from workbench.data.tables import BytesTable, Run
@@ -78,7 +77,7 @@ class TextLines(FileReader):
         )
         if self.strict:
             raise DataLossError(message, file=path, offset=offset + position)
-        apply_at_users_line()(warnings.warn, message, DataWarning)
+        warn(message, DataWarning)
         return True
 
 

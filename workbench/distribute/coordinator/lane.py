@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from workbench import tree
+from workbench.backends.users_line import warn
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.servers.overview import WorkerFunctions
@@ -195,11 +195,10 @@ class Lane:
                 connection.close()
         except OSError as error:
             if not self._closed.is_set():
-                warnings.warn(
+                warn(
                     f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
                     f"{what['root']!r}: {error}",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
             return
         if "error" in reply:

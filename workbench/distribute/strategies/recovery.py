@@ -14,10 +14,10 @@ components: a SUM lacks what they had added, a MEAN is that of the others.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.backends.users_line import warn
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.errors import DataCorruption, InvalidArgumentError, ReplicaLost
 from workbench.telemetry.events import Event
@@ -97,7 +97,7 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
         f"value from there again, and training goes on. Steps since then count for nothing"
     )
     strategy.group.gang.notify(Event("alert", "restored", told, time.monotonic_ns(), severity="warning"))
-    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    warn(told, RuntimeWarning)
     return True
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 
 from distributed.comm.addressing import get_address_host
 
+from workbench.backends.users_line import warn
 from workbench.communicators.core.tcp import is_loopback
 
 _ENCRYPTED = ("tls", "wss")
 _WITHIN = ("inproc", "unix")  # a process, or what the file system protects
 
 
-def warn_of_exposure(addresses: Iterable[str], *, stacklevel: int) -> None:
+def warn_of_exposure(addresses: Iterable[str]) -> None:
     """Warns if one of these listens beyond this machine without TLS.
 
     It is no error: they listened before we came, and go on when we leave. Listeners of our own are refused there, with
@@ -21,17 +21,15 @@ def warn_of_exposure(addresses: Iterable[str], *, stacklevel: int) -> None:
 
     Args:
       addresses: Those of a Dask scheduler and its workers, as others reach them.
-      stacklevel: See `warnings.warn`.
     """
     exposed = next(filter(is_exposed, addresses), None)
     if exposed is not None:
-        warnings.warn(
+        warn(
             f"this Dask cluster listens beyond loopback without TLS ({exposed}): anybody who reaches it can run code "
             f"on its workers, read what they exchange with this notebook, and send it something else. Start it with "
             f"TLS (distributed.Security; `dask scheduler --tls-ca-file=…`), which a strategy over several of its hosts "
             f"needs, or with `--host 127.0.0.1`, unless nobody else is in its network",
             UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -6,12 +6,12 @@ import ctypes
 import importlib.util
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NoReturn
 
 from workbench.backends.accelerator import Accelerator
+from workbench.backends.users_line import warn
 from workbench.communicators.bootstrap import Gpus
 from workbench.errors import BackendUnavailable, InvalidArgumentError
 from workbench.extras import install_command
@@ -57,11 +57,10 @@ def default() -> tuple[str, ...]:
     """The GPUs that `connect()` uses without arguments: all that are visible, if CuPy is installed."""
     found = visible()
     if found and not _has_cupy():
-        warnings.warn(
+        warn(
             f"{len(found)} NVIDIA GPUs are here and cannot be used without CuPy: {install_command('gpu13')} (for "
             f"drivers of CUDA 12: gpu12); replicas run on CPU devices",
             UserWarning,
-            stacklevel=3,
         )
         return ()
     return found
