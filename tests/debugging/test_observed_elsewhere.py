@@ -20,7 +20,7 @@ from workbench.data import Dataset
 from workbench.debugging import numerics
 from workbench.debugging.dump.reader import read_dump
 from workbench.debugging.dump.session import current_writer
-from workbench.distribute.coordinator import lane
+from workbench.distribute.coordinator import cluster_coordinator, lane
 from workbench.errors import NotFinite
 from workbench.runtime.services.service import Connection, ServiceAddress
 
@@ -208,6 +208,36 @@ def test_a_dump_ends_when_the_functions_have_ended_that_were_scheduled_before(
     assert sorted(row["op"] for row in rows) == ["exp"] * 7 + ["log"] * 6
     with pytest.raises(ValueError, match=r"2\.718"):
         coordinator.join()
+
+
+def test_a_dump_ends_although_a_function_does_not(
+    coordinator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go = str(tmp_path / "begun"), str(tmp_path / "go")
+
+    def step(x: Any) -> None:
+        import os
+        import time
+
+        np.exp(x)
+        os.close(os.open(begun, os.O_CREAT))
+        while not os.path.exists(go):
+            time.sleep(0.001)
+        np.log(x)
+
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+    coordinator.schedule(step, args=(np.ones(2),))
+    until(lambda: os.path.exists(begun))
+    coordinator.schedule(np.sqrt, args=(np.ones(2),)).fetch()
+    monkeypatch.setattr(cluster_coordinator, "_SETTLE_SECONDS", 0.1)
+    with pytest.warns(RuntimeWarning, match="ended before 1 function that .* coordinator.join") as told:
+        debugging.experimental.disable_dump_debug_info()
+
+    assert {one.filename for one in told} == {__file__}
+    assert {row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()} == {"exp", "sqrt"}
+    Path(go).touch()
+    coordinator.join()
+    assert {row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()} == {"exp", "sqrt", "log"}
 
 
 def test_a_strategy_that_closes_before_the_dump_ends_writes_what_its_workers_keep(

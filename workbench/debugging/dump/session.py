@@ -171,7 +171,8 @@ def enable_dump_debug_info(
 def disable_dump_debug_info() -> None:
     """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info).
 
-    It waits for functions that a `ClusterCoordinator` was given before, and warns where a worker does not answer.
+    It waits for functions that a `ClusterCoordinator` was given before, at most a minute, and warns where they take
+    longer, and where a worker does not answer.
     """
     global _writer
     ended, _writer = _writer, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -151,11 +152,18 @@ class CallQueue:
                     return
                 self.changed.wait(_CHECK_SECONDS)
 
-    def settle(self) -> None:
-        """Waits until nothing waits or runs; errors stay for `join`."""
+    def settle(self, timeout_seconds: float) -> int:
+        """Waits until all calls so far have ended; errors stay for `join`.
+
+        Returns:
+          How many of them have not ended in time.
+        """
+        deadline = time.monotonic() + timeout_seconds
         with self.changed:
-            while self._waiting or self._running or self._blocked:
-                self.changed.wait(_CHECK_SECONDS)
+            count = self._next
+            while self._first_open < count and (left := deadline - time.monotonic()) > 0:
+                self.changed.wait(min(left, _CHECK_SECONDS))
+            return sum(number not in self._ended for number in range(self._first_open, count))
 
     def done(self) -> bool:
         """Whether nothing waits or runs; raises as `join`."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from workbench import by_value, tree
+from workbench.backends.users_line import warn
 from workbench.debugging import observing
 from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
@@ -26,6 +28,8 @@ from workbench.telemetry.formatting import significant
 _CALL: Final = "coordinator.schedule"
 _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
+_SETTLE_SECONDS: Final = 60.0
+_WRITE_SECONDS: Final = 60.0  # a dump may hold gigabytes
 
 
 class ClusterCoordinator:
@@ -167,14 +171,27 @@ class ClusterCoordinator:
           root: The folder of the dump.
           sources: Whether to write copies of source files.
           executions: Whether to write operations.
-          close: Whether to write everything and end the dump, which waits for the functions that were scheduled.
+          close: Whether to write everything and end the dump, which waits for the functions that were scheduled; with
+            a warning, if they take longer than a minute.
         """
         what = {"root": root, "sources": sources, "executions": executions, "close": close}
-        if close:
-            self._queue.settle()
-        with contextlib.ExitStack() as stack:  # each worker writes, also where another one cannot
-            for lane in self._lanes:
-                stack.callback(lane.flush_dumps, what)
+        left = 0
+        try:
+            if close:
+                left = self._queue.settle(_SETTLE_SECONDS)
+        finally:  # also after an interrupt
+            waits = [lane.flush_dumps(what) for lane in self._lanes]
+            deadline = time.monotonic() + _WRITE_SECONDS
+            with contextlib.ExitStack() as stack:  # each worker writes, also where another one cannot
+                for wait in waits:
+                    stack.callback(wait, deadline)
+        if left:
+            warn(
+                f"the dump into {root!r} has ended before {counted(left, 'function')} that had been scheduled: what is "
+                f"still computed is written once it is there, at the latest when the strategy closes. To wait for it, "
+                f"call coordinator.join() first",
+                RuntimeWarning,
+            )
 
     def join(self) -> None:
         """Waits until all scheduled functions have ended.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -179,30 +181,43 @@ class Lane:
         if connection is not None:
             connection.close()
 
-    def flush_dumps(self, what: Fields) -> None:
+    def flush_dumps(self, what: Fields) -> Callable[[float], None]:
         """Has the worker write what it keeps of a dump; warns where it does not answer.
 
         One that has ended with its coordinator has written all of it by then.
 
         Args:
           what: Arguments of `session.flush_here`.
+
+        Returns:
+          What waits for that, at most until the time of `time.monotonic` that it is given.
         """
+
+        def wait(deadline: float) -> None:
+            try:
+                with contextlib.closing(connection):
+                    reply, _ = connection.receive(max(0.1, deadline - time.monotonic()))
+            except OSError as error:
+                self._not_written(what["root"], error)
+                return
+            if "error" in reply:
+                raise raised_by(reply["error"])
+
         try:
             connection = Connection(self.service.address, self.service.tls())
-            try:
-                reply, _ = connection.ask({"method": "flush_dumps", **what})
-            finally:
-                connection.close()
+            connection.send({"method": "flush_dumps", **what})
         except OSError as error:
-            if not self._closed.is_set():
-                warn(
-                    f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
-                    f"{what['root']!r}: {error}",
-                    RuntimeWarning,
-                )
-            return
-        if "error" in reply:
-            raise raised_by(reply["error"])
+            self._not_written(what["root"], error)
+            return lambda deadline: None
+        return wait
+
+    def _not_written(self, root: str, error: OSError) -> None:
+        if not self._closed.is_set():
+            warn(
+                f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
+                f"{root!r}: {error}",
+                RuntimeWarning,
+            )
 
     def close(self, timeout_seconds: float) -> None:
         """Ends the thread; the queue is closed."""
