@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,6 +354,17 @@ def test_the_save_counter_goes_on_where_it_was(tmp_path: Path) -> None:
     assert another.save_counter == 0
     another.restore(path)
     assert Path(another.save(tmp_path / "x")).name == "x-3"
+
+
+def test_a_path_may_be_bytes(tmp_path: Path) -> None:
+    path: Any = os.fsencode(tmp_path / "x")
+    assert wb.Checkpoint(count=1).save(path) == str(tmp_path / "x-1")
+    assert wb.Checkpoint(count=2).write(path) == str(tmp_path / "x")
+    counted = wb.Checkpoint(count=0)
+    counted.restore(path + b"-1")
+    assert counted.count == 1
+    counted.read(path)
+    assert counted.count == 2
 
 
 def test_what_is_no_checkpoint_is_not_found(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +271,33 @@ def test_a_generator_that_was_made_already_is_refused() -> None:
         list(dataset)
 
 
+class _Countdown(Generator[int, Any, None]):
+    def __init__(self) -> None:
+        self.left = 3
+
+    def send(self, value: Any) -> int:
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return self.left
+
+    def throw(self, *error: Any) -> int:
+        raise StopIteration
+
+
+def test_the_function_of_a_generator_may_return_a_generator_of_another_class() -> None:
+    assert ints(Dataset.from_generator(_Countdown, output_signature=SCALAR)) == [2, 1, 0]
+
+
+@pytest.mark.parametrize("made", [5, None, np.array(5)])
+def test_what_the_function_of_a_generator_returned_is_named_if_it_yields_nothing(made: Any) -> None:
+    dataset = Dataset.from_generator(lambda: made, output_signature=SCALAR)
+    with pytest.raises(
+        TypeError, match=f"the function returned {type(made).__name__}.*; let it yield elements"
+    ):
+        list(dataset)
+
+
 def test_an_error_of_a_generator_says_at_which_element() -> None:
     def fails() -> Any:
         yield 1
@@ -309,6 +336,8 @@ def test_an_error_that_is_raised_in_each_iteration_has_one_note() -> None:
         ([2**63 + 1, 0], np.uint64),  # of which NumPy makes floats
         (2**70, np.float64),
         ([2**70, 1.5], np.float64),
+        ([2**70, 1j], np.complex128),
+        ([10**100, 1 + 0j], np.complex128),
         (2**53 + 1, np.int64),
         (0.1, np.complex128),
         ([0.1 + 1e300j], np.complex128),
@@ -331,11 +360,30 @@ def test_python_numbers_of_a_generator_keep_all_the_digits_that_their_dtype_has(
         np.testing.assert_array_equal(got, want, strict=True)
 
 
+@pytest.mark.parametrize("other", [2.0, 2 + 0j])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_of_a_generator_keep_all_their_digits_next_to_another_number(dtype: Any, other: Any) -> None:
+    given = [[2**53 + 1, other], [True, 0]]
+    (got,) = Dataset.from_generator(lambda: [given], output_signature=TensorSpec((2, 2), dtype))
+    np.testing.assert_array_equal(got, np.array([[2**53 + 1, 2], [1, 0]], dtype), strict=True)
+
+
 @pytest.mark.parametrize(
     ("wrong", "dtype"),
-    [([2**63 + 1, -1], np.uint64), ([2**64, 0], np.uint64), ([2**63, -1], np.int64), (10**400, np.float64)],
+    [
+        ([2**63 + 1, -1], np.uint64),
+        ([2**64, 0], np.uint64),
+        ([2**63, -1], np.int64),
+        ([2**53 + 1, 1.5], np.int64),
+        ([2**64, 1.0], np.int64),
+        ([2**53 + 1, 1j], np.int64),
+        ([1.0, float("inf")], np.int64),
+        (10**400, np.float64),
+        ([10**400, 1j], np.complex128),
+        ([2**70, 1j], np.float64),
+    ],
 )
-def test_python_integers_of_a_generator_that_are_too_large_are_named(wrong: Any, dtype: Any) -> None:
+def test_python_numbers_of_a_generator_that_do_not_fit_are_named(wrong: Any, dtype: Any) -> None:
     dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), dtype))
     with pytest.raises(InvalidArgumentError, match=r"element 0 is .*, which does not fit into"):
         list(dataset)

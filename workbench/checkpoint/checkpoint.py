@@ -248,7 +248,7 @@ class Checkpoint:
 
 
 def _text(path: str | os.PathLike[str]) -> str:
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"the path of a checkpoint is a text or a Path, got {path!r:.80}")
     name = file_name(path)
     return name.target if isinstance(name, Url) else name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,23 +51,30 @@ class Generated(Source):
 
         Raises:
           FailedPreconditionError: if it has returned a generator that it had returned before, and nothing is left.
+          TypeError: if it has returned nothing that yields elements.
         """
         made = self.generator(*self.args)
-        if isinstance(made, Generator) and inspect.getgeneratorstate(made) == inspect.GEN_CLOSED:
+        if isinstance(made, GeneratorType) and inspect.getgeneratorstate(made) == inspect.GEN_CLOSED:
             raise FailedPreconditionError(
                 "from_generator: the function returned a generator that has ended, perhaps in an earlier iteration of "
                 "the dataset; make a new one in each call"
             )
+        try:
+            elements = iter(made)
+        except TypeError as error:
+            raise TypeError(
+                f"from_generator: the function returned {type(made).__name__} {made!r:.60}; let it yield elements, or "
+                "return something to iterate over"
+            ) from error
         count = 0
         try:
-            for value in made:
+            for value in elements:
                 yield value
                 count += 1
         except Exception as error:
             note = f"in the generator of a dataset, at element {count}"
-            if note not in getattr(
-                error, "__notes__", ()
-            ):  # the same exception may be raised in each iteration
+            # The same exception may be raised in each iteration.
+            if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise
 
@@ -130,18 +138,27 @@ def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
         return convert(value)
     try:
         given = np.asarray(value)
-        if given.dtype.kind == "O" or (given.dtype.kind == "f" and want.dtype.kind in "iu"):
-            # NumPy makes objects of integers beyond 64 bits, and floats of a list that needs both int64 and uint64.
-            items = np.asarray(value, object).reshape(-1).tolist()
-            if want.dtype.kind in "iu" and all(isinstance(item, int) for item in items):
-                given = np.asarray(value, want.dtype)
-            elif given.dtype.kind == "O" and all(isinstance(item, int | float) for item in items):
-                given = np.asarray(value, np.float64)
+        if given.dtype.kind == "O" or (given.dtype.kind in "fc" and want.dtype.kind in "iu"):
+            # NumPy makes objects of integers beyond 64 bits, and floats of integers next to a float, or of a list that
+            # needs both int64 and uint64.
+            items = np.asarray(value, object)
+            parts = items.reshape(-1).tolist()
+            if want.dtype.kind in "iu" and all(map(_is_whole, parts)):
+                given = np.array([int(part.real) for part in parts], want.dtype).reshape(items.shape)
+            elif given.dtype.kind == "O" and all(isinstance(part, int | float | complex) for part in parts):
+                has_complex = any(isinstance(part, complex) for part in parts)
+                given = np.asarray(value, np.complex128 if has_complex else np.float64)
     except OverflowError:
         raise _unfit(value, want, index) from None
     except ValueError:  # rows of several lengths
         return convert(value)
     return given[()] if given.dtype.kind in "biufc" else convert(value)
+
+
+def _is_whole(number: Any) -> bool:
+    if isinstance(number, complex):
+        return not number.imag and number.real.is_integer()
+    return isinstance(number, int) or (isinstance(number, float) and number.is_integer())
 
 
 def _fitted(value: Any, want: Any, index: int) -> Any:
