@@ -100,6 +100,43 @@ def test_replicas_that_wait_as_they_share_cores_are_said_to_take_turns() -> None
     assert "step after step: they take turns on 2 cores" in found.evidence
 
 
+def test_a_replica_that_is_late_in_most_steps_is_named_though_nothing_is_to_be_done_about_it() -> None:
+    finite = [replace(call, inputs="finite") for call in steps(64, [0, 0, 240_000, 0])]
+    found = judged(finite)[0]
+
+    assert found.code == "good"
+    assert found.evidence.startswith("replica 2 is late in 64 of 64 steps, by 240 µs; ")
+
+    mostly = [*finite[:52], *in_turn(1)[52:]]
+    assert "replica 2 is late in 55 of 64 steps" in judged(mostly)[0].evidence
+    half = [*finite[:26], *in_turn(1)[26:]]
+    assert "which one comes last" not in judged(half)[0].evidence
+    assert judged(half)[0].evidence.startswith("no replica holds up the others step after step: in steps")
+
+
+def crowded_steps(late_ms: Sequence[int]) -> Feed:
+    """Steps of 20 ms of four replicas on two cores, which come so late in each."""
+    calls = []
+    for step in range(1, 65):
+        enter = [(20 * step + late) * MS for late in late_ms]
+        calls.append(Call(enter, max(enter) + 7 * MS, step=step, inputs="finite"))
+    feed = feed_of(calls)
+    feed.set_cores("g", 2)
+    return feed
+
+
+def test_replicas_that_are_late_in_most_steps_are_named_where_replicas_share_cores() -> None:
+    one, two = (verdicts(crowded_steps(late).snapshot())[0] for late in ([0, 0, 10, 0], [0, 0, 9, 10]))
+
+    assert (one.code, two.code) == ("good", "good")
+    assert one.evidence.startswith(
+        "replica 2 is late in 64 of 64 steps, by 10.0 ms, on 2 cores that 4 replicas share; "
+    )
+    assert two.evidence.startswith(
+        "replicas 3 and 2 are late in most steps, by up to 10.0 ms, on 2 cores that 4 replicas share; "
+    )
+
+
 def test_nothing_is_said_of_nan_where_nobody_looked() -> None:
     (found,) = judged(even(inputs=""))
 

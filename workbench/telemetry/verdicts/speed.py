@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from statistics import median
 from typing import Final
 
-from workbench.telemetry.formatting import NOTHING, percent, rate_text, significant, size_text
-from workbench.telemetry.snapshot import GroupView, TableRow
+from workbench.telemetry.formatting import NOTHING, percent, rate_text, replicas_text, significant, size_text
+from workbench.telemetry.snapshot import GroupView, Lateness, TableRow
 from workbench.telemetry.verdicts.verdict import MIN_STEPS, Verdict
 from workbench.telemetry.verdicts.words import count_text, evidence, sentence, time_text
 
@@ -16,6 +17,7 @@ _MIN_STEP_US: Final = 1000.0
 """Of shorter steps nobody feels what part is what."""
 _COMPUTING: Final = 0.5
 _WAITING: Final = 0.2
+_OFTEN: Final = 0.8
 _SHORT_STEP_US: Final = 10_000.0
 """In shorter steps, delays that every process has now and then are a large part."""
 
@@ -47,16 +49,41 @@ def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Ver
 
 
 def waiting(group: GroupView) -> str:
-    """Why replicas wait much although nobody is late step after step, and that nobody is; "" where they wait little."""
+    """Why replicas wait much although nobody makes everyone wait; "" where they wait little."""
     share, cores = group.pace.waited_share, group.told.contested_cores
     if share is None or share <= _WAITING:
         return ""
+    if named := _often_late(group.lateness):
+        return f"{named}, on {_cores(cores)} that {group.n} replicas share" if _is_crowded(group) else named
     nobody = "no replica holds up the others step after step"
     if _is_crowded(group):
-        return f"{nobody}: they take turns on {'a core' if cores == 1 else f'{cores} cores'}"
+        return f"{nobody}: they take turns on {_cores(cores)}"
     if group.pace.step_us < _SHORT_STEP_US:
         return f"{nobody}: in steps as short as {time_text(group.pace.step_us)}, small delays count much"
     return f"{nobody}: which one comes last changes, see Lateness"
+
+
+def _often_late(lateness: Lateness) -> str:
+    """The replicas that are late in most steps, those that cost most first, and by how much; "" if none is."""
+    often = [row for row, steps in enumerate(lateness.late_steps) if steps >= _OFTEN * len(lateness.steps)]
+    by_us = {row: _usually_late_us(lateness, row) for row in often}
+    often.sort(key=by_us.__getitem__, reverse=True)
+    if not often:
+        return ""
+    who, by = replicas_text([lateness.replicas[row] for row in often]), time_text(by_us[often[0]])
+    if len(often) > 1:
+        return f"{who} are late in most steps, by up to {by}"
+    return f"{who} is late in {lateness.late_steps[often[0]]} of {len(lateness.steps)} steps, by {by}"
+
+
+def _usually_late_us(lateness: Lateness, row: int) -> float:
+    """How much later than the median replica a row came; the median of the steps that it has a record of."""
+    late = zip(lateness.late_us[row], lateness.median_us, strict=True)
+    return median(late_us - median_us for late_us, median_us in late if late_us is not None)
+
+
+def _cores(count: int) -> str:
+    return "a core" if count == 1 else f"{count} cores"
 
 
 def sending(group: GroupView, table: Collection[TableRow]) -> Iterator[Verdict]:
@@ -127,7 +154,7 @@ def sharing(group: GroupView) -> Iterator[Verdict]:
     if share is None or share < _COMPUTING or group.pace.step_us < _MIN_STEP_US:
         return
     replicas = "two replicas" if group.n == 2 else f"{group.n} replicas"
-    shared = "a core" if cores == 1 else f"{cores} cores"
+    shared = _cores(cores)
     speed = "half the speed" if group.n == 2 * cores else f"{percent(cores / group.n)} of the speed"
     yield Verdict(
         "warning",
