@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,21 +35,29 @@ class _Open(guide.GuideHandler):
         self.finish(str(kwargs["exc_info"][1]))  # type: ignore[index]
 
 
-async def _answers(*paths: str, then: threading.Event | None = None) -> list[HTTPResponse]:
-    """The answers to requests one after the other, the last one after `then` was set."""
+@contextlib.asynccontextmanager
+async def _served() -> AsyncIterator[Callable[[str], Awaitable[HTTPResponse]]]:
+    """What asks a server for a page of its guide."""
     (bound,) = bind_sockets(0, "127.0.0.1")
     server = HTTPServer(Application([("/guide/(.*)", _Open, {"guide": guide.Guide()})]))
     server.add_socket(bound)
-    client, answers = AsyncHTTPClient(force_instance=True), []
+    client = AsyncHTTPClient(force_instance=True)
+    address = f"http://127.0.0.1:{bound.getsockname()[1]}/guide/"
     try:
-        for number, path in enumerate(paths, 1):
-            if then is not None and number == len(paths):
-                then.set()
-            url = f"http://127.0.0.1:{bound.getsockname()[1]}/guide/{path}"
-            answers.append(await client.fetch(url, raise_error=False, follow_redirects=False))
+        yield lambda path: client.fetch(address + path, raise_error=False, follow_redirects=False)
     finally:
         client.close()
         server.stop()
+
+
+async def _answers(*paths: str, then: threading.Event | None = None) -> list[HTTPResponse]:
+    """The answers to requests one after the other, the last one after `then` was set."""
+    answers = []
+    async with _served() as asked:
+        for number, path in enumerate(paths, 1):
+            if then is not None and number == len(paths):
+                then.set()
+            answers.append(await asked(path))
     return answers
 
 
@@ -73,17 +83,61 @@ def test_a_page_says_that_the_guide_is_being_built_and_looks_again(
     assert len(begun) == 1
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take a while to run a thread."""
+    monkeypatch.setattr(guide, "_PATIENCE_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_guide_that_is_built_opens_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(guide, "built_site", lambda: tmp_path)
     (answer,) = asyncio.run(_answers(""))
     assert (answer.code, answer.headers["Location"]) == (302, "/guide/guide/index.html")
 
 
-def test_a_guide_that_cannot_be_built_says_why_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("error", [GuideMissing("no Sphinx here"), PermissionError("no Sphinx here")])
+def test_a_guide_that_cannot_be_built_says_why_each_time(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def built_site() -> Path:
-        raise GuideMissing("Sphinx is not installed")
+        raise error
 
     monkeypatch.setattr(guide, "built_site", built_site)
     for answer in asyncio.run(_answers("", "guide/index.html")):
         assert answer.code == 503
-        assert b"Sphinx is not installed" in answer.body
+        assert b"no Sphinx here" in answer.body
+
+
+def test_a_page_that_waits_is_told_that_the_guide_cannot_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, failed, begun = threading.Event(), threading.Event(), []
+
+    def built_site() -> Path:
+        begun.append(True)
+        assert looked.wait(60)
+        failed.set()
+        raise GuideMissing("Sphinx failed")
+
+    async def reloaded() -> HTTPResponse:
+        async with _served() as asked:
+            waiting = await asked("")
+            assert (waiting.code, waiting.headers["Refresh"]) == (200, "2")
+            looked.set()
+            assert await asyncio.to_thread(failed.wait, 60)
+            for _ in range(1000):
+                answer = await asked("")
+                if answer.code != 200:
+                    break
+            assert begun == [True]
+            monkeypatch.setattr(guide, "_PATIENCE_SECONDS", 60)
+            await asked("")  # whoever was told may try again
+            return answer
+
+    monkeypatch.setattr(guide, "built_site", built_site)
+    monkeypatch.setattr(guide, "_PATIENCE_SECONDS", 0)
+    told = asyncio.run(reloaded())
+
+    assert (told.code, "Refresh" in told.headers) == (503, False)
+    assert b"Sphinx failed" in told.body
+    assert begun == [True, True]

@@ -29,14 +29,40 @@ class Guide:
     """The folder of the site; the first request builds it, in a thread, and later ones wait for that."""
 
     def __init__(self) -> None:
-        self._building: asyncio.Task[Path] | None = None
+        self._building: asyncio.Task[Path | GuideMissing] | None = None
 
-    def building(self) -> asyncio.Task[Path]:
-        """What ends with the folder, or raises `GuideMissing`; begins it anew where it failed or the folder is gone."""
+    async def folder(self, patience_seconds: float | None = None) -> Path | None:
+        """The folder, or None while it is being built; begins that anew where the folder is gone or a reason was told.
+
+        Args:
+          patience_seconds: How long to wait at most; None waits until it is there.
+
+        Raises:
+          GuideMissing: if there is no site. Where a build failed and nobody waited for it, the next request is told
+            why: the page that looks again learns it, and does not begin anew.
+        """
         task = self._building
-        if task is None or (task.done() and (task.exception() is not None or not task.result().is_dir())):
-            task = self._building = asyncio.create_task(asyncio.to_thread(built_site))
-        return task
+        if task is None or (task.done() and isinstance(site := task.result(), Path) and not site.is_dir()):
+            task = self._building = asyncio.create_task(asyncio.to_thread(_built))
+        await asyncio.wait([task], timeout=patience_seconds)
+        if not task.done():
+            return None
+        built = task.result()
+        if isinstance(built, Path):
+            return built
+        if self._building is task:
+            self._building = None
+        raise built
+
+
+def _built() -> Path | GuideMissing:
+    """The folder, or why there is none, whatever that is."""
+    try:
+        return built_site()
+    except GuideMissing as error:
+        return error
+    except Exception as error:
+        return GuideMissing(f"the guide could not be built: {type(error).__name__}: {error}")
 
 
 class GuideHandler(JupyterHandler, StaticFileHandler):
@@ -66,18 +92,17 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
         await self._answer(path, include_body=False)
 
     async def _answer(self, path: str, *, include_body: bool) -> None:
-        building = self._guide.building()
-        await asyncio.wait([building], timeout=_PATIENCE_SECONDS if not path else None)
-        if not building.done():
+        try:
+            folder = await self._guide.folder(None if path else _PATIENCE_SECONDS)
+        except GuideMissing as error:
+            raise HTTPError(503, str(error)) from error
+        if folder is None:
             self.set_header("Cache-Control", "no-store")
             self.set_header("Refresh", "2")
             self.write(_WAITING)
             await self.flush()  # and not at the end: that looks for the file which this is not
             return
-        try:
-            self.root = str(building.result())
-        except GuideMissing as error:
-            raise HTTPError(503, str(error)) from error
+        self.root = str(folder)
         if path:
             await super().get(path, include_body)
         else:
