@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -76,3 +78,28 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
     assert len(set(map(tuple, pids))) == 1
     assert all(count == replicas_per_worker for turn in threads for count in turn)
     assert len(set(map(tuple, wakeups))) == 1, wakeups
+
+
+ENDING = """
+import workbench as wb
+if __name__ == "__main__":
+    strategy = {make}
+    cluster = wb.current_cluster()
+    cluster.event_listeners.append(lambda event: print(event.message))
+    cluster.closing.append(lambda: print("closed"))
+    strategy.run(lambda: None)
+"""
+MAKE = {
+    "processes": "wb.MirroredStrategy(['CPU:0', 'CPU:1'])",
+    "threads": "(wb.connect(replicas=2, processes=False), wb.MirroredStrategy())[1]",
+    "a Client of its own": "(wb.connect(__import__('distributed').Client(n_workers=2, threads_per_worker=1,"
+    " dashboard_address='127.0.0.1:0')), wb.MirroredStrategy())[1]",
+}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_a_script_that_ends_without_closing_its_cluster_loses_no_replica(make: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(ENDING.format(make=make), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.splitlines() == ["closed"]

@@ -175,6 +175,10 @@ def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
     global _current, _asked
     cluster.closing.append(functools.partial(_forget, cluster))
     _current, _asked = cluster, asked
+    # Dask is imported by now, and Python runs first what is registered last: at the end of a script the cluster closes,
+    # and its replicas leave, before Dask ends the workers. Else each would count as lost.
+    atexit.unregister(_close_at_exit)
+    atexit.register(_close_at_exit)
     for tell in cluster_listeners.listeners:
         tell(cluster)
 
@@ -281,7 +285,6 @@ _in_children = _Current()
 forks.tell(_in_children)
 
 
-@atexit.register
 def _close_at_exit() -> None:
     if _current is not None:
         with contextlib.suppress(Exception):
