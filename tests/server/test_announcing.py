@@ -205,6 +205,7 @@ def test_who_closes_leaves_the_last_state(cluster: wb.Cluster) -> None:
             await page.until(lambda: link.ended)
 
             assert link.summary["status"] == "stopped"
+            assert link.summary["text"] == "2 devices on 1 host (2×cpu), embedded"  # not "live": that is over
             assert link.mirror.state["counters"]["collectives"] == 1  # though nobody had watched
             assert link.models["topology"]["strategies"][0]["step"] == 0
             assert_stopped(link)

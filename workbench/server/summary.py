@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.runtime import Cluster
+from workbench.runtime.placement_text import placement
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict
 
@@ -54,7 +55,7 @@ class Summary:
 
     Attributes:
       status: "starting", "live", "lost" or "stopped".
-      text: One line.
+      text: What it consists of, in one line. How it is goes on changing after its process has told last: `status`.
       replicas: Devices on which replicas can run.
       replicas_live: Those whose worker is there.
       hosts: How many hosts, as laid out.
@@ -98,7 +99,7 @@ def summarise(cluster: Cluster, snapshot: Snapshot, verdict: Verdict) -> Summary
     alerts = [event for event in snapshot.events if event.severity != "info"]
     return Summary(
         status=cluster.status,
-        text=repr(cluster),
+        text=f"{placement(cluster.devices, 'device')}{', embedded' if cluster.embedded else ''}",
         replicas=sum(worker.device_count for worker in workers),
         replicas_live=sum(worker.device_count for worker in workers if not worker.lost),
         hosts=len(cluster.hosts),

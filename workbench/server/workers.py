@@ -23,6 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.runtime.comm.unix_listener import UnixListener
 from workbench.runtime.deploy import embedded, worker_pool
 from workbench.runtime.deploy.registry import Entry, Registry, new_id
+from workbench.runtime.placement_text import counted
 from workbench.runtime.process import gpus, tpu
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import PoolSummary, Summary
@@ -199,7 +200,7 @@ class HeldWorkers:
         """What the panel says of them."""
         devices = self._options.devices
         live = self._count() * devices
-        text = f"<Workers: {live} of Dask, embedded, live>"
+        text = f"{counted(live, 'device')} of Dask workers"
         pool = PoolSummary(
             kind=self._options.kind,
             threads=self._options.threads,

@@ -253,13 +253,17 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
   const { pool } = summary;
   const over = summary.status === "stopped";
   const wrong = !over && isWrong(summary);
-  const told = wrong ? [summary.sentence, summary.text] : [summary.text];
+  const told = [
+    wrong && summary.sentence,
+    summary.text,
+    !over && trans.__("Drag into a notebook to connect."),
+  ];
   return (
     <li
       class="wb-cluster"
       data-id={cluster.id}
       onPointerDown={(event) => dragConnectCode(event, event.currentTarget, cluster)}
-      title={[...told, trans.__("Drag into a notebook to connect.")].join("\n")}
+      title={told.filter(Boolean).join("\n")}
     >
       <div class="wb-panel-line">
         <Status word={summary.status} trans={trans} /> <b>{cluster.name}</b>
