@@ -5,13 +5,19 @@ import { codeFor } from "../src/lab/clusters/cell_code";
 import { FrameScheduler } from "../src/frames";
 import { followMotion } from "../src/lab/motion";
 import { followTerms } from "../src/lab/terms";
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { titleOf } from "../src/lab/words";
+import type { ViewName } from "../src/views";
 import type { ClusterInfo } from "../src/lab/server/messages";
 import { Settings, SETTINGS } from "../src/lab/settings";
 import { sayFieldTerms, wording } from "../src/parts/terms";
 import "./page";
 
 interface Schema {
-  properties: Record<string, { default: unknown; title: string }>;
+  properties: Record<
+    string,
+    { default: unknown; title: string; items?: { oneOf: { const: ViewName; title: string }[] } }
+  >;
 }
 const schema = JSON.parse(readFileSync("schema/plugin.json", "utf8")) as Schema;
 
@@ -52,6 +58,13 @@ test("settings are the schema's, also where nothing keeps them", async () => {
   }
   assert.deepEqual(kept.openOnFirstCluster, ["overview"]);
   assert.equal(bare.stored, null);
+});
+
+test("the page of settings calls panes as their tabs do", () => {
+  const trans = { __: (text: string) => text } as TranslationBundle;
+  const { openOnFirstCluster } = schema.properties;
+  for (const { const: view, title } of openOnFirstCluster!.items!.oneOf)
+    assert.equal(title, titleOf(view, trans));
 });
 
 test("settings that are none are as by default", async () => {

@@ -72,7 +72,8 @@ def test_the_settings_know_every_view() -> None:
     schema = json.loads((EXTENSION / "schema" / "plugin.json").read_text(encoding="utf-8"))
     setting = schema["properties"]["openOnFirstCluster"]
 
-    assert set(setting["items"]["enum"]) == set(MODELS) - {"replay"}  # which is of a file, never of a cluster
+    views = {choice["const"] for choice in setting["items"]["oneOf"]}
+    assert views == set(MODELS) - {"replay"}  # which is of a file, never of a cluster
     assert set(setting["default"]) <= set(MODELS)
 
 

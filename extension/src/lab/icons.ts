@@ -69,7 +69,7 @@ const DOING = {
 
 /** An icon of the application for drawings in 16 × 16. */
 export function iconOf(name: string, shapes: string): LabIcon {
-  const svgstr = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161">${shapes}</g></svg>`;
+  const svgstr = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3 jp-icon-selectable" fill="#616161">${shapes}</g></svg>`;
   return new LabIcon({ name: `workbench:${name}`, svgstr });
 }
 
