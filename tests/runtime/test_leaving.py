@@ -101,5 +101,7 @@ MAKE = {
 def test_a_script_that_ends_without_closing_its_cluster_loses_no_replica(make: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ENDING.format(make=make), encoding="utf-8")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True
+    )
     assert done.stdout.splitlines() == ["closed"]
