@@ -125,6 +125,33 @@ def test_what_a_function_records_after_its_dump_has_ended_is_written_when_it_end
     assert [row["op"] for row in wb.open_dump(tmp_path / "d").select()] == ["exp", "log"]
 
 
+def test_an_error_of_a_function_stays_where_the_end_of_its_dump_cannot_be_written(tmp_path: Path) -> None:
+    options = DumpOptions(str(tmp_path / "d"), "NO_TENSOR", 10, None, None)
+    enable(options.root)
+
+    def run() -> None:
+        with recording(options, host="here", replica=0, step=0) as made:
+            disable()
+            made.add("log", [np.ones(1)])
+            shutil.rmtree(tmp_path / "d")
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        run()
+    assert "what was left of the dump was not written: " in caught.value.__notes__[0]
+
+
+def test_a_dump_into_the_same_folder_keeps_the_sources_of_the_one_before(tmp_path: Path) -> None:
+    options = DumpOptions(str(tmp_path / "d"), "NO_TENSOR", 10, None, None)
+    for name in (__file__, np.__file__):
+        file = DumpFile(options)
+        file.add({}, (name,))
+        file.close()
+
+    stored = [json.loads(path.read_text()) for path in (tmp_path / "d").glob("sources-*")]
+    assert sorted(map(list, stored)) == sorted([[__file__], [np.__file__]])
+
+
 def test_what_one_cannot_write_is_told_and_all_others_write(tmp_path: Path) -> None:
     class Full:
         def flush_dumps(self, root: str, **_: bool) -> None:
@@ -192,7 +219,7 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path: Path) -> None:
         strategy = wb.MirroredStrategy()
         strategy.local_results(strategy.run(lambda x: x * 2, args=(np.ones(2),)))
         shutil.rmtree(tmp_path / "d")
-        with pytest.warns(RuntimeWarning, match=r"has not written all that it kept.*FileNotFoundError"):
+        with pytest.warns(RuntimeWarning, match=r"has not written all that it kept.*/d': FileNotFoundError"):
             cluster.close()
     finally:
         cluster.close()

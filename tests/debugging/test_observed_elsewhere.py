@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from workbench.debugging import numerics
 from workbench.debugging.dump.reader import read_dump
 from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator import cluster_coordinator, lane
-from workbench.errors import NotFinite
+from workbench.errors import FailedPreconditionError, NotFinite, NotFoundError
 from workbench.runtime.services.service import Connection, ServiceAddress
 
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|divide by zero):RuntimeWarning")
@@ -251,6 +252,36 @@ def test_a_strategy_that_closes_before_the_dump_ends_writes_what_its_workers_kee
     debugging.experimental.disable_dump_debug_info()
 
     assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp"]
+
+
+def _dump_of_a_strategy(root: Path, *, remove: bool = False) -> list[str]:
+    """What the workers dump of a strategy that closes before its dump ends; `remove` takes the folder away before."""
+    strategy = distribute.ParameterServerStrategy(servers=1)
+    coordinator = distribute.coordinator.ClusterCoordinator(strategy)
+    debugging.experimental.enable_dump_debug_info(root)
+    coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
+    if remove:
+        shutil.rmtree(root)
+    strategy.close()
+    debugging.experimental.disable_dump_debug_info()
+    return [] if remove else [row["op"] for row in read_dump(root).table.to_pylist()]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_folder_that_was_removed_after_a_dump_holds_the_next_one_likewise(tmp_path: Path) -> None:
+    for _ in range(3):
+        assert _dump_of_a_strategy(tmp_path / "d") == ["exp"]
+        shutil.rmtree(tmp_path / "d")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_dump_is_written_although_the_folder_of_the_one_before_is_gone(tmp_path: Path) -> None:
+    with contextlib.suppress(
+        FailedPreconditionError, NotFoundError
+    ):  # in this process, where workers are threads
+        _dump_of_a_strategy(tmp_path / "gone", remove=True)
+
+    assert _dump_of_a_strategy(tmp_path / "d") == ["exp"]
 
 
 def test_a_worker_that_does_not_answer_is_named_and_all_others_write(

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class DumpFile:
         self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
         self._sources: set[str] = set()
         self._written: list[str] = []
+        self._sources_path: Path | None = None
         self._writer: TFRecordWriter | None = None
         self._stem = f"{socket.gethostname()}-{os.getpid()}"
         Path(options.root).mkdir(parents=True, exist_ok=True)
@@ -65,32 +67,40 @@ class DumpFile:
                 names = sorted(self._sources)
             if names != self._written:
                 sources = {name: "".join(linecache.getlines(name)) for name in names}
-                path = Path(self.options.root, f"sources-{self._stem}.json")
+                path = self._sources_path = self._sources_path or self._free("sources", ".json")
                 new = path.with_suffix(".new")
                 new.write_text(json.dumps(sources), encoding="utf-8")
                 os.replace(new, path)
                 self._written = names
 
     def close(self) -> None:
-        """Writes what is left, and closes the file."""
-        self.flush_sources()
-        with self._lock:
-            self.ended = True
-            self._flush()
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
+        """Writes what is left, and closes the file, also where something cannot be written."""
+        try:
+            self.flush_sources()
+        finally:
+            with self._lock:
+                self.ended = True
+                try:
+                    self._flush()
+                finally:
+                    writer, self._writer = self._writer, None
+                    if writer is not None:
+                        writer.close()
+
+    def _free(self, kind: str, suffix: str) -> Path:
+        """Where no earlier dump into the same folder has written."""
+        path = Path(self.options.root, f"{kind}-{self._stem}{suffix}")
+        number = 1
+        while path.exists():
+            number += 1
+            path = path.with_name(f"{kind}-{self._stem}-{number}{suffix}")
+        return path
 
     def _flush(self) -> None:
         if not self._waiting:
             return
         if self._writer is None:
-            path = Path(self.options.root, f"executions-{self._stem}.tfrecord")
-            number = 1
-            while path.exists():  # an earlier dump into the same folder
-                number += 1
-                path = path.with_name(f"executions-{self._stem}-{number}.tfrecord")
-            self._writer = TFRecordWriter(path)
+            self._writer = TFRecordWriter(self._free("executions", ".tfrecord"))
         import pyarrow as pa
 
         from workbench.debugging.dump.schema import SCHEMA
@@ -122,13 +132,32 @@ def known_file(root: str) -> DumpFile | None:
         return _files.get(root)
 
 
-def flush_all() -> None:
-    """Has every dump of this process written, as if it ended."""
+def flush_all() -> list[str]:
+    """Has every dump of this process written, as if it ended; returns why those were not that could not be."""
     with _files_lock:
         files = list(_files.values())
+    return [failure for file in files if (failure := _failure(file, file.flush_sources, file.flush))]
+
+
+def close_all() -> None:
+    """Ends every dump in this process; what cannot be written is lost."""
+    with _files_lock:
+        files = list(_files.values())
+        _files.clear()
     for file in files:
-        file.flush_sources()
-        file.flush()
+        _failure(file, file.close)
+
+
+def _failure(file: DumpFile, *writes: Callable[[], None]) -> str:
+    """Has something written; returns why it was not, "" if it was."""
+    try:
+        for write in writes:
+            write()
+    except (
+        Exception
+    ) as error:  # a full disk, a folder that is gone: the other files must be written all the same
+        return f"{file.options.root!r}: {type(error).__name__}: {error}"
+    return ""
 
 
 def close_file(root: str) -> None:

@@ -113,12 +113,23 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
     file = dump_file(options)
     thread.recording = made = Recording(file, host, replica, step)
     try:
-        with _jax_telling(made):
-            yield made
-    finally:
-        thread.recording = outer
-        if file.ended:  # meanwhile, by another thread
-            file.close()
+        try:
+            with _jax_telling(made):
+                yield made
+        finally:
+            thread.recording = outer
+    except BaseException as error:  # the user's, which stays the one that is raised
+        try:
+            _close_again(file)
+        except Exception as failure:
+            error.add_note(f"what was left of the dump was not written: {failure}")
+        raise
+    _close_again(file)
+
+
+def _close_again(file: DumpFile) -> None:
+    if file.ended:  # meanwhile, by another thread
+        file.close()
 
 
 def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None]:

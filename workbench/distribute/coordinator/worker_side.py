@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import faults
 from workbench.debugging import numerics
-from workbench.debugging.dump.dump_file import flush_all
+from workbench.debugging.dump.dump_file import close_all
 from workbench.debugging.dump.session import flush_here
 from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
@@ -119,8 +119,8 @@ class WorkerSide:
         """The coordinator has ended."""
         self._resources.close()
         if self._own_client:
+            close_all()  # who ends a dump after this asks in vain; the notebook ends those of its own process itself
             self._client.close()
-        flush_all()  # who ends a dump after this asks in vain
 
 
 def start_worker(

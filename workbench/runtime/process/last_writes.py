@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-last_writes: Final[list[Callable[[], object]]] = []
-"""Each writes what it keeps, and may be called again."""
+last_writes: Final[list[Callable[[], list[str]]]] = []
+"""Each writes what it keeps, and returns why what could not be written was not; it may be called again."""
 
 
 def write_all() -> list[str]:
     """Has everything written; returns why what could not be written was not."""
-    failures = []
-    for write in tuple(last_writes):
-        try:
-            write()
-        except Exception as error:  # the others' must be written all the same
-            failures.append(f"{type(error).__name__}: {error}")
-    return failures
+    return [failure for write in tuple(last_writes) for failure in write()]

@@ -163,9 +163,11 @@ class Service:
                     sock.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join(_STOP_SECONDS)
-        self._answers.close()
-        if self._last_lease is not None:
-            self._last_lease.close()
+        try:
+            self._answers.close()
+        finally:
+            if self._last_lease is not None:
+                self._last_lease.close()
 
 
 class Connection:
