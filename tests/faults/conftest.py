@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.until import until
 from workbench import runtime
 from workbench.communicators import Reduction
@@ -43,6 +44,16 @@ def no_hang() -> Iterator[None]:
     start = time.monotonic()
     yield
     assert time.monotonic() - start < PATIENCE_SECONDS, "hang"
+
+
+def lost_together(*_: Any) -> None:
+    """A step in which all replicas are lost at once: what is lost before a step is told in other words."""
+    context = wb.distribute.get_replica_context()
+    pids = context.all_gather(np.array([os.getpid()]), axis=0).tolist()
+    if context.replica_id_in_sync_group == 0:
+        for pid in reversed(pids):  # its own last
+            os.kill(pid, signal.SIGKILL)
+    context.all_gather(np.zeros(1), axis=0)  # waits for that
 
 
 def gone(pid: int) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.faults.conftest import lost_together
 from workbench.data import Dataset
 from workbench.errors import ReplicaLost
 
@@ -58,16 +59,6 @@ class Training:
         checkpoint.history.append(checkpoint.steps)
         if checkpoint.steps % 5 == 0:
             self.manager.save()
-
-
-def lost_together(*_: Any) -> None:
-    """A step in which all replicas are lost at once: what is lost before a step is told in other words."""
-    context = wb.distribute.get_replica_context()
-    pids = context.all_gather(np.array([os.getpid()]), axis=0).tolist()
-    if context.replica_id_in_sync_group == 0:
-        for pid in reversed(pids):  # its own last
-            os.kill(pid, signal.SIGKILL)
-    context.all_gather(np.zeros(1), axis=0)  # waits for that
 
 
 @pytest.fixture(scope="module")

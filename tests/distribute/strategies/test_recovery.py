@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 import workbench as wb
+from tests.faults.conftest import lost_together
 from workbench.data import Dataset
 from workbench.distribute import get_replica_context
 from workbench.distribute.strategies.recovery import reseed_variables
@@ -123,7 +124,7 @@ def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["MirroredStrategy", "experimental.CentralStorageStrategy"])
 def test_when_all_replicas_are_lost_variables_can_be_given_values_again(kind: str) -> None:
-    with wb.connect(replicas=2) as cluster:
+    with wb.connect(replicas=2):
         make: Any = wb.distribute
         for name in kind.split("."):
             make = getattr(make, name)
@@ -131,10 +132,8 @@ def test_when_all_replicas_are_lost_variables_can_be_given_values_again(kind: st
         with strategy.scope():
             v = wb.Variable([1.0, 2.0], name="w", aggregation="SUM")
             count = wb.Variable(8.0, synchronization="ON_READ", aggregation="SUM")
-        for worker in cluster.gang.workers.values():
-            os.kill(worker.pid, signal.SIGKILL)
         with pytest.raises(ReplicaLost, match="no replica survived"):
-            strategy.run(lambda: get_replica_context().all_reduce("sum", 1.0))
+            strategy.run(lost_together)
         with pytest.raises(ReplicaLost, match=r"all 2 replicas .* values of its variables \('w:0'"):
             strategy.run(lambda: 1)
         assert strategy.run(lambda: 1).values == (1, 1)

@@ -86,6 +86,21 @@ def test_pauses_before_a_pipelined_step_is_read_count_for_nothing(cluster: Clust
     assert group.cores_used.cores() is None  # as all had ended when they were waited for
 
 
+def test_one_wait_for_many_pipelined_steps_counts_for_each_of_them(group: Group) -> None:
+    def program(env: Any) -> None:
+        spin(0.02)
+
+    step = group.prepare(program, user_function=program)
+    group.run(step)
+    group.cores_used = CoresUsed()
+    for _ in range(8):
+        group.run(step, pipelined=True)
+    group.wait()
+    used = group.cores_used.cores()
+    assert used is not None
+    assert used > 0
+
+
 def test_steps_that_are_waited_for_count(group: Group) -> None:
     group.cores_used = CoresUsed()
 

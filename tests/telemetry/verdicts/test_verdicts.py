@@ -93,11 +93,13 @@ def test_replicas_that_wait_as_they_share_cores_are_said_to_take_turns() -> None
     snapshot = feed_of(in_turn(1)).snapshot()
     (group,) = snapshot.groups
     pace = replace(group.pace, compute_share=0.3)
-    crowded = replace(group, pace=pace, told=replace(group.told, cores=2))
+    crowded = replace(group, pace=pace, told=replace(group.told, cores=2, cores_used=1.9))
     found = verdicts(replace(snapshot, groups=(crowded,)))[0]
 
     assert found.code == "good"
     assert "step after step: they take turns on 2 cores" in found.evidence
+    unknown = replace(crowded, told=replace(crowded.told, cores_used=None))
+    assert "take turns" not in verdicts(replace(snapshot, groups=(unknown,)))[0].evidence
 
 
 def test_a_replica_that_is_late_in_most_steps_is_named_though_nothing_is_to_be_done_about_it() -> None:
@@ -521,14 +523,15 @@ def test_other_steps_are_not_compared() -> None:
 
 def test_replicas_that_share_cores_are_told_what_to_expect() -> None:
     assert (
-        paced([10 * MS] * 40, n=2, cores=1)[0].sentence == "Two replicas share a core: expect half the speed"
+        paced([10 * MS] * 40, n=2, cores=1, used=0.9)[0].sentence
+        == "Two replicas share a core: expect half the speed"
     )
-    assert words(paced([10 * MS] * 40, n=4, cores=3)[0].sentence) == (
+    assert words(paced([10 * MS] * 40, n=4, cores=3, used=2.5)[0].sentence) == (
         "4 replicas share 3 cores: expect 75 % of the speed"
     )
     assert [each.code for each in paced([10 * MS] * 40, n=4, cores=4)] == ["good"]
-    assert [each.code for each in paced([10 * MS] * 40, n=4, cores=3, used=2.5)] == ["sharing"]
     assert [each.code for each in paced([10 * MS] * 40, n=4, cores=3, used=0.1)] == ["good"]  # they sleep
+    assert [each.code for each in paced([10 * MS] * 40, n=4, cores=3)] == ["good"]  # they may have slept
 
 
 def test_a_full_memory_is_told_with_its_growth() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from workbench.telemetry.feed.step_window import STEPS
 
 _LEAST: Final = 5
-"""So many waits have to be seen: the first steps import, compile and connect."""
+"""So many steps have to be seen: the first ones import, compile and connect."""
 
 
 class CoresUsed:
@@ -23,11 +23,11 @@ class CoresUsed:
     """
 
     def __init__(self) -> None:
-        self._spans: deque[tuple[int, int]] = deque(maxlen=STEPS)  # time, CPU time
+        self._spans: deque[tuple[int, int, int]] = deque(maxlen=STEPS)  # time, CPU time, how many steps
 
     @contextlib.contextmanager
-    def watch(self, pids: Iterable[int]) -> Iterator[None]:
-        """Entered while a step of these processes is waited for that has not ended, as far as anybody knows."""
+    def watch(self, pids: Iterable[int], steps: int = 1) -> Iterator[None]:
+        """Entered while steps of these processes are waited for that have not ended, as far as anybody knows."""
         clocks = [_clock(pid) for pid in set(pids)]
         began_ns, before_ns = time.monotonic_ns(), _read(clocks)
         try:
@@ -35,14 +35,14 @@ class CoresUsed:
         finally:
             after_ns = _read(clocks)
             if before_ns is not None and after_ns is not None:
-                self._spans.append((time.monotonic_ns() - began_ns, after_ns - before_ns))
+                self._spans.append((time.monotonic_ns() - began_ns, after_ns - before_ns, steps))
 
     def cores(self) -> float | None:
-        """How many they have used during waits; None as long as few were seen. Any thread may ask."""
+        """How many they have used during waits; None as long as few steps were seen. Any thread may ask."""
         spans = list(self._spans)
-        if len(spans) < _LEAST:
+        if sum(steps for _, _, steps in spans) < _LEAST:
             return None
-        return sum(cpu for _, cpu in spans) / max(1, sum(wall for wall, _ in spans))
+        return sum(cpu for _, cpu, _ in spans) / max(1, sum(wall for wall, _, _ in spans))
 
 
 def _read(clocks: Iterable[int]) -> int | None:

@@ -294,7 +294,11 @@ class StepQueue(Runner):
                 return
             gang.receive(0.0)  # what has come while nobody waited: when that was, nobody knows
             if not step.ended:
-                with self.cores_used.watch(gang.workers[name].pid for name in self.worker_names):
+                pids = [gang.workers[name].pid for name in self.worker_names]
+                steps = sum(
+                    0 <= each.number <= step.number for each in self._steps.values() if not each.ended
+                )
+                with self.cores_used.watch(pids, steps):
                     self._receive_until_end(step)
 
     def _receive_until_end(self, step: Step) -> None:

@@ -54,9 +54,9 @@ def waiting(group: GroupView) -> str:
     if share is None or share <= _WAITING:
         return ""
     if named := _often_late(group.lateness):
-        return f"{named}, on {_cores(cores)} that {group.n} replicas share" if _is_crowded(group) else named
+        return f"{named}, on {_cores(cores)} that {group.n} replicas share" if _takes_turns(group) else named
     nobody = "no replica holds up the others step after step"
-    if _is_crowded(group):
+    if _takes_turns(group):
         return f"{nobody}: they take turns on {_cores(cores)}"
     if group.pace.step_us < _SHORT_STEP_US:
         return f"{nobody}: in steps as short as {time_text(group.pace.step_us)}, small delays count much"
@@ -149,7 +149,7 @@ def memory(group: GroupView) -> Iterator[Verdict]:
 def sharing(group: GroupView) -> Iterator[Verdict]:
     """Replicas that compute most of the time, on fewer cores than there are replicas."""
     cores, share = group.told.cores, group.pace.compute_share
-    if not _is_crowded(group) or group.pace.steps < MIN_STEPS:
+    if not _takes_turns(group) or group.pace.steps < MIN_STEPS:
         return
     if share is None or share < _COMPUTING or group.pace.step_us < _MIN_STEP_US:
         return
@@ -168,4 +168,10 @@ def sharing(group: GroupView) -> Iterator[Verdict]:
 
 
 def _is_crowded(group: GroupView) -> bool:
+    """Whether replicas may have to wait for cores, as far as anybody knows."""
     return 0 < group.told.contested_cores < group.n
+
+
+def _takes_turns(group: GroupView) -> bool:
+    """Whether they do. What steps use that the notebook never waits for is not known: they may sleep."""
+    return _is_crowded(group) and group.told.cores_used is not None
