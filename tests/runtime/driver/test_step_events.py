@@ -101,6 +101,28 @@ def test_strategies_on_the_same_worker_are_told_of_its_loss_in_one_alert(cluster
     assert event.message.startswith("first, second: worker 1")
 
 
+def test_a_strategy_that_was_rebuilt_has_an_alert_of_its_own(cluster: Cluster) -> None:
+    first, second = (cluster.group(cluster.devices, label=label) for label in ("first", "second"))
+
+    def end(env: ReplicaEnv) -> None:
+        if env.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    runner(first)(lambda env: None)
+    for _ in range(2):
+        with pytest.raises(ReplicaLost):
+            runner(first)(end)
+        runner(first)(lambda env: None)  # the other one is rebuilt only when it is used
+    assert (first.generation, second.generation) == (2, 0)
+
+    lost = [event for event in cluster.feed.snapshot().events if event.name == "replica_lost"]
+    assert [(event.generation, event.group, event.message.partition(":")[0]) for event in lost] == [
+        (0, "", "first, second"),
+        (0, second.name, "second"),
+        (1, first.name, "first"),
+    ]
+
+
 def test_an_error_of_who_listens_loses_no_message(cluster: Cluster) -> None:
     def fails(event: Event) -> None:
         raise ValueError("not ready to listen")

@@ -89,6 +89,19 @@ def test_a_lost_replica_is_not_live() -> None:
     assert (model.verdict.severity, model.verdict.replica) == ("error", 2)
 
 
+def test_a_replica_of_another_strategy_that_is_lost_changes_nothing() -> None:
+    crowd = run(4, 30)
+    generation = crowd.feed.snapshot().groups[0].generation
+    event = Event(
+        "alert", "replica_lost", "gone", 1, "error", replica=2, generation=generation, group="other"
+    )
+    crowd.feed.add_event(event)
+
+    model = overview_model(crowd.feed.snapshot(), status="live")
+    assert (model.live, model.lost) == (4, ())
+    assert model.verdict.code == "good"
+
+
 def test_a_replica_that_is_lost_after_a_recovery_is_not_live_whatever_step_another_strategy_is_at() -> None:
     """The one alert of a loss has the step of the youngest strategy on the worker."""
     crowd = run(4, 30)

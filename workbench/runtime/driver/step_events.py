@@ -26,7 +26,8 @@ _FAILURES: Final = {
 def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Event]:
     """One alert for each replica on a worker that is gone, or one for the worker if it has none.
 
-    Strategies that share the worker lose their replica of that number together, in one alert.
+    Strategies that share the worker lose their replica of that number together, in one alert; in one each if they were
+    rebuilt a different number of times.
 
     Args:
       worker: Is gone.
@@ -34,11 +35,11 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Ev
     """
     now = time.monotonic_ns()
     message = f"worker {worker.name} (pid {worker.pid}) {worker.lost}"
-    lost: dict[int, list[Replicas]] = {}
+    lost: dict[tuple[int, int], list[Replicas]] = {}
     for group in groups:
         for rank in group.ranks_of(worker.name):
-            lost.setdefault(rank, []).append(group)
-    for rank, theirs in sorted(lost.items()):
+            lost.setdefault((rank, group.generation), []).append(group)
+    for (rank, generation), theirs in sorted(lost.items()):
         newest = max(theirs, key=lambda group: group.id)
         yield Event(
             "alert",
@@ -49,7 +50,8 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Ev
             replica=rank,
             host=worker.host,
             step=newest.number - 1,
-            generation=newest.generation,
+            generation=generation,
+            group=newest.name if len(theirs) == 1 else "",
         )
     if not lost:
         yield Event("alert", "worker_lost", message, now, severity="error", host=worker.host)

@@ -317,7 +317,9 @@ class Feed:
 
     def _ends(self, key: GroupKey) -> Ends:
         run_id, group, generation = self._texts[key[0]], self._texts[key[1]], key[2]
-        told = [event for event in self._events if event.generation == generation]
+        told = [
+            event for event in self._events if event.generation == generation and event.group in ("", group)
+        ]
         return Ends(
             positions={
                 where[3]: position
@@ -325,9 +327,7 @@ class Feed:
                 if where[:3] == (run_id, group, generation)
             },
             lost=frozenset(event.replica for event in told if event.name == "replica_lost"),
-            failed=frozenset(
-                event.step for event in told if event.name == "step_failed" and event.group in ("", group)
-            ),
+            failed=frozenset(event.step for event in told if event.name == "step_failed"),
         )
 
     def _not_finite(self, key: GroupKey) -> tuple[Onset | None, Onset | None]:
