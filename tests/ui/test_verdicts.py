@@ -256,12 +256,13 @@ def test_a_replica_that_sleeps_is_named_also_where_replicas_share_a_core(
 
 
 def test_a_memory_that_is_nearly_full_is_told(threads: wb.Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(wb.MirroredStrategy(), lambda replica, k: 1.0)
+    strategy = wb.MirroredStrategy()
+    train(strategy, lambda replica, k: 1.0)
     (worker,) = threads.gang.workers.values()
     use = WorkerMetrics(cpu_percent=10.0, memory_bytes=95 << 20, memory_limit_bytes=100 << 20)
     monkeypatch.setattr(cluster_model, "worker_metrics", lambda cluster: {worker.address: use})
-    cluster_model.DeviceHistory(threads).model()
 
+    assert "Memory of replica 0 is nearly full: 95 MiB of 100 MiB" in str(wb.overview(threads))
     assert "Memory of replica 0 is nearly full: 95 MiB of 100 MiB" in [
         each.sentence for each in judged(threads)
     ]

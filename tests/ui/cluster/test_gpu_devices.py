@@ -76,7 +76,6 @@ def test_memory_of_a_gpu_that_is_nearly_full_is_told(uses: list[GpuUse], cluster
     cluster.flush_telemetry(60)
 
     def said() -> str:
-        DeviceHistory(cluster).model()  # views of devices ask how full memory is
         return str(wb.overview(strategy))
 
     until(lambda: "nearly full" in said(), "a heartbeat that tells of a nearly full memory")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -193,8 +193,12 @@ def _resident_bytes(worker: WorkerLink) -> int | None:
         return None
 
 
-def _tell_memory(cluster: Cluster, metrics: Mapping[str, WorkerMetrics]) -> None:
-    """Tells the feed which memory is the fullest among those of each group's replicas."""
+def tell_memory(cluster: Cluster) -> dict[str, WorkerMetrics]:
+    """Tells the feed which memory is the fullest among those of each group's replicas; gives the use of the workers.
+
+    It asks Dask's scheduler, which answers also while a step runs.
+    """
+    metrics = worker_metrics(cluster)
     for group in list(cluster.gang.groups.values()):
         found = []
         for rank in range(group.size):
@@ -206,6 +210,7 @@ def _tell_memory(cluster: Cluster, metrics: Mapping[str, WorkerMetrics]) -> None
                 found.append(MemoryFacts(rank, use.memory_bytes, use.memory_limit_bytes))
         fullest = max(found, key=lambda memory: memory.used_bytes / memory.limit_bytes, default=None)
         cluster.feed.set_memory(group.name, fullest, step=group.number - 1)
+    return metrics
 
 
 class DeviceHistory:
@@ -222,10 +227,9 @@ class DeviceHistory:
         self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample
 
     def model(self) -> Devices:
-        """The use now; asks Dask's scheduler, which answers also while a step runs."""
+        """The use now; see `tell_memory`."""
         closed = self._cluster.closed
-        metrics = worker_metrics(self._cluster)
-        _tell_memory(self._cluster, metrics)
+        metrics = tell_memory(self._cluster)
         self._look_at_steps()
         uses = []
         for worker in list(self._cluster.gang.workers.values()):

@@ -21,6 +21,7 @@ from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cel
 from workbench.telemetry.formatting import SIGNS
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.asked_cluster import cluster_of
+from workbench.ui.cluster.cluster_model import tell_memory
 from workbench.ui.cluster.flight_dump import write_dump
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, ServersReport, WorkerReport
 from workbench.ui.cluster.verdict import verdict
@@ -125,6 +126,8 @@ def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     answers = _ask(asked, workers)
     if not asked.closed and all(worker.lost or worker.name in answers for worker in workers):
         asked.flush_telemetry(DEADLINE_SECONDS)  # of a worker that is silent nothing more is to be had
+    if not asked.closed:
+        tell_memory(asked)
     return Diagnosis(
         run=asked.name,
         status=asked.status,

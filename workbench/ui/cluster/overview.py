@@ -12,6 +12,7 @@ from workbench.telemetry.formatting import NOTHING, percent, printable, signific
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts.words import count_text
 from workbench.ui.cluster.asked_cluster import cluster_of
+from workbench.ui.cluster.cluster_model import tell_memory
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model
 from workbench.ui.render import html
@@ -111,6 +112,7 @@ def overview(of: Strategy | Cluster | Recorded | None = None) -> OverviewView:
     cluster = cluster_of(of, "wb.overview({})", takes="a strategy, a cluster or a recorded run")
     if not cluster.closed:
         cluster.flush_telemetry()
+        tell_memory(cluster)
     return OverviewView(cluster.feed.snapshot, lambda: cluster.status)
 
 
