@@ -54,7 +54,7 @@ def waiting(group: GroupView) -> str:
     if share is None or share <= _WAITING:
         return ""
     if named := _often_late(group.lateness):
-        return f"{named}, on {_cores(cores)} that {group.n} replicas share" if _takes_turns(group) else named
+        return f"{named}, on {_cores(cores)} that {group.n} replicas share" if _is_crowded(group) else named
     nobody = "no replica holds up the others step after step"
     if _takes_turns(group):
         return f"{nobody}: they take turns on {_cores(cores)}"
