@@ -43,7 +43,7 @@ interface Props {
   context: Context;
 }
 
-interface Part {
+export interface Part {
   kind: "compute" | "late" | "wait" | "communicate";
   from: number;
   to: number;

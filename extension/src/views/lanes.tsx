@@ -20,7 +20,7 @@ import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
-import { paintPart, partsOf } from "../overview/lanes";
+import { paintPart, type Part, partsOf } from "../overview/lanes";
 import { Swatch } from "../overview/module";
 import { beginOf, laneNames, laneTimes, PAUSE } from "../overview/rows";
 import type { Context, View } from "../view";
@@ -67,8 +67,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const names = laneNames(shown);
   const margin = 28 + 7 * Math.max(0, ...names.map((name) => name.length));
   const time = timeline(items, squeezed);
-  const span = items.at(-1)!.last_end_ns - beginOf(items[0]!);
-  const usual = span / new Set(items.map(({ step }) => step)).size;
+  const parts = shown.lanes.map((_, row) => partsOfLane(shown, row, time));
   const chosen = axis.range ? items.filter(({ step }) => isIn(axis.range, step)) : [];
   const zoom = chosen.length
     ? (axis.range!.time ??
@@ -94,12 +93,9 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, painting.height);
       canvas.clip();
-      let before = Infinity;
-      for (const item of items) {
-        const bar = laneTimes(item, row);
-        if (!bar) continue;
+      items.forEach((item, column) => {
         const isOk = item.state === "ok";
-        for (const { kind, from, to } of partsOf(shown, lane, item, bar, before, usual)) {
+        for (const { kind, from, to } of parts[row]![column]!) {
           const x = at(from);
           const isTalk = kind === "communicate";
           const box = { x, y: y + 3, width: Math.max(at(to) - x, isTalk ? 2 : 0), height: height - 6 };
@@ -109,8 +105,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
           canvas.fillStyle = palette.text;
           canvas.fillText("✖", x + 1, y + height / 2);
         }
-        before = bar.end;
-      }
+      });
       canvas.restore();
       canvas.globalAlpha = 1;
     });
@@ -226,34 +221,41 @@ interface Timeline {
   fromAxis(axis: number): number;
   /** Where pauses were shortened, on the axis, and how long they were. */
   breaks: { axis: number; ns: number }[];
+  /** When the notebook went on after each of its pauses, shortened or not. */
+  resumed: number[];
+  /** How long a step takes, in ns; where each is run by hand, from its first collective to its last one. */
+  usual: number;
 }
+
+/** As many times what a step spends from its first collective to its last one, computing may take. */
+const COMPUTING = 20;
+/** In ns: whoever runs steps by hand, each in a cell of its own, is not that fast. */
+const BY_HAND = 0.25e9;
 
 /** A time axis that begins with the first collective; long pauses between collectives may be shortened. */
 export function timeline(items: readonly LaneItem[], squeezed: boolean): Timeline {
   const spans = items
     .map((item) => ({
+      step: item.step,
       begin: beginOf(item),
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
-  // What lies between two collectives is computing, unless it is longer than some usual steps.
-  const begins = [
-    ...new Map([...items].reverse().map((item) => [item.step, beginOf(item)])).values(),
-  ].reverse();
-  const lengths = begins.slice(1).map((begin, index) => begin - begins[index]!);
-  const usual = Math.max(1, medianOf(lengths), medianOf(spans.map((span) => span.end - span.begin)));
+  const { usual, longest, hole } = pausesOf(spans);
   const domain: number[] = [];
   const range: number[] = [];
   const breaks: Timeline["breaks"] = [];
+  const resumed: number[] = [];
   let axis = 0;
   let end = spans[0]?.begin ?? 0;
   domain.push(end);
   range.push(0);
   for (const span of spans) {
     const pause = span.begin - end;
-    if (squeezed && pause > PAUSE * usual) {
-      breaks.push({ axis: axis + usual / 2, ns: pause });
-      axis += usual;
+    if (pause > longest) resumed.push(span.begin);
+    if (squeezed && pause > longest) {
+      breaks.push({ axis: axis + hole / 2, ns: pause });
+      axis += hole;
       domain.push(span.begin);
       range.push(axis);
       end = span.begin;
@@ -271,7 +273,39 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
     toAxis: (ns) => scale(ns),
     fromAxis: (position) => scale.invert(position),
     breaks,
+    resumed,
+    usual,
   };
+}
+
+/** How long a step takes, how long it may compute between two collectives, and the room that a longer pause gets; in ns. */
+function pausesOf(spans: readonly { step: number; begin: number; end: number }[]) {
+  const steps = new Map<number, { begin: number; end: number }>();
+  for (const { step, begin, end } of spans) {
+    const before = steps.get(step);
+    steps.set(step, { begin: before?.begin ?? begin, end: Math.max(before?.end ?? end, end) });
+  }
+  const ordered = [...steps.values()];
+  const inside = Math.max(1, medianOf(ordered.map(({ begin, end }) => end - begin)));
+  const distance = medianOf(ordered.slice(1).map(({ begin }, index) => begin - ordered[index]!.begin));
+  const most = Math.max(BY_HAND, COMPUTING * inside);
+  // Where each step runs in a cell of its own, the usual distance is that of pauses.
+  if (distance > most) return { usual: inside, longest: PAUSE * most, hole: PAUSE * inside };
+  const usual = Math.max(inside, distance);
+  return { usual, longest: PAUSE * usual, hole: usual };
+}
+
+/** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */
+export function partsOfLane(group: GroupView, row: number, time: Timeline): Part[][] {
+  let before = Infinity;
+  return group.items.map((item) => {
+    const bar = laneTimes(item, row);
+    if (!bar) return [];
+    const since = time.resumed.filter((ns) => ns <= item.ready_ns).at(-1) ?? -Infinity;
+    const found = partsOf(group, group.lanes[row]!, item, bar, Math.max(before, since), time.usual);
+    before = bar.end;
+    return found;
+  });
 }
 
 interface Axis {
