@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.backends.summary import Summary
-from workbench.telemetry.snapshot import ADDED
+from workbench.telemetry.added import ADDED
 from workbench.ui.models.inspected import Agreement, Difference
 from workbench.ui.models.messages import MODELS
 
@@ -57,13 +57,18 @@ def typescript() -> str:
 
 def shapes() -> str:
     """The fields of all models as TypeScript data."""
-    rows = [f"  {name}: {json.dumps(_shapes(model))}," for name, model in _all_classes().items()]
+    rows = [f"  {name}: {json.dumps(fields)}," for name, fields in all_shapes().items()]
     views = [f'  {view}: "{model.__name__}",' for view, model in MODELS.items()]
     body = "\n".join(["export const SHAPES: Record<string, Record<string, Shape>> = {", *rows, "};", ""])
     drawn = "\n".join(
         ["/** View -> the class that it draws. */", "export const DRAWN = {", *views, "} as const;", ""]
     )
     return f"{HEAD}{SHAPES_HEAD}{body}\n{drawn}"
+
+
+def all_shapes() -> dict[str, dict[str, Any]]:
+    """The shape of each field of each class that a model consists of."""
+    return {name: _shapes(model) for name, model in _all_classes().items()}
 
 
 def _all_classes() -> dict[str, type]:

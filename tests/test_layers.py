@@ -74,7 +74,7 @@ ROOMS = {
         "← guide handlers ← extension"
     ),
     "telemetry": (
-        "clocks cost_model dataframe events formatting limits records told ← snapshot ← delta recording "
+        "added clocks cost_model dataframe events formatting limits records ← told ← snapshot ← delta recording "
         "← feed ← verdicts ← export runs"
     ),
     "ui": (

@@ -641,7 +641,7 @@ export interface Told {
   input: InputFacts | null;
   memory: MemoryFacts | null;
   result: ResultCourse | null;
-  cores_used: number | null;
+  cores_used?: number | null;
 }
 
 /** One group of replicas in its newest generation. */

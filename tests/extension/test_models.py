@@ -18,6 +18,8 @@ from workbench.ui.render.plain_values import plain
 
 EXTENSION = Path(__file__).parents[2] / "extension"
 RECORDED = EXTENSION / "tests" / "recorded"
+SAVED = Path(__file__).with_name("saved_shapes.json")
+"""What views that lie in notebooks have, by class: never generated again, only replaced at a release."""
 VIEW_OF = {
     "array_copies": "array_sharding",
     "array_uneven": "array_sharding",
@@ -77,6 +79,29 @@ def test_the_shapes_that_are_checked_at_run_time_are_generated_from_the_python_c
     assert generator.SHAPES.read_text(encoding="utf-8") == generator.shapes(), (
         "run `python extension/models.py`"
     )
+
+
+def test_views_that_earlier_versions_saved_are_drawn(generator: ModuleType) -> None:
+    now, saved = generator.all_shapes(), json.loads(SAVED.read_text(encoding="utf-8"))
+    unlike = [
+        f"{model}.{field}"
+        for model, fields in saved.items()
+        for field in fields.keys() | now.get(model, {}).keys()
+        if not _draws(now.get(model, {}).get(field), fields.get(field))
+    ]
+
+    assert unlike == [], (
+        "a field that comes later needs a default and `metadata=ADDED`; one that was saved has to stay"
+    )
+
+
+def _draws(now: Any, saved: Any) -> bool:
+    """Whether what files have of a field fits; None where they have none."""
+    if isinstance(saved, dict) and "optional" in saved:
+        return isinstance(now, dict) and "optional" in now and _draws(now, saved["optional"])
+    if isinstance(now, dict) and "optional" in now:
+        return saved is None or _draws(now["optional"], saved)
+    return bool(now == saved or (isinstance(now, dict) and saved in now.get("either", ())))
 
 
 @pytest.mark.parametrize("name", VIEW_OF)

@@ -8,12 +8,10 @@ send a view only those.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from workbench.telemetry.added import ADDED
 from workbench.telemetry.told import Told
-
-ADDED: Final = {"added": True}
-"""Metadata of fields of models that files of earlier versions lack: views draw what they have without them."""
 
 
 @dataclass(frozen=True, slots=True)

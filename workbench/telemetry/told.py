@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from workbench.telemetry.added import ADDED
 
 _IN_USE: Final = 0.25
 """Steps that use less than this of a core sleep, or wait for files and networks."""
@@ -85,7 +87,7 @@ class Told:
     input: InputFacts | None = None
     memory: MemoryFacts | None = None
     result: ResultCourse | None = None
-    cores_used: float | None = None
+    cores_used: float | None = field(default=None, metadata=ADDED)
 
     @property
     def contested_cores(self) -> int:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from workbench.data.cost.profile import PipelineProfile, StageProfile
-from workbench.telemetry.snapshot import ADDED, SampledSteps
+from workbench.telemetry.added import ADDED
+from workbench.telemetry.snapshot import SampledSteps
 
 _BUSY: Final = 0.05  # of the time; below, a stage is not worth a word
 _STARVING: Final = 0.2

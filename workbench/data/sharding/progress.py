@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workbench.telemetry.snapshot import ADDED, SampledSteps
+from workbench.telemetry.added import ADDED
+from workbench.telemetry.snapshot import SampledSteps
 
 
 @dataclass(frozen=True, slots=True)

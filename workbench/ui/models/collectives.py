@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from workbench.telemetry.added import ADDED
 from workbench.telemetry.feed.sweeps import Sweep
-from workbench.telemetry.snapshot import ADDED, Snapshot
+from workbench.telemetry.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

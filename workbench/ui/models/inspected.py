@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workbench.backends.summary import Summary
-from workbench.telemetry.snapshot import ADDED, Onset
+from workbench.telemetry.added import ADDED
+from workbench.telemetry.snapshot import Onset
 from workbench.telemetry.told import ResultCourse
 
 

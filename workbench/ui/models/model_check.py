@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from workbench.telemetry.snapshot import ADDED
+from workbench.telemetry.added import ADDED
 
 
 def fields_of(model: type) -> dict[str, Any]:

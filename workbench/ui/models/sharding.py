@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workbench.data.sharding.progress import InputProgress
-from workbench.telemetry.snapshot import ADDED
+from workbench.telemetry.added import ADDED
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,6 @@
+"""What marks fields that came after models were first saved, in recorded runs and notebooks."""
+
+from typing import Final
+
+ADDED: Final = {"added": True}
+"""Metadata of fields of models that files of earlier versions lack: views draw what they have without them."""
