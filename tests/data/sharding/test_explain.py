@@ -109,7 +109,6 @@ def _without_end() -> Iterator[int]:
     [
         Dataset.counter(),
         Dataset.random(seed=1),
-        Dataset.range(10**12),
         Dataset.from_generator(_without_end, output_signature=TensorSpec((), np.int64)),
     ],
 )
@@ -121,6 +120,30 @@ def test_the_rest_of_a_source_without_end_is_not_counted(
     assert (model.elements, model.counts, model.dropped) == (40, (20, 20), None)
     assert model.dropped_unknown.startswith(("the source has no end", "the source has at least 1,0"))
     assert f"dropped is unknown: {model.dropped_unknown}" in " ".join(str(model).split())
+
+
+@pytest.mark.parametrize(
+    ("dataset", "dropped"),
+    [
+        (Dataset.range(10**9).take(40), 10**9 - 40),
+        (Dataset.range(10**9).take(40).repeat(2).shuffle(80, seed=1), 10**9 - 40),
+        (Dataset.from_tensor_slices(np.zeros(5000, np.int8)).skip(4960), 4960),
+        (Dataset.range(5000).concatenate(Dataset.range(5000)).take(40), 9960),
+        (Dataset.zip(Dataset.range(2500).repeat(2), Dataset.range(10**9)).take(40), 2460),
+    ],
+)
+def test_what_is_dropped_of_a_source_of_known_length_is_told_whatever_its_length(
+    dataset: Dataset, dropped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 1000)
+    model = explain_sharding(dataset.batch(8), 2)
+    assert (model.elements, model.dropped, model.dropped_unknown) == (40, dropped, "")
+
+
+def test_a_source_is_counted_up_to_twice_of_what_replicas_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 10)
+    rows = Dataset.from_generator(lambda: range(80), output_signature=TensorSpec((), np.int64))
+    assert [explain_sharding(rows.take(n).batch(8), 2).dropped for n in (32, 40)] == [None, 40]
 
 
 @pytest.mark.parametrize(("each_s", "rest_s", "dropped"), [(0.1, 0.1, 1), (30, 30, 1), (0.1, 60, None)])

@@ -108,6 +108,8 @@ def test_where_all_get_something_nothing_is_said_and_of_steps_that_are_not_known
         "",
         "64 elements · even split · 0 duplicates · – dropped",
     )
+    endless = explain_sharding(wb.data.Dataset.counter().take(8).batch(4), 2)
+    assert dataset_model(endless).figures.endswith("0 duplicates · – dropped (the source has no end)")
     twice = explain_sharding(data, Shape(2, 1), policy="OFF")
     assert "▲ 100 duplicates" in figures(twice)
     assert sentence(explain_sharding(wb.data.Dataset.range(0).batch(4), 4)) == ""

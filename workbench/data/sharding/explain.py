@@ -237,14 +237,18 @@ def _dropped(
         source = Dataset(reader)
     elif not dataset.source.inputs() and len(delivered) and int(delivered.max()) >> FILE_SHIFT:
         return None, "stages have numbered the elements anew"
-    if source.cardinality() == INFINITE_CARDINALITY:
+    known = source.cardinality()
+    if known == INFINITE_CARDINALITY:
         return None, "the source has no end"
+    if known >= len(delivered) and not source.source.inputs():  # whose elements have one id each
+        return known - len(delivered), ""
+    most = max(_MOST_COUNTED, 2 * len(delivered), known)
     available: list[np.ndarray[Any, np.dtype[np.int64]]] = []
     count, ends = 0, time.monotonic() + most_seconds
     try:
         for run in raised(source.open(Pass(Dataset, provenance=True))):
             count += len(run)
-            if count > _MOST_COUNTED or time.monotonic() > ends:  # a generator need not have an end
+            if count > most or time.monotonic() > ends:  # a generator need not have an end
                 return None, f"the source has at least {count:,} elements, and was not read further"
             available.append(run.ids())
     except Exception as error:  # of an element that no replica asked for

@@ -28,7 +28,8 @@ def runs_text(numbers: Sequence[int]) -> str:
 
 def figures(sharding: Sharding) -> str:
     """What counts and policy do not show; ▲ where something is wrong."""
-    dropped = "–" if sharding.dropped is None else f"{sharding.dropped:,}"
+    dropped = "– dropped" if sharding.dropped is None else f"{sharding.dropped:,} dropped"
+    why = f" ({sharding.dropped_unknown})" if sharding.dropped_unknown else ""
     parts = [
         count_text(sharding.elements, "element"),
         f"{sharding.hosts} hosts × {count_text(sharding.replicas_per_host, 'replica')}"
@@ -36,7 +37,7 @@ def figures(sharding: Sharding) -> str:
         else "",
         sharding.algorithm,
         _wrong(count_text(sharding.duplicates, "duplicate"), sharding.duplicates),
-        _wrong(f"{dropped} dropped", sharding.dropped),
+        _wrong(f"{dropped}{why}", sharding.dropped),
         _wrong(f"{count_text(len(sharding.empty), 'turn')} without rows", 1) if sharding.empty else "",
     ]
     return " · ".join(filter(None, parts))
