@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 
 from workbench import tree
-from workbench.data import Dataset, TensorSpec, TextLineDataset
+from workbench.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec, TextLineDataset
+from workbench.data.experimental import pad_to_cardinality
+from workbench.data.rebatch import UNKNOWN_BATCH_SIZE
+from workbench.data.sharding.distributed import distribute_for_host
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.tables import Failed
 from workbench.distribute import get_strategy
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -110,6 +115,58 @@ def test_a_stage_is_made_whatever_elements_fail(name: str) -> None:
     assert _events(stage(Dataset.range(4).map(_fails_first).ignore_errors())) == rest
 
 
+@pytest.mark.parametrize("name", _CASES)
+def test_stages_follow_one_that_was_made_without_an_element(name: str) -> None:
+    stage, expected = _CASES[name]
+    for fails, events in zip((_fails, _fails_first), (expected[:2], expected[2:]), strict=True):
+        failing = Dataset.range(4).map(fails)
+        for dataset, wanted in zip((failing, failing.ignore_errors()), events, strict=True):
+            made = stage(dataset)
+            assert _events(made.map(lambda *element: element if len(element) > 1 else element[0])) == wanted
+            assert len(_events(made.enumerate().map(lambda number, element: number))) == len(wanted)
+            assert _events(made.as_numpy_iterator()) == wanted
+
+
+def test_weights_are_drawn_from_a_dataset_whatever_elements_fail() -> None:
+    for weights in (Dataset.range(4).map(_fails), Dataset.range(4).map(_fails).ignore_errors()):
+        expected = _events(weights)
+        sample = Dataset.sample_from_datasets([_TWO, _TWO], weights=weights)
+        assert _events(sample) == _events(sample.map(lambda x: x)) == expected
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda dataset: Dataset.zip(dataset),
+        lambda dataset: Dataset.zip(dataset, dataset),
+        lambda dataset: Dataset.zip((Dataset.zip(dataset), dataset)).take(1),
+    ],
+)
+def test_functions_are_not_called_when_a_stage_is_made_behind_them(behind: Any) -> None:
+    calls: list[int] = []
+
+    def counted(*element: Any) -> Any:
+        calls.append(1)
+        return element[-1]
+
+    made = behind(Dataset.range(8).batch(2).map(counted))
+    made.rebatch(2).map(lambda *element: element)
+    assert calls == []
+
+
+def test_functions_of_a_window_are_not_called_when_a_stage_is_made_behind_it() -> None:
+    calls: list[int] = []
+
+    def reduced(key: Any, window: Dataset) -> Dataset:
+        calls.append(1)
+        return window.batch(2)
+
+    windows = Dataset.range(8).group_by_window(lambda x: x % 2, reduced, 2)
+    rebatched = windows.rebatch(1)
+    assert calls == []
+    assert _events(rebatched) == [[0], [2], [1], [3], [4], [6], [5], [7]]
+
+
 def _row_of(number: Any) -> Any:
     return _fails(number) if number < 200 else np.full(int(number) - 200, number, np.int32)
 
@@ -145,6 +202,28 @@ def test_an_inner_dataset_is_learnt_from_the_first_element_that_has_one() -> Non
     assert _events(dataset.unique()) == [_E, _E, _E, 3]
 
 
+def _opens_a_table(number: Any) -> Dataset:
+    table = {10: [1, 2], 11: [3, 4]}
+    return Dataset.range(2).map(lambda at: np.int64(table[int(number)][int(at)]))
+
+
+_TABLES = _TWO.interleave(_opens_a_table)
+"""A made-up element opens a dataset, of which no element can be made."""
+
+
+def test_an_inner_dataset_whose_elements_are_no_made_up_ones_is_known(tmp_path: Path) -> None:
+    assert _TABLES.element_spec == TensorSpec((), np.int64)
+    assert _events(_TABLES.batch(2).rebatch(1)) == [[1], [3], [2], [4]]
+    assert distribute_for_host(_TABLES.batch(2), replicas_per_host=2).element_spec == TensorSpec(
+        (None,), np.int64
+    )
+
+
+def test_a_spec_is_unknown_of_which_the_first_elements_tell_nothing() -> None:
+    with pytest.raises(OutOfRangeError, match=r"none of the first 100 elements could be made.*element 0"):
+        _ = _LATE.element_spec
+
+
 def test_what_a_spec_could_not_be_learnt_from_is_its_cause() -> None:
     with pytest.raises(OutOfRangeError, match="the first because of LookupError: element 0") as caught:
         _ = Dataset.range(4).map(_fails).element_spec
@@ -156,12 +235,83 @@ def test_a_dataset_is_distributed_whatever_elements_fail() -> None:
     assert _events(get_strategy().distribute_dataset(rows.unbatch().batch(2))) == _FAILS
 
 
+@pytest.mark.parametrize(
+    "stages",
+    [
+        lambda lines: lines.map(_fails).batch(2),
+        lambda lines: lines.batch(2).map(_fails),
+        lambda lines: lines.map(_fails).ignore_errors().batch(2),
+    ],
+)
+def test_files_are_distributed_to_several_replicas_whatever_elements_fail(
+    stages: Callable[[Dataset], Dataset], tmp_path: Path
+) -> None:
+    paths = [str(tmp_path / f"{number}.txt") for number in range(2)]
+    for path in paths:
+        Path(path).write_text("a\nb\n")
+    dataset = stages(TextLineDataset(paths))
+    for host in range(2):
+        pipeline = distribute_for_host(dataset, num_hosts=2, host=host, replicas_per_host=2)
+        steps = list(pipeline.values_for([0, 1]))
+        assert [type(step.error) for step in steps if isinstance(step, Failed)] == _events(dataset)[::2]
+        assert len(steps) == len(_events(dataset)[::2])
+
+
+def test_the_sharding_of_elements_that_nobody_knows_is_explained() -> None:
+    none = Dataset.range(4).map(_fails).ignore_errors().map(_as_row)
+    model = explain_sharding(none, 2)
+    assert (model.elements, model.batch_size, model.dropped) == (0, UNKNOWN_BATCH_SIZE, 4)
+    assert explain_sharding(none.batch(6), 2).batch_size == 6
+
+
+def test_the_end_is_an_optional_although_nobody_knows_what_it_would_hold() -> None:
+    iterator = iter(Dataset.range(4).map(_fails).ignore_errors())
+    assert not iterator.get_next_as_optional().has_value()
+    assert list(iterator) == []
+
+
+def test_the_number_of_rows_that_nobody_knows_is_unknown() -> None:
+    assert Dataset.range(4).map(_fails).batch(1).unbatch().cardinality() == UNKNOWN_CARDINALITY
+    assert "unbatch" in repr(Dataset.range(4).map(_fails).batch(1).unbatch())
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        lambda dataset, path: dataset.apply(pad_to_cardinality(6)),
+        lambda dataset, path: dataset.save(path),
+    ],
+)
+def test_what_cannot_do_without_a_spec_does_not_look_like_the_end_of_data(needs: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"what elements look like.*LookupError: element 0"):
+        needs(Dataset.range(4).map(_fails), str(tmp_path / "saved"))
+
+
 @pytest.mark.parametrize("name", ["cache", "snapshot"])
 def test_nothing_is_stored_of_elements_that_nobody_knows(name: str, tmp_path: Path) -> None:
     failing = Dataset.range(4).map(_fails)
     for dataset, expected in ((failing, _FAILS), (failing.ignore_errors(), [])):
         stored = getattr(dataset, name)(str(tmp_path / "stored"))
         assert [_events(stored) for _ in range(2)] == [expected, expected]
+
+
+@pytest.mark.parametrize("dataset", [_LATE, _TABLES], ids=["late", "inner"])
+@pytest.mark.parametrize("name", ["cache", "snapshot"])
+def test_what_elements_are_is_stored_with_the_first_of_them(
+    name: str, dataset: Dataset, tmp_path: Path
+) -> None:
+    expected = _events(dataset)
+    stored = getattr(dataset, name)(str(tmp_path / "stored"))
+    iterator = iter(stored)
+    next(iterator)
+    del iterator  # a pass that stops early stores nothing
+    assert [_events(stored) for _ in range(2)] == [expected, expected]
+    assert list(tmp_path.rglob("*.records"))
+    other = Dataset.range(4).map(_fails)  # of which nobody knows either whether it is the same
+    if name == "cache":
+        assert _events(other.cache(str(tmp_path / "stored"))) == expected
+    else:
+        assert _events(stored.repeat(2)) == 2 * expected
 
 
 def test_a_reader_is_made_whatever_its_dataset_of_names_holds() -> None:

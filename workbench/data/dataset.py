@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from workbench.data.methods.ordering import Ordering
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Cardinality, DatasetSpec
-from workbench.data.stage import Opener, Source, Stage
+from workbench.data.stage import Opener, Source, Stage, calls_functions
 from workbench.data.stages.observed import observed
 from workbench.data.stages.ordering.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
@@ -138,9 +139,11 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     @property
     def known_element_spec(self) -> Any:
-        """`element_spec`; None if only calls of the user's functions would tell it."""
-        calls = any(hasattr(stage, "fn") for stage in self.stages)
-        return self._element_spec if calls else self.element_spec
+        """`element_spec`; None if only calls of the user's functions would tell it, or nothing does."""
+        if self._element_spec is None and not calls_functions(self):
+            with suppress(OutOfRangeError):
+                return self.element_spec
+        return self._element_spec
 
     def cardinality(self) -> int:
         """Number of elements, `INFINITE_CARDINALITY` (-1) or `UNKNOWN_CARDINALITY` (-2)."""

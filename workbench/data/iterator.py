@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.data.passes import Pass
-from workbench.data.spec import ElementsSpec, spec_of
+from workbench.data.spec import ElementsSpec, spec_if_learnt, spec_of
 from workbench.data.stored.position import (
     Position,
     check_pipeline,
@@ -232,7 +232,7 @@ class DatasetIterator:
     def get_next_as_optional(self) -> Optional:
         """The next element, or an `Optional` without a value at the end."""
         element = next(self, _NOTHING)
-        return Optional(element) if element is not _NOTHING else Optional.empty(self.element_spec)
+        return Optional(element) if element is not _NOTHING else Optional.empty(spec_if_learnt(self._dataset))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes where this iterator is to the file `path`, for `restore`; a few hundred bytes, no elements.

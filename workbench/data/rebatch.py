@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench import tree
-from workbench.data.spec import TensorSpec
+from workbench.data.spec import TensorSpec, spec_if_learnt
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ def compute_batch_size(dataset: Pipeline) -> int:
     Raises:
       InvalidArgumentError: if elements are scalars, which have no batch dimension.
     """
-    shapes = [spec.shape for spec in tree.flatten(dataset.element_spec)[0] if isinstance(spec, TensorSpec)]
+    known = spec_if_learnt(dataset)
+    shapes = [spec.shape for spec in tree.flatten(known)[0] if isinstance(spec, TensorSpec)]
     if () in shapes:
         raise InvalidArgumentError(
-            f"elements {dataset.element_spec} have no batch dimension; batch the dataset first: "
+            f"elements {known} have no batch dimension; batch the dataset first: "
             "dataset.batch(global_batch_size)"
         )
     sizes = {None if shape is None else shape[0] for shape in shapes}

@@ -255,6 +255,22 @@ def spec_if_learnt(dataset: Any) -> Any:
         return UnknownSpec()
 
 
+def required_spec(dataset: Any, what: str) -> Any:
+    """The nested spec of a dataset's elements, for what cannot do without.
+
+    Args:
+      dataset: The dataset.
+      what: What needs it, for errors.
+
+    Raises:
+      InvalidArgumentError: if there are none, or none could be made. `OutOfRangeError` would look like the end of data.
+    """
+    try:
+        return dataset.element_spec
+    except OutOfRangeError as error:
+        raise InvalidArgumentError(f"{what} has to know what elements look like, but {error}") from error
+
+
 def any_size(spec: Any) -> Any:
     """A nested spec with arrays of any size, of which only the number of dimensions stays known."""
     return tree.map(_any_size, spec)

@@ -128,11 +128,13 @@ class Stage(_Named, ABC):
       name: What the stage is called in texts.
       keeps_batches: Whether a batch size known before the stage still holds after it.
       sees_failures: Whether it reads `Failed` where an element could not be made; else these pass by it.
+      calls_functions: Whether functions of the user are called to find out what its elements look like.
     """
 
     name: ClassVar[str]
     keeps_batches: ClassVar[bool] = False
     sees_failures: ClassVar[bool] = False
+    calls_functions: ClassVar[bool] = False
 
     @abstractmethod
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
@@ -158,3 +160,10 @@ class Stage(_Named, ABC):
     def text(self) -> str:
         """The stage with the name that the user has given it."""
         return f"{self.describe()} {self.label!r}" if self.label else self.describe()
+
+
+def calls_functions(dataset: Pipeline) -> bool:
+    """Whether functions of the user are called to find out what a dataset's elements look like."""
+    return any(stage.calls_functions for stage in dataset.stages) or any(
+        calls_functions(inner) for inner in dataset.source.inputs()
+    )

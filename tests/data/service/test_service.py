@@ -299,6 +299,14 @@ def test_bad_arguments_fail_at_once(options: dict[str, Any], message: str) -> No
         distribute(**({"processing_mode": "parallel_epochs", "service": "grpc://localhost:1"} | options))
 
 
+def test_a_dataset_of_which_nobody_knows_what_elements_are_does_not_look_ended() -> None:
+    def fails(x: Any) -> Any:
+        raise LookupError(f"element {x}")
+
+    with pytest.raises(InvalidArgumentError, match=r"the data service has to know.*LookupError: element 0"):
+        Dataset.range(4).map(fails).apply(distribute("parallel_epochs", "grpc://127.0.0.1:1"))
+
+
 def test_a_dataset_is_registered_once_and_read_by_its_id() -> None:
     with service(1) as target:
         dataset = Dataset.range(7)

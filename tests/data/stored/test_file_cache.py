@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +143,40 @@ def test_more_elements_than_stated_are_an_error(tmp_path: Path, dataset: Dataset
         ):
             next(elements)
         assert [path.name for path in (tmp_path / "c.cache").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("damage", ["manifest", "cut off", "folder"])
+def test_more_elements_than_stated_are_explained_whatever_became_of_the_files(
+    tmp_path: Path, damage: str
+) -> None:
+    elements = iter(Dataset.range(9).map(lambda x: x).with_stage(_States()).cache(tmp_path / "c"))
+    assert [int(next(elements)) for _ in range(3)] == [0, 1, 2]
+    folder = tmp_path / "c.cache"
+    match damage:
+        case "manifest":
+            (folder / "dataset.json").unlink()
+        case "cut off":
+            (folder / "dataset.json").write_text("{")
+        case "folder":
+            shutil.rmtree(folder)
+    with pytest.raises(FailedPreconditionError, match="states 3 elements"):
+        next(elements)
+
+
+def test_of_two_writers_the_first_counts_and_either_explains_more_elements_than_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.data.stored.file_cache.is_being_written", lambda path: False)
+    dataset = Dataset.range(9).map(lambda x: x).with_stage(_States())
+    first, second = (iter(dataset.cache(tmp_path / "c")) for _ in range(2))
+    for _ in range(3):
+        assert next(first) == next(second)
+    with pytest.raises(FailedPreconditionError, match="states 3 elements"):
+        next(second)
+    assert (tmp_path / "c.cache" / "dataset.json").exists()
+    with pytest.raises(FailedPreconditionError, match="states 3 elements"):
+        next(first)
+    assert [path.name for path in (tmp_path / "c.cache").iterdir()] == ["lock"]
 
 
 def test_a_relative_name_stays_where_the_dataset_was_described(

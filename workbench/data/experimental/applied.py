@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.data.dataset import Dataset
-from workbench.data.spec import STRING, TensorSpec
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, required_spec
 from workbench.data.stages.computing.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
 from workbench.data.stages.to_device import ToDevice
@@ -248,12 +248,16 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
     wanted = whole_number(cardinality, "pad_to_cardinality: cardinality")
 
     def padded(dataset: Dataset) -> Dataset:
-        count, spec = dataset.cardinality(), dataset.element_spec
+        count = dataset.cardinality()
         if not 0 <= count <= wanted:
+            remedy = (
+                "state it with assert_cardinality" if count == UNKNOWN_CARDINALITY else "take as many first"
+            )
             raise InvalidArgumentError(
                 f"pad_to_cardinality({wanted}) takes a dataset of at most {wanted} elements, whose number is known, "
-                f"got {dataset!r}; state it with assert_cardinality"
+                f"got {dataset!r}; {remedy}"
             )
+        spec = required_spec(dataset, "pad_to_cardinality")
         if not isinstance(spec, dict):
             raise InvalidArgumentError(f"pad_to_cardinality: elements must be dicts, got {spec}")
         filler = {**tree.map(_zero, spec), mask_key: False}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.data.dataset import Dataset
-from workbench.data.spec import INFINITE_CARDINALITY, STRING
+from workbench.data.spec import INFINITE_CARDINALITY, STRING, required_spec
 from workbench.errors import BackendUnavailable, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _finite(dataset: Dataset, function: str) -> None:
 
 
 def _names(dataset: Dataset) -> list[Any]:
-    spec = dataset.element_spec
+    spec = required_spec(dataset, "a table")
     columns = spec if isinstance(spec, dict) else dict(enumerate(spec if type(spec) is tuple else (spec,)))
     if nested := [name for name, part in columns.items() if not hasattr(part, "dtype")]:
         raise InvalidArgumentError(

@@ -6,10 +6,9 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from typing import Any
 
 from workbench.data.dataset import Dataset
-from workbench.data.spec import STRING, TensorSpec
+from workbench.data.spec import STRING, TensorSpec, required_spec
 from workbench.errors import NotFoundError
 from workbench.io.record_writer import TFRecordOptions
 from workbench.io.record_writer import TFRecordWriter as RecordWriter
@@ -45,7 +44,7 @@ class TFRecordWriter:
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"TFRecordWriter.write wants a Dataset, got {type(dataset).__name__}")
-        spec: Any = dataset.element_spec
+        spec = required_spec(dataset, "TFRecordWriter.write")
         if not isinstance(spec, TensorSpec) or spec.dtype != STRING or spec.shape not in ((), None):
             raise TypeError(
                 f"records are scalar text or bytes, the elements of this dataset are {spec}; encode them first: "

@@ -159,7 +159,7 @@ class Grouping(Staged):
           InvalidArgumentError: if a size is negative, or none is positive; or if components are known to be scalars.
         """
         stage = Regroup.of(batch_size, bool(drop_remainder))
-        with suppress(OutOfRangeError, OSError):  # no element tells, or no file that is here
+        with suppress(OSError):  # of a file that is not here
             spec = self.known_element_spec
             if spec is not None:
                 check_rows(spec, "rebatch")

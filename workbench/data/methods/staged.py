@@ -26,7 +26,7 @@ class Staged(ABC):
     @property
     @abstractmethod
     def known_element_spec(self) -> Any:
-        """The nested spec of an element; None if only calls of the user's functions would tell it."""
+        """The nested spec of an element; None if only calls of the user's functions would tell it, or nothing does."""
 
     @abstractmethod
     def options(self) -> Options:

@@ -18,7 +18,7 @@ from workbench.data.service.cross_trainer_cache import CrossTrainerCache
 from workbench.data.service.policy import CACHE_NEEDS_NO_END, NEEDS_NO_END, ShardingPolicy
 from workbench.data.service.splits import split_counts
 from workbench.data.service.wire import Fields
-from workbench.data.spec import INFINITE_CARDINALITY
+from workbench.data.spec import INFINITE_CARDINALITY, required_spec
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprints
 from workbench.data.stored.layout import spec_json
@@ -26,6 +26,7 @@ from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgum
 from workbench.runtime.comm.messages import dumps
 
 TIMEOUT_SECONDS = 60.0
+_SERVICE = "the data service"
 """How long a service that is away, or has no worker, is waited for."""
 
 
@@ -90,7 +91,7 @@ def distribute(
         if reading.trainer and fields["finite"]:
             raise InvalidArgumentError(CACHE_NEEDS_NO_END)
         dataset_id = _registered(dataset, fields, None, reading)
-        return _dataset_of(reading, dataset_id, dataset.element_spec)
+        return _dataset_of(reading, dataset_id, required_spec(dataset, _SERVICE))
 
     return apply
 
@@ -268,7 +269,7 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
     """What the dispatcher knows of a dataset."""
     if not isinstance(dataset, Dataset):
         raise TypeError(f"the data service takes a Dataset, got {type(dataset).__name__}")
-    spec_json(dataset.element_spec)  # refuses here what cannot travel, such as nested datasets
+    spec_json(required_spec(dataset, _SERVICE))  # refuses here what cannot travel, such as nested datasets
     if compression == "AUTO" and is_loopback(address.host):
         compression = None
     codec = check_stored_compression(compression)

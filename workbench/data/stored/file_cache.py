@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from workbench.data.passes import Pass
-from workbench.data.spec import UnknownSpec, spec_if_learnt
+from workbench.data.spec import spec_if_learnt
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stored.manifest import read_manifest
 from workbench.data.stored.reading import Stored, has_classes, with_spec
@@ -60,17 +60,17 @@ class FileCache(Stage):
             if not current.keeps or is_being_written(self.path):
                 yield from upstream()
                 return
-            spec = spec_if_learnt(self.pipeline)
-            if isinstance(spec, UnknownSpec):
-                current.meter.note("not filled: no element could be made")
-                yield from upstream()
-                return
-            writing = Writing(self.path, spec, "")
-            yield from written(writing, upstream, current, expected=self.pipeline.cardinality())
+            yield from written(
+                lambda spec: Writing(self.path, spec, ""),
+                spec_if_learnt(self.pipeline),
+                upstream,
+                current,
+                expected=self.pipeline.cardinality(),
+            )
             return
         if has_classes(stored.spec):
             with contextlib.suppress(InvalidArgumentError):  # the pipeline has changed
-                stored = with_spec(stored, self.pipeline.element_spec)
+                stored = with_spec(stored, spec_if_learnt(self.pipeline))
         yield from stored.open(current)
 
     def describe(self) -> str:

@@ -12,7 +12,7 @@ from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.records import Records
-from workbench.data.spec import DatasetSpec
+from workbench.data.spec import DatasetSpec, UnknownSpec
 from workbench.data.stage import Source
 from workbench.data.stored.blocks import decoded
 from workbench.data.stored.layout import skeleton, spec_json
@@ -141,6 +141,8 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
     Raises:
       InvalidArgumentError: if the elements are others.
     """
+    if isinstance(element_spec, UnknownSpec):  # of a pipeline of which no element can be made
+        return stored
     leaves, structure = tree.flatten_records(element_spec)
     known, stored_structure = tree.flatten(stored.spec)
     same = _shape_of(structure) == _shape_of(stored_structure) and all(

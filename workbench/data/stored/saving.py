@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench.data.failing import raised
-from workbench.data.spec import INFINITE_CARDINALITY, is_dataset
+from workbench.data.spec import INFINITE_CARDINALITY, is_dataset, required_spec
 from workbench.data.stage import Pipeline, Source
 from workbench.data.stages.computing import probe
 from workbench.data.stored.blocks import check_stored_compression
@@ -32,7 +32,7 @@ def save(
     name = check_stored_compression(compression)
     if dataset.cardinality() == INFINITE_CARDINALITY:
         raise InvalidArgumentError("save: the dataset is endless; take(n) elements of it first")
-    writing = Writing(absolute(path), dataset.element_spec, name)
+    writing = Writing(absolute(path), required_spec(dataset, "save"), name)
     try:
         for run in raised(dataset.open(dataset.next_pass())):
             if shard_func is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
-from workbench.data.spec import UNKNOWN_CARDINALITY, UnknownSpec, spec_if_learnt
+from workbench.data.spec import UNKNOWN_CARDINALITY, spec_if_learnt
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprint
@@ -121,20 +121,20 @@ class Snapshot(Stage):
         if self.snapshot_name or has_classes(
             stored.spec
         ):  # else asking would call users' functions for nothing
-            stored = with_spec(stored, self.pipeline.element_spec)
+            stored = with_spec(stored, spec_if_learnt(self.pipeline))
         if self.reader_func is None:
             yield from stored.open(current)
         else:
             yield from read_by(self.reader_func, current.dataset, stored).open(current)
 
     def _written(self, path: str, upstream: Opener, current: Pass) -> Iterator[Run]:
-        spec = spec_if_learnt(self.pipeline)
-        if isinstance(spec, UnknownSpec):
-            current.meter.note("not written: no element could be made")
-            return upstream()
-        writing = Writing(path, spec, self.compression)
-        shard_of_element = None if self.shard_func is None else functools.partial(shard_of, self.shard_func)
-        return written(writing, upstream, current, shard_of=shard_of_element)
+        return written(
+            lambda spec: Writing(path, spec, self.compression),
+            spec_if_learnt(self.pipeline),
+            upstream,
+            current,
+            shard_of=None if self.shard_func is None else functools.partial(shard_of, self.shard_func),
+        )
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage: of those stored under `snapshot_name`, once they are complete.

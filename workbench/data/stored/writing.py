@@ -147,7 +147,8 @@ class Writing:
 
     def retract(self) -> None:
         """Undoes `commit`: what was written counts no more, and is removed, unless another one has replaced it."""
-        with storage(self.path), locked(os.path.join(self.path, "lock")):
+        gone = contextlib.suppress(FileNotFoundError, NotFoundError, DataLossError)  # or damaged, meanwhile
+        with gone, storage(self.path), locked(os.path.join(self.path, "lock")):
             if read_manifest(self.path).folder == self._manifest.folder:
                 os.remove(os.path.join(self.path, NAME))
                 shutil.rmtree(self._folder, ignore_errors=True)

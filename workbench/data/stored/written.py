@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import Any
 
 from workbench.data.passes import Pass
 from workbench.data.provenance import OffsetTable
-from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.spec import UNKNOWN_CARDINALITY, UnknownSpec, any_size, spec_of
 from workbench.data.stage import Opener
 from workbench.data.stored.writing import Writing
 from workbench.data.structure import Structure
@@ -15,7 +17,8 @@ from workbench.errors import FailedPreconditionError
 
 
 def written(
-    writing: Writing,
+    begin: Callable[[Any], Writing],
+    element_spec: Any,
     upstream: Opener,
     current: Pass,
     *,
@@ -25,7 +28,8 @@ def written(
     """The elements of a pass, which count as stored once all of them are there and none has failed.
 
     Args:
-      writing: Stores them.
+      begin: Starts to store elements of a nested spec.
+      element_spec: The nested spec of the elements; if it is unknown, their first one tells it.
       upstream: Starts what gives them.
       current: The pass.
       shard_of: Gives the number of the file that an element goes to; None for one file.
@@ -34,16 +38,24 @@ def written(
     Raises:
       FailedPreconditionError: if there are more than expected.
     """
-    complete = failed = False
+    if isinstance(element_spec, UnknownSpec):
+        element_spec, upstream = _learnt(upstream, current)
+        if isinstance(element_spec, UnknownSpec):
+            current.meter.note("not stored: there is no element, or the first could not be made")
+            yield from upstream()
+            return
+    writing = begin(element_spec)
+    ended = counts = failed = False
     count = 0
     try:
         for run in upstream():
             if not isinstance(run, Failed) and shard_of is None and _is_at_rest(run):
-                _check_incomplete(complete, writing, count + len(run), expected)
+                if ended:
+                    raise _too_many(writing, counts, count + len(run), expected)
                 writing.add_run(run)
                 count += len(run)
                 if count == expected and not failed:
-                    complete = _committed(writing)
+                    ended, counts = True, writing.commit(replace=False)
                 yield run
                 continue
             for item in attempts(iter((run,)), current.provenance):
@@ -51,32 +63,39 @@ def written(
                     failed = True
                     yield item
                     continue
-                _check_incomplete(complete, writing, count + 1, expected)
+                if ended:
+                    raise _too_many(writing, counts, count + 1, expected)
                 leaves, structure, ids = item
                 writing.add(leaves, structure, 0 if shard_of is None else shard_of(leaves, structure))
                 count += 1
                 if count == expected and not failed:  # before it is given: nobody may ask for the end
-                    complete = _committed(writing)
+                    ended, counts = True, writing.commit(replace=False)
                 yield single(leaves, structure, ids)
-        if not failed and not complete:
-            complete = _committed(writing)
+        if not failed and not ended:
+            ended, counts = True, writing.commit(replace=False)
     finally:
-        if not complete:
+        if not ended:
             writing.discard()
 
 
-def _check_incomplete(complete: bool, writing: Writing, count: int, expected: int) -> None:
-    if complete:
+def _learnt(upstream: Opener, current: Pass) -> tuple[Any, Opener]:
+    """The nested spec of elements as their first one shows it, and what gives all of them."""
+    attempted = attempts(upstream(), current.provenance)
+    first = list(islice(attempted, 1))
+    runs = (each if isinstance(each, Failed) else single(*each) for each in chain(first, attempted))
+    if not first or isinstance(first[0], Failed):  # a pass in which an element fails is not stored
+        return UnknownSpec(), lambda: runs
+    leaves, structure, _ = first[0]
+    return any_size(structure.pack([spec_of(leaf) for leaf in leaves])), lambda: runs
+
+
+def _too_many(writing: Writing, counts: bool, count: int, expected: int) -> FailedPreconditionError:
+    if counts:
         writing.retract()  # else the next pass would read too few, and nobody would know
-        raise FailedPreconditionError(
-            f"the dataset states {expected:,} elements but has at least {count:,}, so {writing.path!r} does not store "
-            f"it; let the dataset state its number, as with assert_cardinality(n)"
-        )
-
-
-def _committed(writing: Writing) -> bool:
-    writing.commit(replace=False)
-    return True
+    return FailedPreconditionError(
+        f"the dataset states {expected:,} elements but has at least {count:,}, so {writing.path!r} does not store "
+        f"it; let the dataset state its number, as with assert_cardinality(n)"
+    )
 
 
 def _is_at_rest(run: Run) -> bool:

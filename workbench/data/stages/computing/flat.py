@@ -53,6 +53,7 @@ class Interleave(Stage):
     num_parallel_calls: int = 0
     deterministic: bool | None = None
     sees_failures: ClassVar[bool] = True
+    calls_functions: ClassVar[bool] = True
 
     @staticmethod
     def of(
@@ -231,7 +232,10 @@ class Interleave(Stage):
         with suppress(Exception):
             specs = [inner.element_spec for inner in probe.result_examples(self.fn, upstream)]
             return relax(*specs)
-        return probe.learnt_spec(self.example(upstream).element_spec, upstream)
+        spec = probe.first_result(
+            f"what {self.text} gives", lambda element: self._of_element(element).element_spec, upstream
+        )
+        return probe.learnt_spec(spec, upstream)
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""

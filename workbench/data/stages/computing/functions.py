@@ -41,6 +41,7 @@ class Map(Stage):
 
     name: ClassVar[str] = "map"
     sees_failures: ClassVar[bool] = True
+    calls_functions: ClassVar[bool] = True
     fn: Callable[..., Any]
     num_parallel_calls: int = 0
     deterministic: bool | None = None

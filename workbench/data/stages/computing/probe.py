@@ -111,7 +111,9 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
       OutOfRangeError: if there is no such element; the first error is its cause.
     """
     failure: Exception | None = None
+    failed = 0
     for element in islice(upstream.attempted(), _MOST_EXAMPLES):
+        failed += 1
         if isinstance(element, Failed):
             failure = failure or element.error
             continue
@@ -121,7 +123,8 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
             failure = failure or error
     why = f"{upstream!r} has no element"
     if failure is not None:
-        why = f"no element could be made, the first because of {type(failure).__name__}: {failure}"
+        none = "no element" if failed < _MOST_EXAMPLES else f"none of the first {failed} elements"
+        why = f"{none} could be made, the first because of {type(failure).__name__}: {failure}"
     raise OutOfRangeError(
         f"{what} cannot be found out: {why}; and the function refuses made-up values"
     ) from failure

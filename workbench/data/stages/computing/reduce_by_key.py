@@ -54,6 +54,7 @@ class ReduceByKey(Stage):
     """
 
     name: ClassVar[str] = "group_by_reducer"
+    calls_functions: ClassVar[bool] = True
     fn: Callable[..., Any]
     reducer: Reducer
 

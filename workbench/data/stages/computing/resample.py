@@ -33,6 +33,7 @@ class RejectionResample(Stage):
     """
 
     name: ClassVar[str] = "rejection_resample"
+    calls_functions: ClassVar[bool] = True
     fn: Callable[..., Any]
     target: tuple[float, ...]
     initial: tuple[float, ...] | None

@@ -28,6 +28,7 @@ class Scan(Stage):
     """
 
     name: ClassVar[str] = "scan"
+    calls_functions: ClassVar[bool] = True
     initial_state: Any
     fn: Callable[[Any, Any], Any]
 

@@ -40,6 +40,7 @@ class GroupByWindow(Stage):
     """
 
     name: ClassVar[str] = "group_by_window"
+    calls_functions: ClassVar[bool] = True
     key_func: Callable[..., Any]
     reduce_func: Callable[[Any, Any], Pipeline]
     window_size_func: Callable[[Any], Any]
