@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import struct
+import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +84,35 @@ def test_a_lone_carriage_return_is_removed_with_a_warning_or_an_error(write: Wri
     assert [each.filename for each in caught] == [__file__]
     with pytest.raises(DataLossError, match="byte 7"):
         list(TextLineDataset(path, strict=True))
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        lambda names: TextLineDataset(names).prefetch(2),
+        lambda names: TextLineDataset(names).prefetch(2).map(lambda line: line, 2).prefetch(1),
+        lambda names: names.interleave(TextLineDataset, num_parallel_calls=2),
+        lambda names: names.interleave(lambda name: TextLineDataset(name).prefetch(1), num_parallel_calls=2),
+        lambda names: names.interleave(
+            lambda name: TextLineDataset(name), cycle_length=2, num_parallel_calls=2, deterministic=False
+        ),
+    ],
+)
+def test_threads_warn_at_the_line_for_which_they_read(
+    write: Write, stages: Callable[[Dataset], Dataset]
+) -> None:
+    paths = [write("a", b"x\ry\nz\n").encode(), write("b", b"r\rs\n").encode()]
+    dataset = stages(Dataset.from_tensor_slices(np.array(paths, object)))
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert len(list(dataset)) == 3
+        here = _line_before()
+        assert [(each.filename, each.lineno) for each in caught] == 2 * [(__file__, here)]
+
+
+def _line_before() -> int:
+    return sys._getframe(1).f_lineno - 1
 
 
 def test_missing_files_are_told_when_their_turn_comes(write: Write) -> None:

@@ -15,15 +15,17 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from numpy.lib import mixins
 
 from workbench import errors
 
+_T = TypeVar("_T")
 Apply = Callable[..., Any]
 """`apply(function, *args, **more)` calls `function(*args, **more)`, such as a ufunc with two operands and `out`."""
 
@@ -35,6 +37,7 @@ PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 _OURS = PACKAGE, mixins.__file__, contextlib.__file__, functools.__file__
 # By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
 _applies: dict[tuple[int, int], tuple[Apply, CodeType]] = {}
+_here = threading.local()
 
 
 class Line(NamedTuple):
@@ -77,10 +80,13 @@ def directly(function: Callable[..., Any], *args: Any, **more: Any) -> Any:
 
 
 def apply_at_users_line() -> Apply:
-    """What calls functions as if the user's line that runs now had called them; made once per place in the code."""
+    """What calls functions as if the user's line that runs now had called them; made once per place in the code.
+
+    On a thread that runs nothing of the user's, that is the line for which the thread works; see `shared`.
+    """
     frame = users_frame()
     if frame is None:
-        return directly
+        return getattr(_here, "apply", directly)
     key = id(frame.f_code), frame.f_lasti
     known = _applies.get(key)
     if known is None:
@@ -95,6 +101,17 @@ def apply_at_users_line() -> Apply:
 def warn(message: str, category: type[Warning]) -> None:
     """Warns at the user's line that runs now, however deep in this package that is noticed."""
     apply_at_users_line()(warnings.warn, message, category)
+
+
+def shared(target: Callable[..., _T]) -> Callable[..., _T]:
+    """`target`, for another thread, which works for the user's line that runs now."""
+    apply = apply_at_users_line()
+
+    def run(*args: Any) -> _T:
+        _here.apply = apply
+        return target(*args)
+
+    return run
 
 
 def users_line() -> Line | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from workbench import forks
+from workbench.backends import users_line
 from workbench.data.tables import Failed
 from workbench.debugging import numerics
 from workbench.errors import FailedPreconditionError
@@ -81,7 +82,7 @@ class Threads:
           *args: Arguments of `target`.
         """
         # Daemons: one that hangs in a user's function must not keep the process from ending.
-        target = numerics.shared(target)
+        target = users_line.shared(numerics.shared(target))
         thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
