@@ -9,8 +9,9 @@ def field_terms(shown: bool = True) -> None:
     """Lets views say the field's terms, such as "busbw" and "r1@a", instead of "bandwidth" and "replica 1 on a".
 
     It is for notebooks in VS Code, Colab and wherever else JupyterLab's setting "The field's terms" does not exist. All
-    views of the page change immediately, even while the cell runs; later ones follow as long as the kernel runs. Where
-    the setting exists, whichever changed last counts. Dashboards and reports have a switch of that name.
+    views of the page change as soon as one of this kernel is drawn: immediately, even while the cell runs, where the
+    page shows one already. Where the setting exists, the call counts until the setting is changed, and again after the
+    page was loaded anew, as long as the kernel runs. Dashboards and reports have a switch of that name.
 
     Args:
       shown: Whether to say the field's terms; False brings back the plain words.
