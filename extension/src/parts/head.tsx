@@ -54,7 +54,8 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
   const show = (some: number) =>
     ([...actions.current!.children] as HTMLElement[]).forEach((one, index) => (one.hidden = index >= some));
   useLayoutEffect(() => {
-    const content = `${room} ${root.current!.textContent}`;
+    const buttons = actions.current!.querySelectorAll("button").length; // of which some have no text
+    const content = `${room} ${buttons} ${root.current!.textContent}`;
     if (content !== measured.current) {
       measured.current = content;
       show(Infinity);
