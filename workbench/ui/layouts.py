@@ -30,8 +30,8 @@ def layout_names() -> tuple[str, ...]:
 def layout(name: str) -> None:
     """Arranges the panes of JupyterLab in a layout, immediately, even while the cell runs.
 
-    It opens the panes of the layout beside the notebook and closes all others. The command "Save the layout of panes"
-    in JupyterLab's palette saves the present layout under a name.
+    It opens the panes of the layout beside the notebook, or below it in a narrow window, and closes all others. The
+    command "Save the layout of panes" in JupyterLab's palette saves the present layout under a name.
 
     Args:
       name: "overview", "collectives", "debugging", "data", or the name of a saved layout.
