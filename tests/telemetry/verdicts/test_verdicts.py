@@ -13,6 +13,7 @@ from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.told import MemoryFacts
 from workbench.telemetry.verdicts import Verdict, judge, verdicts
 from workbench.telemetry.verdicts.judge import PRIORITY
+from workbench.telemetry.verdicts.words import evidence
 
 LONG_AFTER = 100_000 * MS
 
@@ -137,6 +138,18 @@ def test_replicas_that_are_late_in_most_steps_are_named_where_replicas_share_cor
     assert two.evidence.startswith(
         "replicas 3 and 2 are late in most steps, by up to 10.0 ms, on 2 cores that 4 replicas share; "
     )
+
+
+def test_evidence_has_whole_parts_as_far_as_there_is_room() -> None:
+    names = "encoder/embedding/kernel:0 and decoder/attention/kernel:0"
+    agreed = Event("lifecycle", "copies_agree", f"copies of {names} agree", 10**12, step=1234, generation=0)
+    found = judged(in_turn(1), events=[agreed])[0]
+
+    assert words(found.evidence) == (
+        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays count much; "
+        f"copies of {names} agree after step 1234; the newest 64 steps take 1.00 ms each"
+    )
+    assert evidence("x" * 300, "y") == "x" * 239 + "…"
 
 
 def test_nothing_is_said_of_nan_where_nobody_looked() -> None:

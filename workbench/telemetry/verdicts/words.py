@@ -67,5 +67,10 @@ def sentence(*choices: str) -> str:
 
 
 def evidence(*parts: str) -> str:
-    """What there is of some parts as one line."""
-    return shorten(printable("; ".join(filter(None, parts))), _EVIDENCE)
+    """What there is of some parts as one line, without those for which it has no room."""
+    line = ""
+    for part in map(printable, filter(None, parts)):
+        longer = f"{line}; {part}" if line else shorten(part, _EVIDENCE)
+        if len(longer) <= _EVIDENCE:
+            line = longer
+    return line
