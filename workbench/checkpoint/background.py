@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable
@@ -29,10 +30,10 @@ class BackgroundSave:
         self._error: BaseException | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wb-checkpoint", daemon=True)
-        if not _running:  # after the cluster was registered, and so before it is closed
-            atexit.unregister(_finish_all)
-            atexit.register(_finish_all)
         _running.add(self)
+        self._clusters = save.transfer.clusters
+        for cluster in self._clusters:
+            cluster.closing.insert(0, self._finish)  # what else ends with a cluster may hold variables
         self._thread.start()
 
     @property
@@ -81,7 +82,18 @@ class BackgroundSave:
         self._stop.set()
         self._thread.join(1.0)
 
+    def _finish(self) -> None:
+        self.stop(_EXIT_SECONDS)
+
     def _run(self) -> None:
+        try:
+            self._write()
+        finally:
+            for cluster in self._clusters:
+                with contextlib.suppress(ValueError):  # a recording that ends writes the list anew
+                    cluster.closing.remove(self._finish)
+
+    def _write(self) -> None:
         try:
             self._save.finish(stop=self._stop)
         except BaseException as error:  # raised where somebody asks
@@ -96,6 +108,8 @@ class BackgroundSave:
             )
 
 
+@atexit.register
 def _finish_all() -> None:
+    """Where there is no cluster that closes before."""
     for save in list(_running):
         save.stop(_EXIT_SECONDS)

@@ -16,6 +16,7 @@ from workbench.telemetry.formatting import rate_text, significant, size_text
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.runtime.cluster import Cluster
     from workbench.runtime.driver.gang.gang import Gang
     from workbench.runtime.driver.group import Group
 
@@ -85,6 +86,11 @@ class Transfer:
     def seconds(self) -> float:
         """How long it has taken until now, or until its end."""
         return (time.monotonic() if self._end is None else self._end) - self._start
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """Those of its strategies, which are still there."""
+        return [gang.cluster for gang in self._gangs if gang.cluster is not None]
 
     def begin(self, total_bytes: int, shards: int) -> None:
         """Tells how much there is to write or read."""
