@@ -18,6 +18,7 @@ LAYERS = [
     {
         "__version__",
         "allowance",
+        "arguments",
         "by_value",
         "cluster_listeners",
         "errors",

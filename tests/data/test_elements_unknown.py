@@ -5,13 +5,15 @@ The expected elements are those of TensorFlow 2.21, whose error is its InvalidAr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench import tree
 from workbench.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec, TextLineDataset
 from workbench.data.experimental import pad_to_cardinality
@@ -318,3 +320,47 @@ def test_a_reader_is_made_whatever_its_dataset_of_names_holds() -> None:
     names = Dataset.range(2).map(_fails)
     assert _events(TextLineDataset(names.ignore_errors())) == []
     assert _events(TextLineDataset(names)) == [_E]
+
+
+_MADE: dict[str, Callable[[Dataset], Dataset]] = {
+    "batch": lambda dataset: dataset.batch(2),
+    "bucket_by_sequence_length": lambda dataset: dataset.bucket_by_sequence_length(len, [2], [2, 2]),
+    "choose_from_datasets": lambda dataset: Dataset.choose_from_datasets(
+        [dataset, dataset], Dataset.range(2)
+    ),
+    "choose_from_datasets, choices": lambda dataset: Dataset.choose_from_datasets([_TWO], dataset),
+    "concatenate": lambda dataset: dataset.concatenate(dataset),
+    "filter": lambda dataset: dataset.filter(lambda x: True),
+    "flat_map": lambda dataset: dataset.flat_map(Dataset.from_tensors),
+    "interleave": lambda dataset: dataset.interleave(Dataset.from_tensors),
+    "map": lambda dataset: dataset.map(lambda x: x),
+    "map_batches": lambda dataset: dataset.map_batches(lambda x: x, 2),
+    "padded_batch": lambda dataset: dataset.padded_batch(2),
+    "parse_example": lambda dataset: dataset.apply(
+        wb.data.experimental.parse_example_dataset({"a": wb.io.VarLenFeature("int64")})
+    ),
+    "reader": TextLineDataset,
+    "rebatch": lambda dataset: dataset.rebatch(2),
+    "scan": lambda dataset: dataset.scan(0, lambda state, x: (state, x)),
+    "take_while": lambda dataset: dataset.take_while(lambda x: True),
+    "unbatch": lambda dataset: dataset.unbatch(),
+    "unique": lambda dataset: dataset.unique(),
+    "zip": lambda dataset: Dataset.zip(dataset, dataset),
+}
+
+
+@pytest.mark.parametrize("name", _MADE)
+def test_no_element_is_read_before_the_iteration(name: str) -> None:
+    read: list[int] = []
+
+    def elements() -> Iterator[int]:
+        read.append(1)
+        yield 1
+
+    signature = TensorSpec((), np.int64)
+    dataset = Dataset.from_generator(elements, output_signature=signature).map(_fails)  # also what is made up
+    made = _MADE[name](_MADE[name](dataset) if name == "concatenate" else dataset)
+    assert not read
+    with suppress(Exception):
+        next(iter(made))
+    assert read

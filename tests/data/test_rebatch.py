@@ -189,14 +189,6 @@ def test_regrouping_into_nothing_is_refused() -> None:
         list(Dataset.range(4).batch(2).with_stage(Regroup((0, 0))))
 
 
-def test_elements_without_components_have_no_rows() -> None:
-    nothing = Dataset.range(3).map(lambda x: ())
-    with pytest.raises(InvalidArgumentError, match="has no rows to split"):
-        list(nothing.rebatch(2))
-    with pytest.raises(InvalidArgumentError, match=r"elements are \(\); batch first"):
-        nothing.unbatch()
-
-
 def test_scalars_are_refused_when_the_stage_is_made() -> None:
     with pytest.raises(InvalidArgumentError, match=r"rebatch cuts along the first dimension, .* batch first"):
         Dataset.range(4).rebatch(2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
 from workbench.errors import InvalidArgumentError, OutOfRangeError
@@ -246,3 +248,18 @@ def test_a_cardinality_is_an_int64_as_an_element() -> None:
     assert windows.element_spec == INT
     assert [int(x) for x in windows] == [2, 2, 1]
     assert repr(Dataset.range(5).cardinality()) == "5"
+
+
+def test_what_a_function_opens_is_learnt_from_a_file_that_exists(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    with wb.io.TFRecordWriter(path) as writer:
+        writer.write(wb.io.encode_example({"a": [1, 2]}))
+    features = {"a": wb.io.FixedLenFeature([2], "int64")}
+
+    def records(name: Any) -> Dataset:  # parsing refuses made-up values
+        return wb.data.TFRecordDataset(name).map(lambda text: wb.io.parse_single_example(text, features))
+
+    names = Dataset.from_tensor_slices([str(path)])
+    expected = {"a": TensorSpec((2,), np.int64)}
+    assert names.flat_map(records).element_spec == expected
+    assert names.interleave(records, 2).batch(3).element_spec == {"a": TensorSpec((None, 2), np.int64)}

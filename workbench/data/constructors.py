@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from workbench.arguments import flag
 from workbench.data.seeds import draw
 from workbench.data.sources.combine import Chosen, Zipped, chosen_by_weight
 from workbench.data.sources.counting import Counter, Counting
 from workbench.data.sources.files import matching_files
-from workbench.data.sources.generator import Generated, signature_of
+from workbench.data.sources.generator import Generated, checked_signature, signature_of
 from workbench.data.sources.memory import Slices, Whole
 from workbench.data.sources.random_numbers import RandomNumbers
 from workbench.data.stage import Pipeline, Source, Stage
@@ -84,8 +85,8 @@ class Constructors(ABC):
           name: Name of the source.
 
         Raises:
-          TypeError: if neither signature nor types are given, or `generator` is no function, as one that was called
-            already.
+          TypeError: if neither signature nor types are given, or they are none, or `generator` is no function, as one
+            that was called already.
 
         >>> dataset = wb.data.Dataset.from_generator(lambda: (n / 2 for n in range(3)), output_types="float32")
         >>> [float(x) for x in dataset]
@@ -98,7 +99,8 @@ class Constructors(ABC):
             )
         if output_signature is None:
             output_signature = signature_of(output_types, output_shapes)
-        return cls.of_source(Generated(generator, output_signature, tuple(args or ())), name)
+        signature = checked_signature(output_signature)
+        return cls.of_source(Generated(generator, signature, tuple(args or ())), name)
 
     @classmethod
     def list_files(
@@ -159,7 +161,8 @@ class Constructors(ABC):
           rerandomize_each_iteration: Whether each iteration has other numbers (default False).
           name: Name of the source.
         """
-        return cls.of_source(RandomNumbers(draw(seed), bool(rerandomize_each_iteration)), name)
+        again = _each_iteration(rerandomize_each_iteration, "random", default=False)
+        return cls.of_source(RandomNumbers(draw(seed), again), name)
 
     @classmethod
     def counter(cls, start: Any = 0, step: Any = 1, dtype: Any = np.int64, name: str | None = None) -> Self:
@@ -213,7 +216,12 @@ class Constructors(ABC):
         Raises:
           InvalidArgumentError: if there is no dataset, or weights do not fit.
         """
-        random = RandomNumbers(draw(seed), rerandomize_each_iteration is not False)
+        again = _each_iteration(rerandomize_each_iteration, "sample_from_datasets", default=True)
+        random = RandomNumbers(draw(seed), again)
         return cls.of_source(
             chosen_by_weight(tuple(datasets), weights, random, stop_on_empty_dataset, cls.of_source)
         )
+
+
+def _each_iteration(given: bool | None, name: str, *, default: bool) -> bool:
+    return default if given is None else flag(given, f"{name}: rerandomize_each_iteration")

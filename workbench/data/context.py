@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from workbench.arguments import count
 from workbench.errors import InvalidArgumentError
 
 
@@ -86,10 +87,7 @@ class InputOptions:
                 f"one option; give one of them"
             )
         size = self.experimental_per_replica_buffer_size
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InvalidArgumentError(
-                f"experimental_per_replica_buffer_size must be a whole number above 0, got {size!r}"
-            )
+        count(size, "experimental_per_replica_buffer_size")
         chosen = True if newer is None and older is None else bool(older if newer is None else newer)
         object.__setattr__(self, "experimental_fetch_to_device", chosen)
         object.__setattr__(self, "experimental_prefetch_to_device", chosen)

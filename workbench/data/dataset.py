@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from workbench import tree
+from workbench.arguments import function
 from workbench.data.constructors import Constructors
 from workbench.data.describe import DatasetText
 from workbench.data.explanation import DEFAULT_SECONDS, InputExplanation, explain_dataset
@@ -57,6 +58,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         self._options = options or _DEFAULTS
         self._epoch = 0
         self._element_spec: Any = None
+        self._reads = True
 
     # Folding
 
@@ -79,6 +81,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         >>> int(wb.data.Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
         10
         """
+        function(reduce_func, "reduce: reduce_func")
         return fold(self, initial_state, reduce_func, "reduce" if name is None else f"reduce {name!r}")
 
     def get_single_element(self, name: str | None = None) -> Any:
@@ -101,7 +104,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         Raises:
           TypeError: if that is no dataset.
         """
-        result = transformation_func(self)
+        result = function(transformation_func, "apply: transformation_func")(self)
         if not isinstance(result, Dataset):
             raise TypeError(f"apply: the function must return a Dataset, got {type(result).__name__}")
         return result
@@ -195,7 +198,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     def attempted(self) -> Iterator[Any]:
         """The elements of one pass, and `Failed` in the place of those that could not be made."""
-        return elements_of(self.open(self.numbered_pass(0)))
+        return elements_of(self.open(self.numbered_pass(0))) if self._reads else iter(())
 
     def explain(self, elements: int | None = None, seconds: float = DEFAULT_SECONDS) -> InputExplanation:
         """Runs the pipeline for a moment, and shows what each stage costs and which one holds it back.
@@ -253,7 +256,18 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     def upstream(self) -> Dataset | None:
         """This dataset without its last stage; None if there is none."""
-        return Dataset(self.source, self.stages[:-1], self._options) if self.stages else None
+        if not self.stages:
+            return None
+        before = Dataset(self.source, self.stages[:-1], self._options)
+        before._reads = self._reads
+        return before
+
+    def unread(self) -> Dataset:
+        """This dataset for questions when a stage is made: none of its elements is read to answer them."""
+        source = self.source.with_inputs(tuple(each.unread() for each in self.source.inputs()))
+        other = Dataset(source, self.stages, self._options)
+        other._reads, other._element_spec = False, self._element_spec
+        return other
 
     def _opener(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:
         if meters is None:

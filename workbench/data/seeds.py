@@ -13,6 +13,7 @@ import threading
 import numpy as np
 
 from workbench import forks
+from workbench.arguments import whole_number
 
 _MASK = (1 << 63) - 1
 _lock = forks.lock(threading.Lock())
@@ -35,9 +36,13 @@ class DrawnSeed(int):
 
 
 def draw(seed: int | None) -> int:
-    """The seed of one stage: the one given, or a `DrawnSeed`, which is derived from `set_seed` or random."""
+    """The seed of one stage: the one given, or a `DrawnSeed`, which is derived from `set_seed` or random.
+
+    Raises:
+      TypeError: if one is given that is no whole number.
+    """
     if seed is not None:
-        return int(seed) & _MASK
+        return whole_number(seed, "seed") & _MASK
     with _lock:
         if _global is None:
             return DrawnSeed(secrets.randbits(63))

@@ -271,6 +271,11 @@ def required_spec(dataset: Any, what: str) -> Any:
         raise InvalidArgumentError(f"{what} has to know what elements look like, but {error}") from error
 
 
+def spec_unread(dataset: Any) -> Any:
+    """As `spec_if_learnt`, as far as it is known without reading an element."""
+    return spec_if_learnt(dataset.unread())
+
+
 def any_size(spec: Any) -> Any:
     """A nested spec with arrays of any size, of which only the number of dimensions stays known."""
     return tree.map(_any_size, spec)
@@ -285,6 +290,8 @@ def dtype_of(dtype: Any) -> np.dtype[Any]:
     """A NumPy dtype; "string", `str` and `bytes` mean bytes objects."""
     if dtype in ("string", str, bytes):
         return STRING
+    if dtype is None:  # which NumPy takes as float64
+        raise TypeError("a dtype is missing; give one, such as np.float32")
     resolved = np.dtype(dtype)
     return STRING if resolved.kind in "US" else resolved
 

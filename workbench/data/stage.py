@@ -38,6 +38,9 @@ class Pipeline(Protocol):
     def first(self) -> Any:
         """The first element."""
 
+    def unread(self) -> Self:
+        """The same for questions when a stage is made: none of its elements is read to answer them."""
+
     def attempted(self) -> Iterator[Any]:
         """The elements of one pass, and `Failed` in the place of those that could not be made."""
 

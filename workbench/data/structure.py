@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +113,18 @@ def flatten_result(value: Any) -> tuple[list[Any], Structure]:
     return flatten(tuple(value)) if isinstance(value, list) else flatten(value)
 
 
+def flatten_element(value: Any) -> tuple[list[Any], Structure]:
+    """As `flatten_result`, where that becomes an element.
+
+    Raises:
+      InvalidArgumentError: if it has no component, as what a function gives that lacks its `return`.
+    """
+    leaves, structure = flatten_result(value)
+    if not leaves:
+        raise InvalidArgumentError(f"an element has a component at least, got {value!r:.60}; return a value")
+    return leaves, structure
+
+
 def convert(value: Any) -> Any:
     """One component as array, NumPy scalar, bytes or nested dataset.
 
@@ -156,18 +167,6 @@ def convert(value: Any) -> Any:
         f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; "
         "use numbers, text, arrays, or tuples and dicts of them"
     )
-
-
-def whole_number(value: Any, argument: str) -> int:
-    """A number that says how many or which, given as an int or an integer array of one number.
-
-    Raises:
-      TypeError: if it is something else: 1.5 elements are not 1.
-    """
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}") from None
 
 
 def _from_list(values: list[Any]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 from workbench.debugging.operands import described, dtype_of, each_replica, prefix, shape_of
@@ -161,12 +162,12 @@ def assert_shapes(
 
 def _entries(shape: Any) -> tuple[bool, list[Any]]:
     """Whether leading dimensions are left open, and the others' entries: None, a size or a symbol."""
-    if isinstance(shape, int):
+    if isinstance(shape, Integral):
         raise InvalidArgumentError(f"assert_shapes: a shape is a tuple, got {shape}; write ({shape},)")
     given = list(shape)
     leading = bool(given) and any(given[0] is mark or given[0] == mark for mark in _LEADING)
     entries = given[1:] if leading else given
-    if any(entry is ... or entry in ("...", "*") for entry in entries if not isinstance(entry, int)):
+    if any(entry is ... or entry in ("...", "*") for entry in entries if not isinstance(entry, Integral)):
         raise InvalidArgumentError(f"assert_shapes: ... and * stand only first in a shape, got {shape!r}")
     return leading, [_entry(entry) for entry in entries]
 
@@ -174,7 +175,9 @@ def _entries(shape: Any) -> tuple[bool, list[Any]]:
 def _entry(entry: Any) -> Any:
     if entry in _ANY:
         return None
-    return int(entry) if isinstance(entry, int) or (isinstance(entry, str) and entry.isdigit()) else entry
+    return (
+        int(entry) if isinstance(entry, Integral) or (isinstance(entry, str) and entry.isdigit()) else entry
+    )
 
 
 def _misfit(

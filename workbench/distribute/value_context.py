@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 
@@ -49,7 +50,7 @@ class RunOptions:
         if self.partial_batch not in ("recompile", "pad"):
             raise ValueError(f"partial_batch must be 'recompile' or 'pad', got {self.partial_batch!r}")
         seconds = self.timeout_seconds
-        if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
+        if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
             raise ValueError(
                 f"timeout_seconds must be a number above 0, or None for any time, got {seconds!r}"
             )

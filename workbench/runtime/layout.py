@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 from workbench import allowance
+from workbench.arguments import count
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.process.gpus import chosen, default
 from workbench.runtime.process.tpu import devices_here
@@ -47,7 +49,7 @@ def gpus_asked(
 
 def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
     """Refuses numbers of TPU cores that are none, and what cannot be said together with them."""
-    if tpu != "auto" and (not isinstance(tpu, int) or isinstance(tpu, bool) or tpu < 1):
+    if tpu != "auto" and (not isinstance(tpu, Integral) or isinstance(tpu, bool) or tpu < 1):
         raise InvalidArgumentError(
             f"tpu must be an integer of at least 1, the TPU cores of a host, or 'auto' for all there are; got {tpu!r}"
         )
@@ -65,7 +67,7 @@ def check_limits(
     for name, value in (("stall_seconds", stall_seconds), ("timeout_seconds", timeout_seconds)):
         if value is None and name == "timeout_seconds":
             continue
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, Real) or isinstance(value, bool) or not value > 0:
             raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
     if isinstance(memory_limit, str) and memory_limit != "auto":
         from dask.utils import parse_bytes
@@ -84,8 +86,7 @@ def check_minimum(minimum: int | None, replicas: int | None = None) -> None:
     """Refuses a `minimum_replicas` that is no number of replicas, or more than there are, where that is known."""
     if minimum is None:
         return
-    if not isinstance(minimum, int) or isinstance(minimum, bool) or minimum < 1:
-        raise InvalidArgumentError(f"minimum_replicas must be an integer of at least 1, got {minimum!r}")
+    count(minimum, "minimum_replicas")
     if replicas is not None and minimum > replicas:
         raise InvalidArgumentError(
             f"minimum_replicas={minimum} is more than the {replicas} that there are; use at most {replicas}, or leave "
@@ -122,11 +123,11 @@ def embedded_devices(
 ) -> EmbeddedDevices:
     """The devices that arguments of `connect` ask for, which do not contradict each other."""
     if tpu is not None:
-        cores = devices_here() if tpu == "auto" else tpu
+        cores = devices_here() if tpu == "auto" else int(tpu)
         return EmbeddedDevices("TPU", layout(None, hosts, cores, cores, processes), tpu_environment(cores))
     laid_out = per_worker > 1 or any(value is not None for value in (replicas, hosts, per_host))
     if on := gpus_asked(gpus, gpu_replicas, laid_out, processes):
-        workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
+        workers = {str(index): ("a", int(gpu_replicas or 1)) for index in range(len(on))}
         return EmbeddedDevices("GPU", workers, {}, on)
     return EmbeddedDevices("CPU", layout(replicas, hosts, per_host, per_worker, processes), {})
 
@@ -143,15 +144,10 @@ def layout(
       per_worker: Replicas of a worker process.
       processes: Whether workers are processes.
     """
-    for name, value in (
-        ("replicas", replicas),
-        ("hosts", hosts),
-        ("replicas_per_host", per_host),
-        ("replicas_per_worker", per_worker),
-    ):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
-    host_count = hosts or 1
+    replicas = None if replicas is None else count(replicas, "replicas")
+    host_count = 1 if hosts is None else count(hosts, "hosts")
+    per_host = None if per_host is None else count(per_host, "replicas_per_host")
+    per_worker = count(per_worker, "replicas_per_worker")
     if replicas is not None and per_host is not None and replicas != host_count * per_host:
         raise InvalidArgumentError(
             f"replicas={replicas} is not hosts × replicas_per_host = {host_count} × {per_host}; leave one of them out"

@@ -40,7 +40,6 @@ ELEMENTS = {
     "record": _Record(np.arange(3), _Point("a", b"b\0")),
     "texts": ["a", "bcd", ""],
     "empty": np.zeros((2, 0)),
-    "no components": (),
 }
 
 

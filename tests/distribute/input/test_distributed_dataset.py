@@ -68,13 +68,6 @@ def test_without_elements_functions_may_refuse_made_up_ones(strategy: Any, tmp_p
     assert _rows(strategy, strategy.distribute_dataset(data))[0] == [[2000, 2002], [2004, 2006]]
 
 
-def test_elements_without_components_are_known(strategy: Any) -> None:
-    data = Dataset.range(4).map(lambda x: ())
-    distributed = strategy.distribute_datasets_from_function(lambda context: data)
-    assert distributed.element_spec == ()
-    assert list(distributed) == [(), ()]
-
-
 def test_a_batch_belongs_to_its_replica(strategy: Any) -> None:
     images = np.ones((8, 2000), np.float32)
 

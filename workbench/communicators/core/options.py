@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal, NamedTuple
 
 Algorithm = Literal["auto", "one_device", "hierarchical", "ring"]
@@ -64,17 +65,13 @@ class CommunicationOptions:
 
 
 def _check(bytes_per_pack: int, timeout_seconds: float | None) -> None:
-    if isinstance(bytes_per_pack, bool) or not isinstance(bytes_per_pack, int) or bytes_per_pack < 0:
+    if isinstance(bytes_per_pack, bool) or not isinstance(bytes_per_pack, Integral) or bytes_per_pack < 0:
         raise ValueError(
             f"bytes_per_pack must be an integer >= 0, got {bytes_per_pack!r}; 0 chooses automatically"
         )
     if timeout_seconds is None:
         return
-    if (
-        not isinstance(timeout_seconds, (int, float))
-        or not timeout_seconds >= 0
-        or math.isinf(timeout_seconds)
-    ):
+    if not isinstance(timeout_seconds, Real) or not timeout_seconds >= 0 or math.isinf(timeout_seconds):
         raise ValueError(
             f"timeout_seconds must be None or a number >= 0, got {timeout_seconds!r}; 0 means no limit"
         )

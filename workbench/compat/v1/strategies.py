@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from numbers import Integral
 from typing import Any
 
 from workbench.compat.modern_spelling import tell
@@ -203,7 +204,11 @@ class TPUStrategy(StrategyV1, tpu.TPUStrategy):
                 "TPUStrategy(steps_per_run=n)",
                 "a loop of n calls of strategy.run; wb.function compiles the step",
             )
-            if isinstance(steps_per_run, bool) or not isinstance(steps_per_run, int) or steps_per_run < 1:
+            if (
+                isinstance(steps_per_run, bool)
+                or not isinstance(steps_per_run, Integral)
+                or steps_per_run < 1
+            ):
                 raise InvalidArgumentError(f"steps_per_run must be a positive integer, got {steps_per_run!r}")
-        self.steps_per_run = 1 if steps_per_run is None else steps_per_run
+        self.steps_per_run = 1 if steps_per_run is None else int(steps_per_run)
         super().__init__(tpu_cluster_resolver, device_assignment)

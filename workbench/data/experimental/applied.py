@@ -9,12 +9,12 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import whole_number
 from workbench.data.dataset import Dataset
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, required_spec
 from workbench.data.stages.computing.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
 from workbench.data.stages.to_device import ToDevice
-from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError
 
 Transformation = Callable[[Dataset], Dataset]

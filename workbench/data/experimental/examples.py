@@ -11,7 +11,7 @@ from workbench.data.experimental.applied import Transformation
 from workbench.data.formats.csv.reference import Labelled
 from workbench.data.options import AUTOTUNE
 from workbench.data.readers.files import TFRecordDataset
-from workbench.data.spec import STRING, TensorSpec, spec_if_learnt
+from workbench.data.spec import STRING, TensorSpec, spec_if_learnt, spec_unread
 from workbench.data.stages.computing.examples import ParseExamples
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.errors import InvalidArgumentError
@@ -42,7 +42,7 @@ def parse_example_dataset(
     stage = ParseExamples.of(features, None if num_parallel_calls == 1 else num_parallel_calls, deterministic)
 
     def parsed(dataset: Dataset) -> Dataset:
-        stage.check(spec_if_learnt(dataset))
+        stage.check(spec_unread(dataset))
         return dataset.with_stage(stage)
 
     return parsed

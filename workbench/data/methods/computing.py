@@ -6,15 +6,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
+from workbench.arguments import flag, function, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.flat import Interleave
-from workbench.data.stages.computing.functions import Map
+from workbench.data.stages.computing.functions import Map, check_result
 from workbench.data.stages.computing.scan import Scan
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -63,18 +63,26 @@ class Computing(Staged):
 
         Raises:
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
+          TypeError: if the function takes other arguments; or, if its code tells that it only computes, if it returns
+            what no element can hold.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]
         """
-        if synchronous and num_parallel_calls is not None:
+        if (
+            synchronous is not None
+            and flag(synchronous, "map: synchronous")
+            and num_parallel_calls is not None
+        ):
             raise InvalidArgumentError(
                 f"map: synchronous=True calls the function one element at a time; leave out "
                 f"num_parallel_calls={num_parallel_calls}"
             )
+        function(map_func, "map: map_func")
         spec = self.known_element_spec
         if spec is not None:
             probe.check_arguments(map_func, spec, "map")
+            check_result(map_func, self, "map")  # type: ignore[arg-type]
         check_parallel_calls("map", num_parallel_calls)
         return self.with_stage(Map(map_func, num_parallel_calls or 0, deterministic), name)
 
@@ -104,7 +112,7 @@ class Computing(Staged):
         batches = self.with_stage(Batch.of(whole_number(batch_size, "map_batches: batch_size"), False))
         mapped = batches.map(map_func, num_parallel_calls, deterministic, name=name)
         with suppress(OutOfRangeError):  # as for `unbatch`
-            Unbatch.check(mapped.element_spec)
+            Unbatch.check(mapped.unread().element_spec)
         return mapped.with_stage(Unbatch())
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
@@ -120,7 +128,7 @@ class Computing(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(3).flat_map(lambda n: wb.data.Dataset.range(n))]
         [0, 0, 1]
         """
-        stage = Interleave("flat_map", map_func).checked(self)  # type: ignore[arg-type]
+        stage = Interleave("flat_map", function(map_func, "flat_map: map_func")).checked(self)  # type: ignore[arg-type]
         return self.with_stage(stage, name)
 
     def interleave(
@@ -154,7 +162,13 @@ class Computing(Staged):
         >>> [int(x) for x in lines]
         [10, 20, 11, 21, 12, 22]
         """
-        stage = Interleave.of(map_func, cycle_length, block_length, num_parallel_calls, deterministic)
+        stage = Interleave.of(
+            function(map_func, "interleave: map_func"),
+            cycle_length,
+            block_length,
+            num_parallel_calls,
+            deterministic,
+        )
         return self.with_stage(stage.checked(self), name)  # type: ignore[arg-type]
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Self:
@@ -172,4 +186,4 @@ class Computing(Staged):
         >>> [int(x) for x in sums]
         [0, 1, 3, 6, 10]
         """
-        return self.with_stage(Scan(initial_state, scan_func), name)
+        return self.with_stage(Scan.of(initial_state, function(scan_func, "scan: scan_func")), name)

@@ -9,8 +9,9 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from workbench.arguments import flag, whole_number
 from workbench.data.methods.staged import Staged
-from workbench.data.spec import spec_if_learnt
+from workbench.data.spec import spec_unread
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.group import GroupByWindow, bucketed
 from workbench.data.stages.grouping.padded import PaddedBatch
@@ -19,7 +20,6 @@ from workbench.data.stages.grouping.unbatch import Unbatch, check_rows
 from workbench.data.stages.grouping.window import Window
 from workbench.data.stages.ordering.enumerate import Enumerate
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -55,7 +55,9 @@ class Grouping(Staged):
         [array([0, 1]), array([2, 3]), array([4])]
         """
         check_parallel_calls("batch", num_parallel_calls)
-        stage = Batch.of(whole_number(batch_size, "batch: batch_size"), bool(drop_remainder))
+        stage = Batch.of(
+            whole_number(batch_size, "batch: batch_size"), flag(drop_remainder, "batch: drop_remainder")
+        )
         stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
         return self.with_stage(stage, name)
 
@@ -90,7 +92,8 @@ class Grouping(Staged):
         """
         check_parallel_calls("padded_batch", num_parallel_calls)
         size = whole_number(batch_size, "padded_batch: batch_size")
-        stage = PaddedBatch.of(spec_if_learnt(self), size, padded_shapes, padding_values, drop_remainder)
+        drop = flag(drop_remainder, "padded_batch: drop_remainder")
+        stage = PaddedBatch.of(spec_unread(self), size, padded_shapes, padding_values, drop)
         stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
         return self.with_stage(stage, name)
 
@@ -142,7 +145,7 @@ class Grouping(Staged):
         [0, 1, 2, 3]
         """
         with suppress(OutOfRangeError):  # as for `unique`
-            Unbatch.check(self.element_spec)
+            Unbatch.check(self.unread().element_spec)
         return self.with_stage(Unbatch(), name)
 
     def rebatch(
@@ -158,7 +161,7 @@ class Grouping(Staged):
         Raises:
           InvalidArgumentError: if a size is negative, or none is positive; or if components are known to be scalars.
         """
-        stage = Regroup.of(batch_size, bool(drop_remainder))
+        stage = Regroup.of(batch_size, flag(drop_remainder, "rebatch: drop_remainder"))
         with suppress(OSError):  # of a file that is not here
             spec = self.known_element_spec
             if spec is not None:
@@ -187,7 +190,8 @@ class Grouping(Staged):
         """
         size = whole_number(size, "window: size")
         shift = size if shift is None else whole_number(shift, "window: shift")
-        stage = Window.of(size, shift, whole_number(stride, "window: stride"), drop_remainder)
+        drop = flag(drop_remainder, "window: drop_remainder")
+        stage = Window.of(size, shift, whole_number(stride, "window: stride"), drop)
         return self.with_stage(stage, name)
 
     def group_by_window(
@@ -235,15 +239,17 @@ class Grouping(Staged):
           name: Name of the stage.
         """
         stage = bucketed(
-            spec_if_learnt(self),
+            spec_unread(self),
             element_length_func,
             bucket_boundaries,
             bucket_batch_sizes,
             padded_shapes=padded_shapes,
             padding_values=padding_values,
-            pad_to_bucket_boundary=pad_to_bucket_boundary,
-            no_padding=no_padding,
-            drop_remainder=drop_remainder,
+            pad_to_bucket_boundary=flag(
+                pad_to_bucket_boundary, "bucket_by_sequence_length: pad_to_bucket_boundary"
+            ),
+            no_padding=flag(no_padding, "bucket_by_sequence_length: no_padding"),
+            drop_remainder=flag(drop_remainder, "bucket_by_sequence_length: drop_remainder"),
         )
         return self.with_stage(stage, name)
 

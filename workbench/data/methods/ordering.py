@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
+from workbench.arguments import flag, function, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.seeds import draw
 from workbench.data.sources.combine import Concatenated
@@ -21,7 +22,6 @@ from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.stages.ordering.unique import Unique
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stored.file_cache import FileCache
-from workbench.data.structure import whole_number
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
@@ -42,7 +42,7 @@ class Ordering(Staged):
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
         spec = None
         with suppress(OutOfRangeError):  # of neither is it known what it holds
-            spec = source.element_spec()
+            spec = self.of_source(source).unread().element_spec
         return self.of_source(source, name).with_element_spec(spec)
 
     def shuffle(
@@ -76,7 +76,8 @@ class Ordering(Staged):
         stage = Shuffle.of(
             whole_number(buffer_size, "shuffle: buffer_size"),
             draw(seed),
-            reshuffle_each_iteration is not False,
+            reshuffle_each_iteration is None
+            or flag(reshuffle_each_iteration, "shuffle: reshuffle_each_iteration"),
         )
         return self.with_stage(stage, name)
 
@@ -132,7 +133,7 @@ class Ordering(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(6).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
         """
-        check_predicate(predicate, self, "filter")  # type: ignore[arg-type]
+        check_predicate(function(predicate, "filter: predicate"), self, "filter")  # type: ignore[arg-type]
         return self.with_stage(Filter(predicate), name)
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
@@ -145,7 +146,7 @@ class Ordering(Staged):
         Raises:
           ValueError: if it returns anything other than one bool, as far as a call with made-up values shows.
         """
-        check_predicate(predicate, self, "take_while")  # type: ignore[arg-type]
+        check_predicate(function(predicate, "take_while: predicate"), self, "take_while")  # type: ignore[arg-type]
         return self.with_stage(TakeWhile(predicate), name)
 
     def unique(self, name: str | None = None) -> Self:
@@ -156,7 +157,7 @@ class Ordering(Staged):
           TypeError: if they are not scalars of int32, int64 or text.
         """
         with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
-            Unique.check(self.element_spec)
+            Unique.check(self.unread().element_spec)
         return self.with_stage(Unique(), name)
 
     def rejection_resample(
@@ -179,7 +180,8 @@ class Ordering(Staged):
         Raises:
           InvalidArgumentError: if the shares are none; in a pass, if a class is not among them.
         """
-        return self.with_stage(RejectionResample.of(class_func, target_dist, initial_dist, draw(seed)), name)
+        classes = function(class_func, "rejection_resample: class_func")
+        return self.with_stage(RejectionResample.of(classes, target_dist, initial_dist, draw(seed)), name)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
         """Leaves out elements that cannot be made; `explain()` and the view Input count them.
@@ -188,7 +190,7 @@ class Ordering(Staged):
           log_warning: Whether to log each of them as a warning.
           name: Name of the stage.
         """
-        return self.with_stage(IgnoreErrors(bool(log_warning)), name)
+        return self.with_stage(IgnoreErrors(flag(log_warning, "ignore_errors: log_warning")), name)
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
         """Prepares up to `buffer_size` elements ahead of their use, in a separate thread.
@@ -237,7 +239,13 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
+          InvalidArgumentError: if it is none of these.
           FailedPreconditionError: in a pass, if there are more or fewer.
         """
         expected = whole_number(expected_cardinality, "assert_cardinality: expected_cardinality")
+        if expected < INFINITE_CARDINALITY:
+            raise InvalidArgumentError(
+                f"assert_cardinality: {expected} is no number of elements; "
+                "give one of at least 0, or INFINITE_CARDINALITY"
+            )
         return self.with_stage(AssertCardinality(expected), name)

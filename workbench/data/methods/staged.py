@@ -29,6 +29,10 @@ class Staged(ABC):
         """The nested spec of an element; None if only calls of the user's functions would tell it, or nothing does."""
 
     @abstractmethod
+    def unread(self) -> Self:
+        """This dataset for questions when a stage is made: none of its elements is read to answer them."""
+
+    @abstractmethod
     def options(self) -> Options:
         """The options of this dataset."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from workbench.arguments import count
 from workbench.data.dataset import Dataset
 from workbench.data.failing import raised
 from workbench.data.options import AutoShardPolicy, Options
@@ -126,18 +128,15 @@ def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None
     if shape is None:
         return Shape()
     if isinstance(shape, Shape):
-        for name, count in (("hosts", shape.hosts), ("replicas_per_host", shape.replicas_per_host)):
-            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {count!r}")
-        return shape
-    if isinstance(shape, int):
-        return shape_of(Shape(1, shape))
+        return Shape(count(shape.hosts, "hosts"), count(shape.replicas_per_host, "replicas_per_host"))
+    if isinstance(shape, Integral):
+        return Shape(1, count(shape, "replicas_per_host"))
     known = getattr(shape, "input_shape", None)
     if isinstance(known, Shape):
         return known
     replicas = getattr(shape, "num_replicas_in_sync", None)
-    if isinstance(replicas, int):
-        return Shape(1, replicas)
+    if isinstance(replicas, Integral):
+        return Shape(1, int(replicas))
     raise TypeError(
         "explain_sharding needs a Shape(hosts=, replicas_per_host=), a number of replicas or a strategy, "
         f"got {shape!r:.60}"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, cast
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import flag
 from workbench.backends.users_line import warn
 from workbench.data.options import Options
 from workbench.data.passes import Pass
@@ -23,7 +24,7 @@ from workbench.data.spec import (
     UnknownSpec,
     is_dataset,
     relax,
-    spec_if_learnt,
+    spec_unread,
 )
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
@@ -31,6 +32,8 @@ from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, singl
 from workbench.errors import DataWarning, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 
 _MOST_PASSED_OVER: Final = 1_000_000  # nothing tells whether another will ever be chosen
+
+_STOP: Final = "stop_on_empty_dataset"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +111,13 @@ class Zipped(Source):
 
         Raises:
           TypeError: if something in it is no dataset.
+          InvalidArgumentError: if there is none.
         """
-        leaves, structure = tree.flatten_records(datasets, is_leaf=lambda node: isinstance(node, list))
+        leaves, structure = tree.flatten_records(
+            datasets, is_leaf=lambda node: node is None or isinstance(node, list)
+        )
+        if not leaves:
+            raise InvalidArgumentError(f"zip combines one dataset at least, got {datasets!r:.60}")
         for leaf in leaves:
             if not is_dataset(leaf):
                 raise TypeError(
@@ -192,8 +200,8 @@ class Chosen(Source):
           TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
         """
         _some((choice,), "choose_from_datasets: choice_dataset")
-        chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, bool(stop_on_empty))
-        spec = spec_if_learnt(choice)
+        chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, flag(stop_on_empty, _STOP))
+        spec = spec_unread(choice)
         if not isinstance(spec, UnknownSpec) and spec != TensorSpec((), np.int64):
             raise TypeError(
                 f"choose_from_datasets: choices are int64 scalars, not {spec}; map them to such, as with np.int64(x)"
@@ -207,7 +215,7 @@ class Chosen(Source):
           TypeError: if their elements are known to differ in structure or dtype.
         """
         with suppress(OutOfRangeError):  # of none is it known what they hold
-            self.element_spec()
+            self.with_inputs(tuple(each.unread() for each in self.inputs())).element_spec()
         return self
 
     def open(self, current: Pass) -> Iterator[Run]:
@@ -311,7 +319,7 @@ def chosen_by_weight(
         asked = [number for number, weight in enumerate(wanted) if weight]
         datasets = tuple(datasets[number] for number in asked)
         choice = dataset(replace(random, weights=tuple(wanted[number] for number in asked)))
-    chosen = Chosen(datasets, choice, bool(stop_on_empty), name)
+    chosen = Chosen(datasets, choice, flag(stop_on_empty, _STOP), name)
     return chosen.checked()
 
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec, dtype_of
 from workbench.data.stage import Source
-from workbench.data.structure import LEAF, whole_number
+from workbench.data.structure import LEAF
 from workbench.data.tables import RangeTable, Run
 from workbench.errors import InvalidArgumentError
 

@@ -24,7 +24,7 @@ from workbench.data.spec import (
     TensorSpec,
     UnknownSpec,
     is_dataset,
-    spec_if_learnt,
+    spec_unread,
 )
 from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.structure import convert
@@ -140,7 +140,7 @@ def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
       InvalidArgumentError: if a URL holds a password or key.
     """
     if is_dataset(filenames):
-        spec = spec_if_learnt(filenames)
+        spec = spec_unread(filenames)
         if not isinstance(spec, UnknownSpec) and spec != TensorSpec((), STRING):
             raise TypeError(f"filenames: the dataset must hold scalar text, it holds {spec}")
         return filenames  # type: ignore[no-any-return]

@@ -87,6 +87,20 @@ class Generated(Source):
         return UNKNOWN_CARDINALITY
 
 
+def checked_signature(signature: Any) -> Any:
+    """A nested spec, as the user gave it.
+
+    Raises:
+      TypeError: if something in it is no spec, or there is none.
+    """
+    specs = tree.flatten_records(signature, is_leaf=lambda node: isinstance(node, list))[0]
+    if not specs or not all(isinstance(spec, Spec) for spec in specs):
+        raise TypeError(
+            f"from_generator: output_signature is {signature!r:.80}; nest TensorSpecs in tuples and dicts"
+        )
+    return signature
+
+
 def signature_of(output_types: Any, output_shapes: Any) -> Any:
     """Nested `TensorSpec`s from nested dtypes and, if given, shapes.
 

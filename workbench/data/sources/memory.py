@@ -73,8 +73,16 @@ class Whole(Source):
 
     @staticmethod
     def of(value: Any) -> Whole:
-        """Converts what the user gave."""
+        """Converts what the user gave.
+
+        Raises:
+          InvalidArgumentError: if it has no component.
+        """
         leaves, structure = flatten(value)
+        if not leaves:
+            raise InvalidArgumentError(
+                f"from_tensors: an element has a component at least, got {value!r:.60}"
+            )
         return _whole(tuple(leaves), structure)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from workbench.arguments import whole_number
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.options import AUTOTUNE
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Stage
-from workbench.data.structure import whole_number
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
 

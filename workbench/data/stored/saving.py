@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from workbench.arguments import function
 from workbench.data.failing import raised
 from workbench.data.spec import INFINITE_CARDINALITY, is_dataset, required_spec
 from workbench.data.stage import Pipeline, Source
@@ -30,6 +31,8 @@ def save(
 ) -> None:
     """Stores the elements of one pass, all or none."""
     name = check_stored_compression(compression)
+    if shard_func is not None:
+        function(shard_func, "save: shard_func")
     if dataset.cardinality() == INFINITE_CARDINALITY:
         raise InvalidArgumentError("save: the dataset is endless; take(n) elements of it first")
     writing = Writing(absolute(path), required_spec(dataset, "save"), name)
@@ -77,9 +80,9 @@ def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], st
       stored: The files.
 
     Raises:
-      TypeError: if that is no dataset.
+      TypeError: if that is no dataset, or the function none.
     """
-    dataset = reader_func(make(StoredShards(stored)))
+    dataset = function(reader_func, "reader_func")(make(StoredShards(stored)))
     if not is_dataset(dataset):
         raise TypeError(f"reader_func must return a Dataset, got {type(dataset).__name__}")
     return dataset

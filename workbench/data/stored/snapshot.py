@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from workbench.arguments import function
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, spec_if_learnt
 from workbench.data.stage import Opener, Pipeline, Stage
@@ -90,12 +91,16 @@ class Snapshot(Stage):
 
         Raises:
           InvalidArgumentError: for an unknown compression, or a name that is none of a folder.
+          TypeError: if a function is none.
         """
         name = snapshot_name or ""
         if name and not _NAME.fullmatch(name):
             raise InvalidArgumentError(
                 f"snapshot_name {name!r} is no name of a folder; use letters, digits, '_', '-' and '.'"
             )
+        for argument, given in (("reader_func", reader_func), ("shard_func", shard_func)):
+            if given is not None:
+                function(given, f"snapshot: {argument}")
         return Snapshot(absolute(path), check_stored_compression(compression), reader_func, shard_func, name)
 
     def after(self, pipeline: Pipeline) -> Snapshot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from workbench.errors import InvalidArgumentError
@@ -99,10 +100,10 @@ class ClusterSpec:
 
 def _tasks(job: Any, tasks: Any) -> dict[int, str]:
     if isinstance(tasks, Mapping):
-        if not all(isinstance(index, int) and index >= 0 for index in tasks):
+        if not all(isinstance(index, Integral) and int(index) >= 0 for index in tasks):
             raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {list(tasks)}")
         return {
-            index: _text(tasks[index], f"the address of task {index} of job {job!r}")
+            int(index): _text(tasks[index], f"the address of task {index} of job {job!r}")
             for index in sorted(tasks)
         }
     if isinstance(tasks, str | bytes) or not isinstance(tasks, Sequence):

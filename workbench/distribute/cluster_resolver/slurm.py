@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.data.structure import whole_number
+from workbench.arguments import whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node

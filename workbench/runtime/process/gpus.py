@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NoReturn
 
+from workbench.arguments import count
 from workbench.backends.accelerator import Accelerator
 from workbench.backends.users_line import warn
 from workbench.communicators.bootstrap import Gpus
@@ -74,8 +75,8 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
       InvalidArgumentError: if the numbers make no sense.
     """
     for name, value in (("gpus", gpus), ("gpu_replicas", gpu_replicas)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
+        if value is not None:
+            count(value, name)
     if gpus is not None and gpu_replicas is not None:
         raise InvalidArgumentError(
             "gpus (one replica on each) and gpu_replicas (all on one GPU) exclude each other"

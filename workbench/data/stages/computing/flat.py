@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from workbench.arguments import whole_number
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded
@@ -21,7 +22,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import note_place
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.structure import Structure, flatten, whole_number
+from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError
 
@@ -93,7 +94,7 @@ class Interleave(Stage):
           TypeError: if it does.
         """
         try:
-            found = probe.result_examples(self.fn, upstream)[0]
+            found = probe.result_examples(self.fn, upstream.unread())[0]
         except Exception:  # it may not take made-up values; then the first pass tells
             return self
         if not hasattr(found, "open"):
@@ -230,8 +231,8 @@ class Interleave(Stage):
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         with suppress(Exception):
-            specs = [inner.element_spec for inner in probe.result_examples(self.fn, upstream)]
-            return relax(*specs)
+            examples = probe.result_examples(self.fn, upstream)  # of which no files exist
+            return relax(*(inner.unread().element_spec for inner in examples))
         spec = probe.first_result(
             f"what {self.text} gives", lambda element: self._of_element(element).element_spec, upstream
         )

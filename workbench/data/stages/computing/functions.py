@@ -17,12 +17,13 @@ import numpy as np
 
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.blocks.calls import BlockCalls, blocks_wanted, tunes_blocks
+from workbench.data.blocks.straight_code import captured_by
 from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.structure import Structure, flatten_result
+from workbench.data.structure import Structure, flatten_element
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError
 
@@ -99,7 +100,7 @@ class Map(Stage):
           index: Number of the element, for errors.
         """
         try:
-            return flatten_result(probe.call(self.fn, structure.pack(leaves)))
+            return flatten_element(probe.call(self.fn, structure.pack(leaves)))
         except Exception as error:
             note_place(error, self.text, index)
             raise
@@ -129,7 +130,7 @@ class Map(Stage):
         )
 
     def _spec_of(self, element: Any, upstream: Pipeline) -> Any:
-        leaves, structure = flatten_result(probe.call(self.fn, element))
+        leaves, structure = flatten_element(probe.call(self.fn, element))
         return probe.learnt_spec(structure.pack([spec_of(leaf) for leaf in leaves]), upstream)
 
     def describe(self) -> str:
@@ -219,6 +220,7 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
       TypeError: if it does not take the elements' components.
       InvalidArgumentError: if it returns something else.
     """
+    upstream = upstream.unread()
     try:
         element_spec = upstream.element_spec
     except Exception:
@@ -230,6 +232,32 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
         return
     if spec != _ONE_BOOL:
         raise InvalidArgumentError(_predicate_text(fn, stage, spec))
+
+
+def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
+    """Refuses a function whose result no element can hold, where a call has no effect.
+
+    Functions may print, count or wait; those may be called whose code alone tells that they only compute.
+
+    Args:
+      fn: The function.
+      upstream: The pipeline whose elements it gets.
+      stage: Name of the stage, for errors.
+
+    Raises:
+      TypeError: if it returns what no element can hold.
+      InvalidArgumentError: if it returns nothing.
+    """
+    try:
+        captured_by(fn)
+        result = probe.result_examples(fn, upstream)[0]
+    except Exception:  # it may do more, or not take made-up values
+        return
+    try:
+        flatten_element(result)
+    except Exception as error:
+        error.add_note(f"in stage {stage}({_name(fn)}) of a dataset, of elements {upstream.element_spec}")
+        raise
 
 
 def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tuple[Run, int | None]]:

@@ -19,7 +19,7 @@ from workbench.data.sources.memory import Whole
 from workbench.data.spec import STRING, DatasetSpec, TensorSpec, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.ordering.select import Repeat
-from workbench.data.structure import flatten_result
+from workbench.data.structure import flatten_element
 from workbench.data.tables import Failed
 from workbench.debugging import observing
 from workbench.debugging.observing import Place
@@ -144,7 +144,7 @@ def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
 
 
 def _spec(result: Any) -> Any:
-    leaves, structure = flatten_result(result)
+    leaves, structure = flatten_element(result)
     return structure.pack([spec_of(leaf) for leaf in leaves])
 
 

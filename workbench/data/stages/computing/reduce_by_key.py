@@ -14,7 +14,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import note_place
 from workbench.data.stages.computing.scan import same_state
-from workbench.data.structure import Array, Structure, flatten, flatten_result
+from workbench.data.structure import Array, Structure, flatten, flatten_element
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
 
@@ -99,7 +99,7 @@ class ReduceByKey(Stage):
         return UNKNOWN_CARDINALITY
 
     def _finalized(self, state: Any) -> tuple[Leaves, Structure]:
-        return flatten_result(probe.call(self.reducer.finalize_func, state))
+        return flatten_element(probe.call(self.reducer.finalize_func, state))
 
 
 def _key(given: Any) -> int:

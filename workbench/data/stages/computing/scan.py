@@ -13,7 +13,7 @@ from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import Map, note_place
-from workbench.data.structure import Structure, convert, flatten, flatten_result
+from workbench.data.structure import Structure, convert, flatten, flatten_element, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
 
@@ -32,6 +32,16 @@ class Scan(Stage):
     initial_state: Any
     fn: Callable[[Any, Any], Any]
 
+    @staticmethod
+    def of(initial_state: Any, fn: Callable[[Any, Any], Any]) -> Scan:
+        """Checks the state.
+
+        Raises:
+          TypeError: if elements cannot hold it either.
+        """
+        flatten(initial_state)
+        return Scan(initial_state, fn)
+
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass; where the function fails, the next element gets the state from before."""
         leaves, structure = flatten(self.initial_state)
@@ -39,7 +49,7 @@ class Scan(Stage):
             try:
                 state, output = _pair(self.fn(structure.pack(leaves), shape.pack(element)))
                 leaves = same_state("scan", leaves, structure, state)
-                made = single(*flatten_result(output), ids)
+                made = single(*flatten_element(output), ids)
             except Exception as error:
                 note_place(error, self.text, index)
                 made = Failed(error)

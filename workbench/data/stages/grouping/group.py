@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import function, whole_number
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
 from workbench.data.spec import (
@@ -22,7 +23,7 @@ from workbench.data.spec import (
 )
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.structure import flatten, whole_number
+from workbench.data.structure import flatten
 from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError
 
@@ -56,12 +57,15 @@ class GroupByWindow(Stage):
 
         Raises:
           ValueError: unless exactly one of the two sizes is given.
+          TypeError: if a function is none, or the size is no whole number.
         """
         if (window_size is None) == (window_size_func is None):
             raise InvalidArgumentError("group_by_window needs either window_size or window_size_func")
+        if window_size_func is not None:
+            function(window_size_func, "group_by_window: window_size_func")
         return GroupByWindow(
-            key_func,
-            reduce_func,
+            function(key_func, "group_by_window: key_func"),
+            function(reduce_func, "group_by_window: reduce_func"),
             window_size_func or _Fixed(whole_number(window_size or 0, "group_by_window: window_size")),
         )
 
@@ -91,7 +95,9 @@ class GroupByWindow(Stage):
             windows += 1
 
     def _size(self, key: int) -> int:
-        size = int(self.window_size_func(np.int64(key)))
+        size = whole_number(
+            self.window_size_func(np.int64(key)), "group_by_window: what window_size_func returns"
+        )
         if size < 1:
             raise InvalidArgumentError(
                 f"group_by_window: window size {size} for key {key}; it must be at least 1"
@@ -154,7 +160,8 @@ class _Bucket:
 
     def key(self, *element: Any) -> int:
         """The number of an element's bucket."""
-        return int(np.searchsorted(self.boundaries, int(self.length(*element)), side="right"))
+        length = whole_number(self.length(*element), "bucket_by_sequence_length: the length of an element")
+        return int(np.searchsorted(self.boundaries, length, side="right"))
 
     def size(self, key: Any) -> int:
         """The batch size of a bucket."""
@@ -205,9 +212,9 @@ def bucketed(
             f"give {len(boundaries) + 1}, one for each bucket"
         )
     bucket = _Bucket(
-        length,
+        function(length, "bucket_by_sequence_length: element_length_func"),
         tuple(whole_number(boundary, "bucket_by_sequence_length: each boundary") for boundary in boundaries),
-        tuple(batch_sizes),
+        tuple(whole_number(size, "bucket_by_sequence_length: each batch size") for size in batch_sizes),
         padded_shapes,
         padding_values,
         pad_to_bucket_boundary,

@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import whole_number
 from workbench.data.passes import Pass
 from workbench.data.rebatch import even_bounds
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batches import Joined, SegmentTable
-from workbench.data.structure import Structure, whole_number
+from workbench.data.structure import Structure
 from workbench.data.tables import NO_IDS, Failed, Run, Segment, Slab
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 

@@ -201,9 +201,9 @@ class AssertCardinality(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        if self.expected < 0:
+        if self.expected == INFINITE_CARDINALITY:
             yield from upstream()
-            return
+            raise FailedPreconditionError("assert_cardinality: expected endless elements, there are no more")
         left = self.expected
         for run in upstream():
             if len(run) > left:

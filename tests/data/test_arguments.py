@@ -1,0 +1,192 @@
+"""What the methods of datasets say to arguments that make no sense, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data import Dataset, TensorSpec
+from workbench.runtime.layout import layout
+
+_FIVE = Dataset.range(5)
+_NO_FUNCTION: dict[str, Callable[[Any], Any]] = {
+    "apply": _FIVE.apply,
+    "bucket_by_sequence_length": lambda no: _FIVE.bucket_by_sequence_length(no, [2], [2, 2]),
+    "filter": _FIVE.filter,
+    "flat_map": _FIVE.flat_map,
+    "group_by_window: key_func": lambda no: _FIVE.group_by_window(no, lambda key, window: window, 2),
+    "group_by_window: reduce_func": lambda no: _FIVE.group_by_window(lambda x: x, no, 2),
+    "group_by_window: window_size_func": lambda no: _FIVE.group_by_window(
+        lambda x: x, lambda key, window: window, window_size_func=no
+    ),
+    "interleave": _FIVE.interleave,
+    "map": _FIVE.map,
+    "map_batches": lambda no: _FIVE.map_batches(no, 2),
+    "reduce": lambda no: Dataset.range(0).reduce(0, no),
+    "rejection_resample": lambda no: _FIVE.rejection_resample(no, [1.0]),
+    "scan": lambda no: _FIVE.scan(0, no),
+    "snapshot: reader_func": lambda no: _FIVE.snapshot("nowhere", reader_func=no),
+    "snapshot: shard_func": lambda no: _FIVE.snapshot("nowhere", shard_func=no),
+    "save": lambda no: Dataset.range(0).save("nowhere", shard_func=no),
+    "take_while": _FIVE.take_while,
+}
+_FLAGS: dict[str, Callable[[Any], Any]] = {
+    "batch": lambda given: _FIVE.batch(2, drop_remainder=given),
+    "bucket_by_sequence_length: drop_remainder": lambda given: _FIVE.bucket_by_sequence_length(
+        lambda x: 1, [2], [2, 2], drop_remainder=given
+    ),
+    "bucket_by_sequence_length: no_padding": lambda given: _FIVE.bucket_by_sequence_length(
+        lambda x: 1, [2], [2, 2], no_padding=given
+    ),
+    "choose_from_datasets": lambda given: Dataset.choose_from_datasets([_FIVE], Dataset.range(1), given),
+    "ignore_errors": lambda given: _FIVE.ignore_errors(given),
+    "map": lambda given: _FIVE.map(lambda x: x, synchronous=given),
+    "padded_batch": lambda given: _FIVE.padded_batch(2, drop_remainder=given),
+    "random": lambda given: Dataset.random(1, given),
+    "rebatch": lambda given: _FIVE.batch(2).rebatch(3, drop_remainder=given),
+    "sample_from_datasets": lambda given: Dataset.sample_from_datasets([_FIVE], stop_on_empty_dataset=given),
+    "sample_from_datasets: each iteration": lambda given: Dataset.sample_from_datasets(
+        [_FIVE], rerandomize_each_iteration=given
+    ),
+    "shuffle": lambda given: _FIVE.shuffle(2, reshuffle_each_iteration=given),
+    "window": lambda given: _FIVE.window(2, drop_remainder=given),
+}
+
+
+@pytest.mark.parametrize("call", _NO_FUNCTION.values(), ids=_NO_FUNCTION)
+@pytest.mark.parametrize("given", [3, "map", np.arange(3)])
+def test_what_cannot_be_called_is_refused_at_once(call: Callable[[Any], Any], given: Any) -> None:
+    with pytest.raises(TypeError, match=r"is a function, got (int|str|ndarray)"):
+        call(given)
+
+
+def test_a_stored_dataset_is_read_by_a_function(tmp_path: Path) -> None:
+    _FIVE.save(tmp_path / "five")
+    with pytest.raises(TypeError, match="reader_func is a function, got int 3"):
+        Dataset.load(tmp_path / "five", reader_func=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("call", _FLAGS.values(), ids=_FLAGS)
+def test_only_true_and_false_are_taken_for_an_answer(call: Callable[[Any], Any]) -> None:
+    for given in (True, False, np.True_, np.False_):
+        assert isinstance(call(given), Dataset)
+    for given in ("False", 1, [False], np.array([True])):
+        with pytest.raises(TypeError, match="is True or False, got "):
+            call(given)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", [1]])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    for make in (
+        lambda: _FIVE.shuffle(2, seed),
+        lambda: Dataset.random(seed),
+        lambda: Dataset.sample_from_datasets([_FIVE], seed=seed),
+        lambda: _FIVE.rejection_resample(lambda x: 0, [1.0], seed=seed),
+    ):
+        with pytest.raises(TypeError, match="seed is a whole number"):
+            make()
+
+
+def test_a_length_and_sizes_of_buckets_and_windows_are_whole_numbers() -> None:
+    with pytest.raises(TypeError, match=r"the length of an element is a whole number, got float 1.5"):
+        list(_FIVE.bucket_by_sequence_length(lambda x: 1.5, [2], [2, 2]))
+    with pytest.raises(TypeError, match=r"each batch size is a whole number, got float 2.5"):
+        _FIVE.bucket_by_sequence_length(lambda x: 1, [2], [2, 2.5])  # type: ignore[list-item]
+    windows = _FIVE.group_by_window(
+        lambda x: np.int64(0), lambda key, window: window, window_size_func=lambda key: 2.5
+    )
+    with pytest.raises(TypeError, match=r"what window_size_func returns is a whole number, got float 2.5"):
+        list(windows)
+
+
+@pytest.mark.parametrize("signature", [3, "int32", np.int32, None, (), [TensorSpec((), np.int32)]])
+def test_a_signature_consists_of_specs(signature: Any) -> None:
+    with pytest.raises(TypeError, match="output_signature"):
+        Dataset.from_generator(lambda: iter([1]), output_signature=signature)
+
+
+def test_no_dtype_is_none_that_stands_for_float64() -> None:
+    with pytest.raises(TypeError, match="a dtype is missing"):
+        Dataset.range(3, output_type=None)
+    with pytest.raises(TypeError, match="a dtype is missing"):
+        TensorSpec((), None)
+
+
+@pytest.mark.parametrize("nothing", [None, (), {}, (None, {})])
+def test_an_element_has_a_component(nothing: Any) -> None:
+    with pytest.raises(ValueError, match="a component at least"):
+        Dataset.from_tensors(nothing)
+    with pytest.raises(ValueError, match="a component at least"):
+        list(_FIVE.map(lambda x: nothing))
+    with pytest.raises(ValueError, match="a component at least"):
+        list(_FIVE.scan(np.int64(0), lambda state, x: (state, nothing)))
+    assert list(Dataset.from_tensors((nothing, 1))) == [(nothing, 1)]
+
+
+def test_datasets_are_zipped_only_where_there_are_some() -> None:
+    for nothing in ((), {}, ((), {})):
+        with pytest.raises(ValueError, match="zip combines one dataset at least"):
+            Dataset.zip(nothing)
+    for other in (None, (_FIVE, None)):
+        with pytest.raises(TypeError, match="zip takes datasets"):
+            Dataset.zip(other)
+
+
+def test_a_result_that_no_element_can_hold_is_refused_at_once_if_a_call_has_no_effect() -> None:
+    calls = []
+
+    def counted(x: Any) -> None:
+        calls.append(x)
+
+    with pytest.raises(ValueError, match="an element has a component at least, got None") as refused:
+        _FIVE.map(lambda x: None)
+    assert "in stage map(<lambda>)" in refused.value.__notes__[0]
+    with pytest.raises(TypeError, match="may hold only text and bytes, item 0 is type"):
+        _FIVE.map(lambda x: (x, np.float32))
+    dataset = _FIVE.map(counted)
+    assert not calls
+    with pytest.raises(ValueError, match="a component at least"):
+        next(iter(dataset))
+    assert calls == [0]
+
+
+def test_a_number_of_elements_that_is_asserted_is_one_or_none() -> None:
+    endless = _FIVE.assert_cardinality(wb.data.INFINITE_CARDINALITY)
+    assert endless.cardinality() == wb.data.INFINITE_CARDINALITY
+    elements = iter(endless)
+    assert [int(next(elements)) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(wb.errors.FailedPreconditionError, match="expected endless elements"):
+        next(elements)
+    assert len(list(zip(_FIVE, _FIVE.repeat().assert_cardinality(-1), strict=False))) == 5
+    with pytest.raises(ValueError, match="-2 is no number of elements"):
+        _FIVE.assert_cardinality(wb.data.UNKNOWN_CARDINALITY)
+
+
+def test_numbers_of_numpy_count_as_those_of_python_do() -> None:
+    dataset = _FIVE.batch(2)
+    two = wb.explain_sharding(dataset, 2)
+    for number in (np.int64(2), np.int32(2), np.uint8(2), np.array(2)[()]):
+        assert wb.explain_sharding(dataset, number).steps == two.steps
+        one_each = wb.explain_sharding(dataset, hosts=number, replicas_per_host=np.int64(1))
+        assert one_each.steps == wb.explain_sharding(dataset, hosts=2).steps
+        assert wb.data.context.InputOptions(experimental_per_replica_buffer_size=number)
+        assert wb.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=number, timeout_seconds=np.float32(2)
+        )
+        wb.debugging.assert_shapes([(np.zeros((2, 3)), (number, "n"))])
+    for wrong in (0, np.int64(0), True, np.True_, 1.0, np.float32(2)):
+        with pytest.raises((TypeError, ValueError)):
+            wb.explain_sharding(dataset, wrong)
+
+
+def test_a_cluster_of_numpys_numbers_is_laid_out() -> None:
+    wanted = layout(4, 2, None, 1, True)
+    assert layout(np.int64(4), np.int32(2), None, np.int64(1), True) == wanted  # type: ignore[arg-type]
+    for wrong in (0, True, 2.0, "2"):
+        with pytest.raises(ValueError, match="replicas must be an integer of at least 1"):
+            layout(wrong, None, None, 1, True)  # type: ignore[arg-type]
