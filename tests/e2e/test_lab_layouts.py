@@ -203,6 +203,24 @@ def test_a_notebook_that_is_opened_from_a_pane_lies_among_the_other_notebooks(pa
     expect(page.locator(".wb-pane >> visible=true")).to_have_count(1)
 
 
+def test_a_notebook_that_is_dragged_among_the_panes_stays_there(page: Any, lab: Lab) -> None:
+    lab.notebook("dragged.ipynb", "2")
+    open_notebook(page, lab, lab.notebook("one.ipynb", "1"))
+    command(page, "workbench:open-layout", name="overview")
+    expect_panes(page, OVERVIEW)
+    command(page, "filebrowser:activate")
+    page.locator(".jp-DirListing-item", has_text="dragged.ipynb").hover()
+    page.mouse.down()
+    left, top, width, height = page.locator(".wb-pane >> visible=true").first.bounding_box().values()
+    page.mouse.move(left + width / 2, top + height / 2, steps=10)
+    page.mouse.up()
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.title.label === 'dragged.ipynb'")
+    page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
+    expect(page.locator(".lm-TabBar:has(.lm-TabBar-tab:has-text('Lanes'))").first).to_contain_text(
+        "dragged.ipynb"
+    )
+
+
 def test_in_a_narrow_window_a_layout_lies_below_the_notebook(page: Any, lab: Lab) -> None:
     page.set_viewport_size({"width": 900, "height": 900})
     open_notebook(page, lab, lab.notebook("narrow.ipynb", "1"))

@@ -112,9 +112,14 @@ function keepFree({ shell, restored }: JupyterFrontEnd, panes: Panes): void {
     seen.add(currentWidget);
     if ("context" in currentWidget) setTimeout(() => panes.sendHome(currentWidget));
   };
-  void restored.then(() => {
+  const keep = () => {
     for (const widget of panes.around()) seen.add(widget); // they lie as a person has left them
+  };
+  void restored.then(() => {
+    keep();
     shell.currentChanged?.connect(look);
+    // Also what was dragged from the file browser, once it lies there; it becomes current only after that.
+    document.addEventListener("lm-drop", () => queueMicrotask(keep), { capture: true });
   });
 }
 
