@@ -81,9 +81,18 @@ def percent(share: float) -> str:
     >>> [percent(x).replace(chr(0x2009), " ") for x in (0.0, 0.004, 0.0151, 0.625, 0.998, 1.0, 12.0)]
     ['0 %', '<1 %', '2 %', '63 %', '>99 %', '100 %', '1,200 %']
     """
-    value = 100 * share
-    shown = "<1" if 0 < value < 1 else ">99" if 99 < value < 100 else f"{math.floor(value + 0.5):,}"
-    return f"{shown}\N{THIN SPACE}%"
+    return f"{whole_percent(100 * share)}\N{THIN SPACE}%"
+
+
+def whole_percent(value: float) -> str:
+    """The number of a percentage, whose sign stands elsewhere.
+
+    >>> [whole_percent(x) for x in (0.0, 0.3, 62.5, 99.8, 100.0, 1200.0, math.nan)]
+    ['0', '<1', '63', '>99', '100', '1,200', 'nan']
+    """
+    if not math.isfinite(value):
+        return str(value)
+    return "<1" if 0 < value < 1 else ">99" if 99 < value < 100 else f"{math.floor(value + 0.5):,}"
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:

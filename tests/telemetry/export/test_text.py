@@ -51,7 +51,22 @@ def test_the_table_has_the_columns_of_nccl_tests_in_their_order() -> None:
     assert text.splitlines() == [
         "g: n=2, times in µs, bandwidths in GB/s",
         "op          size type red last p50 p99 cv%  algbw  busbw lim% wait% how    late",
-        "all_reduce 4 KiB  f32 sum  100 100 100   0 0.0410 0.0410    –     9 direct r1@b",
+        "all_reduce 4 KiB  f32 sum  100 100 100  <1 0.0410 0.0410    –     9 direct r1@b",
+    ]
+
+
+def test_no_column_of_percentages_says_a_false_0_or_100() -> None:
+    (row,) = feed_with(Replicas(["a", "b"]), *steps(5, [0, 20_000])).table()
+    odd = replace(row, cv_percent=0.3, limit_percent=99.8, wait_percent=0.2)
+
+    assert table_text([odd]).splitlines()[-1].split()[8:] == [
+        "<1",
+        "0.0410",
+        "0.0410",
+        ">99",
+        "<1",
+        "direct",
+        "r1@b",
     ]
 
 

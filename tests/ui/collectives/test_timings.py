@@ -9,6 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.ui.conftest import Tags
 from workbench.telemetry.snapshot import Counters, Snapshot
 from workbench.ui.collectives.limits import measure_limits
 from workbench.ui.collectives.timings import Timings
+from workbench.ui.collectives.timings_table import HEADINGS, timing_cells
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,16 @@ def test_the_table_has_what_just_ran(strategy: wb.MirroredStrategy, train: Calla
     ]
     assert "all_reduce 1 KiB  f32 sum" in repr(found)
     assert max(map(len, repr(found).splitlines())) <= 88
+
+
+def test_no_column_of_percentages_says_a_false_0_or_100(
+    strategy: wb.MirroredStrategy, train: Callable[[], None]
+) -> None:
+    train()
+    row = replace(wb.collectives(strategy).rows[0], cv_percent=0.3, limit_percent=99.8, wait_percent=0.2)
+    cells = dict(zip(HEADINGS, timing_cells(row), strict=True))
+
+    assert [cells[title] for title in ("cv %", "lim %", "wait %")] == ["<1", ">99", "<1"]
 
 
 def test_bandwidth_is_compared_with_a_measured_limit(

@@ -18,6 +18,7 @@ from workbench.telemetry.formatting import (
     significant,
     size_text,
     time_unit,
+    whole_percent,
 )
 from workbench.telemetry.records import SAMPLED
 from workbench.telemetry.snapshot import GroupView, Snapshot, TableRow
@@ -83,11 +84,11 @@ def _group_text(group: str, rows: list[TableRow]) -> str:
         "last": [significant(row.last_us / per_us) for row in rows],
         "p50": [significant(row.p50_us / per_us) for row in rows],
         "p99": [significant(row.p99_us / per_us) for row in rows],
-        "cv%": [f"{row.cv_percent:.0f}" for row in rows],
+        "cv%": [whole_percent(row.cv_percent) for row in rows],
         "algbw": [significant(row.algbw) for row in rows],
         "busbw": [significant(row.busbw) for row in rows],
-        "lim%": [NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}" for row in rows],
-        "wait%": [f"{row.wait_percent:.0f}" for row in rows],
+        "lim%": [NOTHING if row.limit_percent is None else whole_percent(row.limit_percent) for row in rows],
+        "wait%": [whole_percent(row.wait_percent) for row in rows],
         "how": [how_text(row) for row in rows],
         "late": [late_text(row) for row in rows],
     }

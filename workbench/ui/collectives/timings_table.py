@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from workbench.telemetry.export.text import how_text, late_text
-from workbench.telemetry.formatting import NOTHING, dtype_text, rate_text, significant, size_text, time_unit
+from workbench.telemetry.formatting import (
+    NOTHING,
+    dtype_text,
+    rate_text,
+    significant,
+    size_text,
+    time_unit,
+    whole_percent,
+)
 from workbench.telemetry.snapshot import TableRow
 
 HEADINGS: Final = (
@@ -41,11 +49,11 @@ def timing_cells(row: TableRow) -> list[str]:
         size_text(row.size_bytes),
         str(row.n),
         *times,
-        f"{row.cv_percent:.0f}",
+        whole_percent(row.cv_percent),
         rate_text(row.algbw),
         rate_text(row.busbw),
-        NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}",
-        f"{row.wait_percent:.0f}",
+        NOTHING if row.limit_percent is None else whole_percent(row.limit_percent),
+        whole_percent(row.wait_percent),
         how_text(row),
         late_text(row),
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.cost_model import PATTERNS, LinkCost, Pattern, all_reduce_us, predicted_step_us
 from workbench.telemetry.dataframe import frame_of
-from workbench.telemetry.formatting import rate_text, significant, size_text, time_unit
+from workbench.telemetry.formatting import rate_text, significant, size_text, time_unit, whole_percent
 from workbench.ui.render import html
 from workbench.ui.render.text_table import aligned
 
@@ -91,7 +91,7 @@ class WhatIf:
             best = self.fastest(replicas)
             steps = [significant(found[pattern].step_us / per_us) for pattern in PATTERNS]
             fastest = best.pattern if best.all_reduce_us else "–"
-            rows.append([str(replicas), *steps, fastest, f"{best.efficiency_percent:.0f}"])
+            rows.append([str(replicas), *steps, fastest, whole_percent(best.efficiency_percent)])
         title = (
             f"Predicted step in {unit}: compute {significant(self.compute_us / per_us)} {unit}, "
             f"reduce {size_text(self.size_bytes)}, α {significant(self.link.latency_us)} µs, "
