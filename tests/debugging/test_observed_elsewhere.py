@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from workbench.debugging import numerics
 from workbench.debugging.dump.reader import read_dump
 from workbench.debugging.dump.session import current_writer
 from workbench.distribute.coordinator import cluster_coordinator, lane
-from workbench.errors import FailedPreconditionError, NotFinite, NotFoundError
+from workbench.errors import CaptureError, NotFinite, NotFoundError
 from workbench.runtime.services.service import Connection, ServiceAddress
 
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|divide by zero):RuntimeWarning")
@@ -254,34 +254,64 @@ def test_a_strategy_that_closes_before_the_dump_ends_writes_what_its_workers_kee
     assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp"]
 
 
-def _dump_of_a_strategy(root: Path, *, remove: bool = False) -> list[str]:
-    """What the workers dump of a strategy that closes before its dump ends; `remove` takes the folder away before."""
+def _dump_of_a_strategy(root: Path, before_close: Callable[[], object] = lambda: None) -> None:
+    """Dumps a function of a strategy that closes before its dump ends."""
     strategy = distribute.ParameterServerStrategy(servers=1)
     coordinator = distribute.coordinator.ClusterCoordinator(strategy)
     debugging.experimental.enable_dump_debug_info(root)
     coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
-    if remove:
-        shutil.rmtree(root)
+    before_close()
     strategy.close()
-    debugging.experimental.disable_dump_debug_info()
-    return [] if remove else [row["op"] for row in read_dump(root).table.to_pylist()]
 
 
 @pytest.mark.usefixtures("three")
 def test_a_folder_that_was_removed_after_a_dump_holds_the_next_one_likewise(tmp_path: Path) -> None:
     for _ in range(3):
-        assert _dump_of_a_strategy(tmp_path / "d") == ["exp"]
+        _dump_of_a_strategy(tmp_path / "d")
+        debugging.experimental.disable_dump_debug_info()
+        assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp"]
         shutil.rmtree(tmp_path / "d")
 
 
 @pytest.mark.usefixtures("three")
-def test_a_dump_is_written_although_the_folder_of_the_one_before_is_gone(tmp_path: Path) -> None:
-    with contextlib.suppress(
-        FailedPreconditionError, NotFoundError
-    ):  # in this process, where workers are threads
-        _dump_of_a_strategy(tmp_path / "gone", remove=True)
+def test_a_strategy_that_closes_names_workers_that_cannot_write_and_the_next_dump_is_written(
+    tmp_path: Path,
+) -> None:
+    with pytest.warns(RuntimeWarning, match=r"worker [01] on \S+ has not written .* into '.*/gone': .*/gone"):
+        _dump_of_a_strategy(tmp_path / "gone", lambda: shutil.rmtree(tmp_path / "gone"))
+    with contextlib.suppress(FileNotFoundError, NotFoundError):  # in this process, where workers are threads
+        debugging.experimental.disable_dump_debug_info()
+    _dump_of_a_strategy(tmp_path / "d")
+    debugging.experimental.disable_dump_debug_info()
 
-    assert _dump_of_a_strategy(tmp_path / "d") == ["exp"]
+    assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp"]
+
+
+def test_a_scheduled_function_ends_the_dump_of_the_notebook_that_it_shares_a_process_with(
+    tmp_path: Path,
+) -> None:
+    with wb.connect(replicas=2, processes=False, replace=True):
+        strategy = distribute.ParameterServerStrategy(servers=1)
+        coordinator = distribute.coordinator.ClusterCoordinator(strategy)
+
+        def step(x: Any) -> None:
+            np.exp(x)
+            debugging.experimental.disable_dump_debug_info()
+            np.log(x)
+
+        debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+        coordinator.schedule(step, args=(np.ones(2),)).fetch()
+        strategy.close()
+
+    assert [row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()] == ["exp", "log"]
+
+
+def test_a_filter_of_dtypes_that_cannot_travel_is_refused_when_it_is_given(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    with pytest.raises(CaptureError, match=r"tensor_dtypes cannot travel to workers: .*lock"):
+        debugging.experimental.enable_dump_debug_info(tmp_path, tensor_dtypes=lambda dtype: lock is not None)
+    assert current_writer() is None
 
 
 def test_a_worker_that_does_not_answer_is_named_and_all_others_write(

@@ -139,11 +139,10 @@ def flush_all() -> list[str]:
     return [failure for file in files if (failure := _failure(file, file.flush_sources, file.flush))]
 
 
-def close_all() -> None:
-    """Ends every dump in this process; what cannot be written is lost."""
+def close_all(besides: str) -> None:
+    """Ends every dump in this process except the one into `besides`; what cannot be written is lost."""
     with _files_lock:
-        files = list(_files.values())
-        _files.clear()
+        files = [_files.pop(root) for root in list(_files) if root != besides]
     for file in files:
         _failure(file, file.close)
 

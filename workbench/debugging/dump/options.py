@@ -10,6 +10,9 @@ from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
+from workbench import by_value
+from workbench.errors import CaptureError
+
 MODES: Final = (
     "NO_TENSOR",
     "CURT_HEALTH",
@@ -69,6 +72,7 @@ def dump_options(
     Raises:
       ValueError: for an unknown mode, or a text that is no regular expression.
       TypeError: for dtypes that are none, or a size that is no number.
+      CaptureError: for a function of dtypes that cannot travel.
     """
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")
@@ -88,6 +92,14 @@ def dump_options(
         if not isinstance(dtypes, Iterable):
             raise TypeError(f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}")
         names = tuple(np.dtype(dtype).name for dtype in dtypes)
+    if callable(names):
+        try:
+            by_value.dumps(names)
+        except Exception as error:
+            raise CaptureError(
+                f"the function tensor_dtypes cannot travel to workers: {error}; let it use only "
+                f"the dtype, numbers, texts and functions"
+            ) from error
     if not isinstance(buffer, SupportsIndex):
         raise TypeError(f"circular_buffer_size must be a whole number, got {buffer!r}")
     return DumpOptions(root, mode.upper(), max(0, operator.index(buffer)), op_regex, names)

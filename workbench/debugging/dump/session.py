@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from workbench.debugging.dump.dump_file import close_file, dump_file, known_file
+from workbench.debugging.dump.dump_file import close_all, close_file, dump_file, known_file
 from workbench.debugging.dump.options import DumpOptions, dump_options
 from workbench.errors import FailedPreconditionError
 from workbench.io.storage import absolute
@@ -99,6 +99,11 @@ def flush_here(root: str, *, sources: bool, executions: bool, close: bool) -> No
         file.flush()
 
 
+def end_here() -> None:
+    """Ends every dump in this process, except the one that goes on if this is the notebook's process."""
+    close_all(besides="" if _writer is None else _writer.options.root)
+
+
 def enable_dump_debug_info(
     dump_root: str | os.PathLike[str],
     tensor_debug_mode: str = DEFAULT_MODE,
@@ -137,6 +142,7 @@ def enable_dump_debug_info(
     Raises:
       ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
       TypeError: for a root that is no path, a size that is no number, or dtypes that are none.
+      CaptureError: for a function of dtypes that cannot travel to workers.
       FailedPreconditionError: if the folder cannot be made or written.
     """
     global _writer
@@ -172,7 +178,7 @@ def disable_dump_debug_info() -> None:
     """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info).
 
     It waits for functions that a `ClusterCoordinator` was given before, at most a minute, and warns where they take
-    longer, and where a worker does not answer.
+    longer, and where a worker cannot write. A strategy that closes before it warns of the latter, too.
     """
     global _writer
     ended, _writer = _writer, None

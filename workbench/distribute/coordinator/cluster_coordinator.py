@@ -17,11 +17,13 @@ from workbench.distribute.coordinator.lane import Lane, pickled_arguments
 from workbench.distribute.coordinator.per_worker import PerWorkerDataset, PerWorkerValues
 from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.coordinator.shipment import Shipment, pickled_dataset
+from workbench.distribute.coordinator.worker_resources import on_worker
 from workbench.distribute.coordinator.worker_side import start_worker
 from workbench.distribute.function import checked_arguments
 from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.placement_text import counted, one_line
+from workbench.runtime.services.frames import Fields
 from workbench.runtime.services.hosted import HostedService
 from workbench.telemetry.formatting import significant
 
@@ -80,15 +82,21 @@ class ClusterCoordinator:
         self._shipment = Shipment(secrets.token_hex(8), hosting, self._queue)
         self._lanes: list[Lane] = []
         self._observed: tuple[observing.Observation | None, bytes] = None, b""
-        queue, lanes, description = self._queue, self._lanes, strategy.description
+        self._dumped: set[str] = set()  # folders of dumps of which workers keep something
+        queue, lanes, dumped, description = self._queue, self._lanes, self._dumped, strategy.description
         services: list[HostedService] = []
 
         def close() -> None:  # knows neither the strategy nor this: they may be collected
             queue.close()
             for lane in lanes:  # first, or they would take the end of their workers for a loss
                 lane.close(_CLOSE_SECONDS)
-            for service in services:
-                service.close()
+            try:
+                for root in sorted(dumped):
+                    _write(lanes, {"root": root, "sources": True, "executions": True, "close": False})
+            finally:
+                dumped.clear()  # who ends a dump from now on asks nobody here
+                for service in services:
+                    service.close()
 
         hosting.before_close(close)
         for number, device in enumerate(hosting.workers):
@@ -149,7 +157,8 @@ class ClusterCoordinator:
                 arguments = pickled_arguments(prepared.name, arguments)
         queue = self._queue
         result = RemoteValue(queue.changed, prepared.name)
-        queue.put(Call(queue.next_number(), prepared, arguments, result, self._observation()), needs)
+        observation = self._observation()  # it may raise, and a number that nobody puts is open for ever
+        queue.put(Call(queue.next_number(), prepared, arguments, result, observation), needs)
         return result
 
     def _observation(self) -> bytes:
@@ -161,6 +170,7 @@ class ClusterCoordinator:
             self._observed = observation, by_value.dumps(observation)
         if (writer := current_writer()) is not None:  # each time: one dump may be like the one before
             writer.runs_on(self)
+            self._dumped.add(writer.options.root)
             self._strategy.hosting.cluster.expect_last_writes()
         return self._observed[1]
 
@@ -174,17 +184,16 @@ class ClusterCoordinator:
           close: Whether to write everything and end the dump, which waits for the functions that were scheduled; with
             a warning, if they take longer than a minute.
         """
-        what = {"root": root, "sources": sources, "executions": executions, "close": close}
+        if root not in self._dumped:
+            return
         left = 0
         try:
-            if close:
+            if close and not on_worker():  # a function would wait for itself
                 left = self._queue.settle(_SETTLE_SECONDS)
         finally:  # also after an interrupt
-            waits = [lane.flush_dumps(what) for lane in self._lanes]
-            deadline = time.monotonic() + _WRITE_SECONDS
-            with contextlib.ExitStack() as stack:  # each worker writes, also where another one cannot
-                for wait in waits:
-                    stack.callback(wait, deadline)
+            _write(self._lanes, {"root": root, "sources": sources, "executions": executions, "close": close})
+        if close and not left:
+            self._dumped.discard(root)
         if left:
             warn(
                 f"the dump into {root!r} has ended before {counted(left, 'function')} that had been scheduled: what is "
@@ -244,6 +253,15 @@ class ClusterCoordinator:
             f"{queue.waiting + queue.blocked} queued, {queue.running} running, {queue.done} done",
             f"{rate} functions/s",
         )
+
+
+def _write(lanes: Sequence[Lane], what: Fields) -> None:
+    """Has workers write what they keep of a dump, each although another one cannot; see `Lane.flush_dumps`."""
+    waits = [lane.flush_dumps(what) for lane in lanes]
+    deadline = time.monotonic() + _WRITE_SECONDS
+    with contextlib.ExitStack() as stack:
+        for wait in waits:
+            stack.callback(wait, deadline)
 
 
 class _Start:

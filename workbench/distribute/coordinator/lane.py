@@ -182,9 +182,7 @@ class Lane:
             connection.close()
 
     def flush_dumps(self, what: Fields) -> Callable[[float], None]:
-        """Has the worker write what it keeps of a dump; warns where it does not answer.
-
-        One that has ended with its coordinator has written all of it by then.
+        """Has the worker write what it keeps of a dump; warns where it does not.
 
         Args:
           what: Arguments of `session.flush_here`.
@@ -197,11 +195,10 @@ class Lane:
             try:
                 with contextlib.closing(connection):
                     reply, _ = connection.receive(max(0.1, deadline - time.monotonic()))
-            except OSError as error:
+                if "error" in reply:
+                    raise raised_by(reply["error"])
+            except Exception as error:
                 self._not_written(what["root"], error)
-                return
-            if "error" in reply:
-                raise raised_by(reply["error"])
 
         try:
             connection = Connection(self.service.address, self.service.tls())
@@ -211,13 +208,12 @@ class Lane:
             return lambda deadline: None
         return wait
 
-    def _not_written(self, root: str, error: OSError) -> None:
-        if not self._closed.is_set():
-            warn(
-                f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
-                f"{root!r}: {error}",
-                RuntimeWarning,
-            )
+    def _not_written(self, root: str, error: Exception) -> None:
+        warn(
+            f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
+            f"{root!r}: {error}",
+            RuntimeWarning,
+        )
 
     def close(self, timeout_seconds: float) -> None:
         """Ends the thread; the queue is closed."""

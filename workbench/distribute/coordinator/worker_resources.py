@@ -81,6 +81,11 @@ def as_worker(resources: WorkerResources) -> Iterator[None]:
         thread.resources = before
 
 
+def on_worker() -> bool:
+    """Whether the calling thread runs functions of a worker."""
+    return thread.resources is not None
+
+
 def resource_here(id: str) -> Any:
     """The worker's own object, where a `PerWorkerValues` arrives."""
     if thread.resources is None:

@@ -11,8 +11,7 @@ import numpy as np
 
 from workbench import faults
 from workbench.debugging import numerics
-from workbench.debugging.dump.dump_file import close_all
-from workbench.debugging.dump.session import flush_here
+from workbench.debugging.dump.session import end_here, flush_here
 from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
 from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker
@@ -119,8 +118,8 @@ class WorkerSide:
         """The coordinator has ended."""
         self._resources.close()
         if self._own_client:
-            close_all()  # who ends a dump after this asks in vain; the notebook ends those of its own process itself
             self._client.close()
+        end_here()  # who ends a dump after this asks in vain
 
 
 def start_worker(
