@@ -54,7 +54,7 @@ def test_who_waits_for_the_end_of_all_calls_is_not_told_of_errors() -> None:
     queue = CallQueue(10)
     values = [_add(queue) for _ in range(2)]
     (call,) = queue.take(1, 1)
-    settling = threading.Thread(target=queue.settle, daemon=True)
+    settling = threading.Thread(target=queue.settle, args=(60.0,), daemon=True)
     settling.start()
     assert settling.is_alive()
 

@@ -10,7 +10,14 @@ import pytest
 
 import workbench as wb
 from workbench import debugging, distribute
-from workbench.distribute.server_optimizers import SGD, Adagrad, Adam, FunctionOptimizer, apply_gradients
+from workbench.distribute.server_optimizers import (
+    SGD,
+    Adagrad,
+    Adam,
+    FunctionOptimizer,
+    SlotState,
+    apply_gradients,
+)
 from workbench.distribute.servers.shard_store import ShardStore
 from workbench.errors import NotFinite
 
@@ -74,7 +81,7 @@ MOMENTUM = {"rule": {"kind": "SGD", "learning_rate": 1.0, "momentum": 0.9}}
             "step",
             {"rule": {"kind": "Adam"}},
             [[1e30], [2]],
-            r"slot 'v' of variable 'w:0' .*; row 2 of the whole",
+            r"slot 'v' of variable 'w:0' .*; row 2 of 'w:0'",
         ),
         ("step", STEP, [[np.nan, 0, 0]], "1 NaN and 0 infinite .* What was sent is not finite"),
         (
@@ -84,8 +91,21 @@ MOMENTUM = {"rule": {"kind": "SGD", "learning_rate": 1.0, "momentum": 0.9}}
             r"assign_add leaves variable 'w:0' .*What was sent is finite: send",
         ),
         ("assign_sub", {}, [[0, -HUGE, 0]], "assign_sub leaves variable 'w:0'"),
-        ("scatter_add", {}, [[HUGE, HUGE], [2, 2]], "scatter_add leaves .*; row 2 of the whole"),
-        ("scatter_div", {}, [[1, 0], [0, 1]], "scatter_div leaves .* row 1 of the whole"),
+        ("scatter_add", {}, [[HUGE, HUGE], [2, 2]], "scatter_add leaves .*; row 2 of 'w:0'"),
+        ("assign", {}, [[0, np.nan, 0]], r"assign leaves variable 'w:0' .*What was sent is not finite"),
+        (
+            "scatter_update",
+            {},
+            [[np.inf, 0], [2, 0]],
+            "scatter_update leaves .* row 2 of 'w:0'.*What was sent",
+        ),
+        (
+            "set_slots",
+            {"slots": {"m": 0.0, "v": 0.0}, "steps": 1},
+            [[0, 0, 0], [0, np.nan, 0]],
+            r"SlotState.load_state_dict leaves the slot 'v' of variable 'w:0' .*first at \[1\].*What was sent",
+        ),
+        ("scatter_div", {}, [[1, 0], [0, 1]], "scatter_div leaves .* row 1 of 'w:0'"),
     ],
 )
 def test_an_update_with_a_bad_result_is_refused_and_leaves_no_trace(
@@ -157,6 +177,24 @@ def test_the_notebook_hears_of_the_shard_and_its_server(in_three: Any, rule: Any
     assert np.isfinite(np.asarray(w)).all()
     apply_gradients(rule, [(np.zeros((6, 2), "f4"), w)])
     assert np.asarray(w).tolist() == np.ones((6, 2)).tolist()
+
+
+@pytest.mark.usefixtures("checked")
+def test_what_the_notebook_sends_as_it_is_must_be_finite(servers: Any) -> None:
+    with servers.scope():
+        w = wb.Variable(np.ones(3, "f4"), name="w")
+    state = SlotState(Adagrad(), [w])
+    saved = state.state_dict()
+
+    with pytest.raises(NotFinite, match=r"assign leaves variable 'w:0' .* sent in the notebook: 1 NaN"):
+        w.assign([1, np.nan, 2])
+    with pytest.raises(NotFinite, match="scatter_update leaves variable 'w:0'"):
+        w.scatter_update(wb.IndexedSlices([np.nan], [1]))
+    with pytest.raises(NotFinite, match="load_state_dict leaves the slot 'accumulator' of variable 'w:0'"):
+        state.load_state_dict({"w": {"steps": 1, "slots": {"accumulator": np.full(3, np.inf, "f4")}}})
+    state.load_state_dict(saved)
+
+    assert w.numpy().tolist() == [1, 1, 1]
 
 
 @pytest.mark.usefixtures("checked")

@@ -18,7 +18,7 @@ from workbench.errors import NotFinite
 from workbench.runtime.services.frames import Array, Fields
 
 _AS_SENT: Final = frozenset(("assign", "scatter_update", "set_slots"))
-"""Updates that compute nothing: whoever sent them has checked them."""
+"""Updates that compute nothing."""
 
 
 def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, sender: str) -> None:
@@ -35,23 +35,25 @@ def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, 
       NotFinite: naming variable, server, sender and elements, and what to do.
     """
     how = fields["how"]
-    if how in _AS_SENT or not can_be_infinite(held.array.dtype):
+    if not can_be_infinite(held.array.dtype):
         return
+    name = fields["key"].rpartition("@")[0]
     trial, own, rows = _changed_rows(held, fields, arrays)
     with np.errstate(all="ignore"):
         change(trial, fields, own)
-    for slot, array in (("", trial.array), *trial.slots.items()):
+    changed = trial.slots if how == "set_slots" else {"": trial.array, **trial.slots}
+    for slot, array in changed.items():
         if not (found := not_finite(array)):
             continue
         if rows is not None:
-            found += f" in the rows that it changes; row {rows[np.argwhere(~np.isfinite(array))[0][0]]} of the whole"
+            row = rows[np.argwhere(~np.isfinite(array))[0][0]]
+            found += f" in the rows that it changes; row {row} of '{name}:0'"
         old = held.slots.get(slot) if slot else held.array
         bad_before = old is not None and bool(not_finite(old if rows is None else old[rows]))
-        name = fields["key"].rpartition("@")[0]
         raise NotFinite(
             f"{_named(fields)} leaves {f'the slot {slot!r} of ' if slot else ''}variable '{name}:0' not finite "
             f"{where}; it was sent {sender}: {found}. The update was not made, and the variable is as before. "
-            f"{_advice(how, arrays[0], bad_before)}"
+            f"{_advice(how, arrays, bad_before)}"
         )
 
 
@@ -84,16 +86,20 @@ def _named(fields: Fields) -> str:
             return f"the step {fields['rule']['kind']}"
         case "set":
             return f"the step {fields['name']}"
+        case "set_slots":
+            return "SlotState.load_state_dict"
         case how:
             return str(how)
 
 
-def _advice(how: str, sent: Array, bad_before: bool) -> str:
+def _advice(how: str, sent: list[Array], bad_before: bool) -> str:
+    if how in _AS_SENT:
+        return "What was sent is not finite: look at how it was computed"
     if bad_before:
         return "It was not finite before either: assign finite values, or restore a checkpoint"
     if how == "set":
         return "Look at what the step computes there, such as a division by a slot that is zero"
-    if not_finite(sent):
+    if not_finite(sent[0]):
         return "What was sent is not finite: look at how it was computed"
     if how == "step":
         return "Clip the gradient, or give the optimizer a smaller learning_rate or a larger epsilon"

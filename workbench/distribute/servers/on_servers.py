@@ -179,7 +179,7 @@ class OnServers(Placement):
         self, initial: dict[str, float], steps: int, parts: Sequence[tuple[DescribedVariable, list[Array]]]
     ) -> None:
         """Gives variables what `slots` gave."""
-        fields = {"method": "update", "how": "set_slots", "slots": initial, "steps": steps}
+        fields = {"method": "update", "how": "set_slots", "slots": initial, "steps": steps, **_checked()}
         self.client.write_all([_request(variable, fields, slots) for variable, slots in parts])
 
     def for_update(
