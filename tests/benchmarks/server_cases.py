@@ -16,13 +16,14 @@ SCHEDULED = "scheduled functions, 1 server"
 ROUND_TRIP = "schedule and fetch, 1 server"
 LOOKUP = "lookup of 1,024 rows of 64, 2 servers"
 SCATTER = "scatter to 1,024 rows of 64, 2 servers"
+STEP = "Adam's step on 16 numbers, 1 server"
 
 PEERS = {"processes": "TF", "inprocess": "TF, servers in one process"}
 """Where the peer's servers run: what it is called."""
 WORKERS = 2
 ROWS, WIDTH, BATCH = 1_000_000, 64, 1024
 IN_ONE = 50
-"""So many look-ups are made by one function, so that scheduling it hardly counts."""
+"""So many look-ups, or steps, are made by one function, so that scheduling it hardly counts."""
 _FUNCTIONS, _BURSTS, _TRIPS, _SECONDS = 1500, 5, 500, 2.0
 
 
@@ -59,7 +60,7 @@ def measure_functions(
 
 
 def measure_rows(script: Script, who: str, what: str, run: Callable[[], Any]) -> None:
-    """Measures look-ups or scatter updates that a worker makes one after the other.
+    """Measures look-ups, scatter updates or steps that a worker makes one after the other.
 
     Args:
       script: The script whose case it is.

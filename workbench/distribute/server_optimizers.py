@@ -13,8 +13,9 @@ A `FunctionOptimizer` makes a step that you write as a function of arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,14 +65,11 @@ def apply_gradients(
             f"apply_gradients takes an optimizer of wb.distribute.server_optimizers, got {optimizer!r:.80}; its "
             f"FunctionOptimizer makes a step of a function"
         )
-    if not (max_staleness is None or (isinstance(max_staleness, SupportsIndex) and int(max_staleness) >= 0)):
-        raise InvalidArgumentError(
-            f"max_staleness must be a whole number, 0 or more, or None to take all, got {max_staleness!r:.80}"
-        )
+    most = _checked_staleness(max_staleness)
     rule = optimizer if isinstance(optimizer, FunctionOptimizer) else rule_fields(optimizer)
     checked = [
         (_checked(gradient, variable), variable)
-        for gradient, variable in map(_pair, grads_and_vars)
+        for gradient, variable in _pairs(grads_and_vars)
         if gradient is not None
     ]
     parts: dict[Any, list[tuple[Variable, Any]]] = {}  # by strategy
@@ -84,16 +82,32 @@ def apply_gradients(
     for of_strategy in parts.values():
         if of_strategy:
             placement: Any = of_strategy[0][0].placement  # of servers, as was checked
-            left_out += placement.step_all(rule, of_strategy, max_staleness)
+            left_out += placement.step_all(rule, of_strategy, most)
     return left_out
 
 
-def _pair(given: Any) -> tuple[Any, Any]:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError(
-            f"apply_gradients takes pairs (gradient, variable), got {type(given).__name__}: {given!r:.80}"
-        )
-    return given[0], given[1]
+def _checked_staleness(given: Any) -> int | None:
+    if given is None:
+        return None
+    try:
+        if (most := operator.index(given)) >= 0:
+            return most
+    except TypeError:
+        pass
+    raise InvalidArgumentError(
+        f"max_staleness must be a whole number, 0 or more, or None to take all, got {given!r:.80}"
+    )
+
+
+def _pairs(given: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(given, Iterable):
+        raise TypeError(f"apply_gradients takes pairs (gradient, variable), got {given!r:.80}")
+    for pair in given:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"apply_gradients takes pairs (gradient, variable), got {type(pair).__name__}: {pair!r:.80}"
+            )
+        yield pair[0], pair[1]
 
 
 def _checked(gradient: Any, variable: Any) -> Any:
@@ -163,7 +177,11 @@ class SlotState:
         return state
 
     def load_state_dict(self, state: dict[str, dict[str, Any]]) -> None:
-        """Gives the servers what `state_dict` gave."""
+        """Gives the servers what `state_dict` gave.
+
+        Raises:
+          NotFinite: with `wb.debugging.enable_check_numerics()`, if it has a NaN or an infinity.
+        """
         for name, variable in self._variables.items():
             parts = _parts(variable, "SlotState")
             kept = [np.asarray(state[name]["slots"][slot]) for slot in self._optimizer.slots]

@@ -11,15 +11,17 @@ import workbench as wb
 from tests.benchmarks import server_cases as cases
 from tests.benchmarks.measure import Script
 from workbench import distribute
+from workbench.distribute.server_optimizers import Adam, apply_gradients
 
 
 def functions(script: Script) -> None:
-    """Functions that each add to a variable and read it."""
+    """Functions that each add to a variable and read it; steps of an optimizer."""
     with wb.connect(replicas=1 + cases.WORKERS, replace=True):
         strategy = distribute.ParameterServerStrategy(servers=1)
         coordinator = distribute.coordinator.ClusterCoordinator(strategy)
         with strategy.scope():
             v = wb.Variable(0.0)
+            w = wb.Variable(np.zeros(16, np.float32))
 
         @wb.function
         def step() -> Any:
@@ -33,6 +35,14 @@ def functions(script: Script) -> None:
             coordinator.join,
             lambda value: value.fetch(),
         )
+        adam, gradient = Adam(), np.full(16, 1e-6, np.float32)
+
+        @wb.function
+        def descend() -> None:
+            for _ in range(cases.IN_ONE):
+                apply_gradients(adam, [(gradient, w)])
+
+        cases.measure_rows(script, "workbench", cases.STEP, lambda: coordinator.schedule(descend).fetch())
 
 
 def rows(script: Script) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,18 @@ def test_workers_train_together(servers: Any) -> None:
     ("make", "kind", "told"),
     [
         (lambda: SGD("0.1"), TypeError, "SGD: learning_rate is a number, got '0.1'"),  # type: ignore[arg-type]
-        (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum is a number, got None"),  # type: ignore[arg-type]
+        (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum is a number from 0 to 1, got None"),  # type: ignore[arg-type]
         (lambda: Adagrad(np.nan), InvalidArgumentError, "Adagrad: learning_rate must be finite, got nan"),
+        (lambda: SGD(np.array([0.1, 0.2])), TypeError, r"SGD: learning_rate is a number, got array\(.*\)"),  # type: ignore[arg-type]
+        (lambda: SGD(nesterov="yes"), TypeError, "SGD: nesterov is True or False, got 'yes'"),  # type: ignore[arg-type]
+        (lambda: SGD(momentum=5), InvalidArgumentError, "SGD: momentum is a number from 0 to 1, got 5"),
+        (
+            lambda: Adagrad(initial_accumulator_value=-1),
+            InvalidArgumentError,
+            "Adagrad: initial_accumulator_value is 0 or more, got -1",
+        ),
+        (lambda: Adam(epsilon=-1), InvalidArgumentError, "Adam: epsilon is 0 or more, got -1"),
+        (lambda: SGD(10**400), InvalidArgumentError, "SGD: learning_rate must be finite, got 10*"),
         (
             lambda: Adam(beta_2=1),
             InvalidArgumentError,
@@ -146,9 +157,12 @@ def test_what_is_no_optimizer_no_pair_and_no_staleness_is_named(servers: Any) ->
         apply_gradients("sgd", [pair])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"takes pairs \(gradient, variable\), got ndarray"):
         apply_gradients(SGD(), [np.ones(4)])
-    for wrong in (-1, "8"):
+    with pytest.raises(TypeError, match=r"takes pairs \(gradient, variable\), got 3"):
+        apply_gradients(SGD(), 3)  # type: ignore[arg-type]
+    for wrong in (-1, "8", np.array([1, 2])):
         with pytest.raises(
-            InvalidArgumentError, match=f"max_staleness must be a whole number, .*got {wrong!r}"
+            InvalidArgumentError,
+            match=f"max_staleness must be a whole number, .*got {re.escape(repr(wrong))}",
         ):
             apply_gradients(SGD(), [pair], max_staleness=wrong)  # type: ignore[arg-type]
     assert w.read_value().tolist() == [1.0]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -56,28 +56,59 @@ def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Ar
     return [kept[name] for name in initial]
 
 
-def _settle(rule: Any, shares: Sequence[str] = ()) -> None:
+class _Range(NamedTuple):
+    """Which numbers a setting may be.
+
+    Attributes:
+      text: What they are.
+      has: Whether it is one of them.
+    """
+
+    text: str
+    has: Callable[[float], bool]
+
+
+_FINITE: Final = _Range("a number", math.isfinite)
+_POSITIVE: Final = _Range("0 or more", lambda number: 0 <= number < math.inf)
+_SHARE: Final = _Range("a number from 0 to 1", lambda number: 0 <= number <= 1)
+_DECAY: Final = _Range("a share, from 0 to less than 1", lambda number: 0 <= number < 1)
+_SWITCH: Final = _Range("True or False", lambda number: number in (0, 1))
+
+
+def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
     """Makes the settings of a rule plain numbers, which travel, and refuses others.
 
     Args:
-      rule: The rule, just made.
-      shares: Names of those that are shares, from 0 to less than 1.
+      rule: The rule, just made. Servers make it again for each update, so this must take few microseconds.
+      ranges: The range of each setting, by its name.
 
     Raises:
       TypeError: if one is no number.
-      InvalidArgumentError: if one is not finite, or no share.
+      InvalidArgumentError: if one is out of its range.
     """
-    for each in fields(rule):
-        value = getattr(rule, each.name)
-        what = f"{type(rule).__name__}: {each.name}"
-        if not isinstance(value, SupportsFloat) or isinstance(value, str):
-            raise TypeError(f"{what} is a number, got {value!r:.80}")
-        number = float(value)
-        if not math.isfinite(number):
-            raise InvalidArgumentError(f"{what} must be finite, got {value!r}")
-        if each.name in shares and not 0 <= number < 1:
-            raise InvalidArgumentError(f"{what} is a share, from 0 to less than 1, got {value!r}")
-        object.__setattr__(rule, each.name, bool(value) if each.type == "bool" else number)
+    for name, wanted in ranges.items():
+        value = getattr(rule, name)
+        number = value if type(value) is float else _number(value)
+        if number is None or not wanted.has(number):
+            what = f"{type(rule).__name__}: {name}"
+            if number is None:
+                raise TypeError(f"{what} is {wanted.text}, got {value!r:.80}")
+            if not math.isfinite(number):
+                raise InvalidArgumentError(f"{what} must be finite, got {value!r:.80}")
+            raise InvalidArgumentError(f"{what} is {wanted.text}, got {value!r:.80}")
+        object.__setattr__(rule, name, bool(number) if wanted is _SWITCH else number)
+
+
+def _number(value: Any) -> float | None:
+    """A value as a number, None if it is none."""
+    if isinstance(value, str | bytes | bytearray) or np.ndim(value):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +117,7 @@ class SGD:
 
     Attributes:
       learning_rate: Step size.
-      momentum: Share of the last step that goes on, 0 for none.
+      momentum: Share of the last step that goes on, from 0, for none, to 1.
       nesterov: Look ahead along the momentum.
     """
 
@@ -95,7 +126,7 @@ class SGD:
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _settle(self, {"learning_rate": _FINITE, "momentum": _SHARE, "nesterov": _SWITCH})
 
     @property
     def slots(self) -> dict[str, float]:
@@ -130,7 +161,9 @@ class Adagrad:
     epsilon: float = 1e-7
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _settle(
+            self, {"learning_rate": _FINITE, "initial_accumulator_value": _POSITIVE, "epsilon": _POSITIVE}
+        )
 
     @property
     def slots(self) -> dict[str, float]:
@@ -164,7 +197,7 @@ class Adam:
     epsilon: float = 1e-7
 
     def __post_init__(self) -> None:
-        _settle(self, ("beta_1", "beta_2"))
+        _settle(self, {"learning_rate": _FINITE, "beta_1": _DECAY, "beta_2": _DECAY, "epsilon": _POSITIVE})
 
     @property
     def slots(self) -> dict[str, float]:
