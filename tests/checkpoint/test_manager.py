@@ -257,11 +257,19 @@ def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
         {"checkpoint_interval": -3, "step_counter": 1},
         {"checkpoint_name": "a/b"},
         {"checkpoint_name": ""},
+        {"checkpoint_name": 5},
+        {"last_checkpoint_step": "5"},
+        {"last_checkpoint_step": np.nan},
     ):
         with pytest.raises(InvalidArgumentError):
             manager_in(tmp_path, **options)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="0 or more"):
-        manager_in(tmp_path).save(-1)
+    for wrong in ({"step_counter": "x"}, {"init_fn": 3}):
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            manager_in(tmp_path, **wrong)  # type: ignore[arg-type]
+    for number in (-1, "x", "5", 1.7, np.nan, np.array([1, 2])):
+        with pytest.raises(InvalidArgumentError, match=r"checkpoint_number must be .*0 or more, got "):
+            manager_in(tmp_path).save(number)  # type: ignore[arg-type]
+    assert str(manager_in(tmp_path).save(np.float32(7))).endswith("ckpt-7")
     with pytest.raises(TypeError, match=r"CheckpointManager saves a wb\.Checkpoint, got dict"):
         wb.CheckpointManager({"w": 3}, tmp_path, 3)  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")

@@ -72,7 +72,7 @@ class CheckpointManager:
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
-      TypeError: if `checkpoint` is no `Checkpoint`.
+      TypeError: if `checkpoint` is no `Checkpoint`, `step_counter` no number, or `init_fn` no function.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
@@ -111,7 +111,11 @@ class CheckpointManager:
             raise InvalidArgumentError(
                 "checkpoint_interval counts the steps of step_counter: give both of them"
             )
-        if not _NAME.fullmatch(checkpoint_name):
+        if not (step_counter is None or isinstance(step_counter, SupportsInt)):
+            raise TypeError(f"step_counter is a variable or a number, got {step_counter!r:.80}")
+        if not (init_fn is None or callable(init_fn)):
+            raise TypeError(f"init_fn is a function without arguments, got {init_fn!r:.80}")
+        if not (isinstance(checkpoint_name, str) and _NAME.fullmatch(checkpoint_name)):
             raise InvalidArgumentError(
                 f"checkpoint_name {checkpoint_name!r} cannot begin the name of a folder; use letters, digits, '_' and "
                 f"'-'"
@@ -129,7 +133,7 @@ class CheckpointManager:
         self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call", least=0)
         self._init_fn = init_fn
         self._in_background = background
-        self._last_step = last_checkpoint_step
+        self._last_step = _count("last_checkpoint_step", last_checkpoint_step, "for none", least=0)
         self._began_ns = time.time_ns()
         self._claim: Claim | None = None
 
@@ -178,6 +182,7 @@ class CheckpointManager:
 
         Raises:
           FailedPreconditionError: if another process saves under the same name there.
+          InvalidArgumentError: if `checkpoint_number` is no whole number, 0 or more.
           RuntimeError: inside a replica function.
           WorkbenchError: see `Checkpoint.write`.
         """
@@ -191,9 +196,7 @@ class CheckpointManager:
         self._claim_directory()
         found = self._found()
         counter = max([self._checkpoint.save_counter, *(one.number for one in found)]) + 1
-        number = counter if checkpoint_number is None else int(checkpoint_number)
-        if number < 0:
-            raise InvalidArgumentError(f"checkpoint_number must be 0 or more, got {number}")
+        number = counter if checkpoint_number is None else _number(checkpoint_number)
         path = joined(self._directory, f"{self._name}-{number}")
         self._checkpoint.write_numbered(
             path,
@@ -358,6 +361,20 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
     raise InvalidArgumentError(
         f"{what} must be a whole number, {least} or more, or None {without}, got {value!r:.60}"
     )
+
+
+def _number(value: Any) -> int:
+    """The number of a checkpoint, which may be that of a variable.
+
+    Raises:
+      InvalidArgumentError: if it is no whole number, 0 or more.
+    """
+    if isinstance(value, SupportsInt):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            number = int(value)
+            if number >= 0 and not (isinstance(value, Real) and value != number):
+                return number
+    raise InvalidArgumentError(f"checkpoint_number must be a whole number, 0 or more, got {value!r:.60}")
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
