@@ -15,9 +15,10 @@ from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import cluster_in_use
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
+from workbench.runtime.deploy.tasks import Task
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.joining.agreement import Connected, require_agreement
-from workbench.runtime.joining.roster import Resolver, tasks_of
+from workbench.runtime.joining.roster import Resolver, spec_of, tasks_of
 from workbench.runtime.layout import (
     EmbeddedDevices,
     check_gpus,
@@ -239,24 +240,30 @@ def auto_connect(min_devices: int | None = None, *, kind: str = "CPU", resolver:
     Raises:
       FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
     """
+    tasks = _named_by(resolver)
     with _lock:
-        if (cluster := agreeing_cluster(resolver, all_devices=min_devices is None)) is not None:
+        if (cluster := _agreeing(resolver, tasks, all_devices=min_devices is None)) is not None:
             return cluster
-        if isinstance(resolver, Resolver) and len(tasks_of(resolver.cluster_spec())) > 1:
+        if isinstance(resolver, Resolver) and len(tasks) > 1:
             return connect(resolver)
         return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
 
 
-def agreeing_cluster(resolver: Any, *, all_devices: bool = True) -> Cluster | None:
-    """The current cluster if it is open, and has the tasks of a strategy's resolver; None if there is none.
-
-    Args:
-      resolver: The resolver, or None.
-      all_devices: Whether the strategy takes all devices; see `require_agreement`.
+def agreeing_cluster(resolver: Any) -> Cluster | None:
+    """The current cluster if it is open, and has the tasks of a strategy's resolver, or None; None if there is none.
 
     Raises:
       FailedPreconditionError: if its tasks are others.
     """
+    return _agreeing(resolver, _named_by(resolver), all_devices=True)
+
+
+def _named_by(resolver: Any) -> tuple[Task, ...]:
+    """The tasks of a resolver. It may ask Kubernetes or Dask, so `_lock` must not be held."""
+    return () if resolver is None else tasks_of(spec_of(resolver))
+
+
+def _agreeing(resolver: Any, tasks: tuple[Task, ...], *, all_devices: bool) -> Cluster | None:
     cluster = _current
     if cluster is None or cluster.closed:
         return None
@@ -269,7 +276,7 @@ def agreeing_cluster(resolver: Any, *, all_devices: bool = True) -> Cluster | No
             here=cluster.embedded,
             incomplete=gang.minimum_replicas > 0,
         )
-        require_agreement(resolver, connected, all_devices=all_devices)
+        require_agreement(resolver, tasks, connected, all_devices=all_devices)
     return cluster
 
 

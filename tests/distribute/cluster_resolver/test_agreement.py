@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +12,15 @@ from distributed import Scheduler, SpecCluster, Worker
 import workbench as wb
 from tests.own_cluster import wait_for_workers
 from workbench.distribute import ClusterSpec, ParameterServerStrategy
-from workbench.distribute.cluster_resolver import DaskClusterResolver, SimpleClusterResolver
+from workbench.distribute.cluster_resolver import (
+    DaskClusterResolver,
+    SimpleClusterResolver,
+    TFConfigClusterResolver,
+)
 from workbench.errors import FailedPreconditionError
+from workbench.runtime.connect_cluster import auto_connect
 from workbench.runtime.joining.agreement import Connected, require_agreement
+from workbench.runtime.joining.roster import tasks_of
 
 NAMES = ("chief-0", "worker-0", "worker-0.1", "ps-0")
 
@@ -76,22 +83,67 @@ def test_an_embedded_cluster_plays_as_many_tasks_as_it_has_hosts_workers_or_devi
             wb.MultiWorkerMirroredStrategy(_resolver(**tasks))
         with pytest.raises(
             FailedPreconditionError,
-            match=r"names 3 tasks, worker-0, .* but \d hosts?, .* wb\.connect\(hosts=3, replace=True\), or",
+            match=r"names 3 tasks, worker-0, .* only \d hosts?, .* wb\.connect\(hosts=3, replace=True\)\. To",
         ):
             wb.MultiWorkerMirroredStrategy(_resolver(worker=3))
+
+
+def _require(resolver: SimpleClusterResolver, connected: Connected, *, all_devices: bool) -> None:
+    require_agreement(resolver, tasks_of(resolver.cluster_spec()), connected, all_devices=all_devices)
+
+
+def test_a_resolver_is_asked_while_other_threads_may_connect() -> None:
+    answers: list[Any] = []
+
+    class Slow(SimpleClusterResolver):
+        def cluster_spec(self) -> ClusterSpec:
+            other = threading.Thread(target=lambda: answers.append(auto_connect()))
+            other.start()
+            other.join(30.0)
+            assert not other.is_alive()
+            return super().cluster_spec()
+
+    with wb.connect(replicas=1, processes=False, replace=True) as cluster:
+        wb.MultiWorkerMirroredStrategy(Slow(ClusterSpec({"worker": ["a:1"]})))
+        assert set(answers) == {cluster}
+
+
+@pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])
+def test_a_resolver_that_gives_no_cluster_spec_is_named(strategy: Any) -> None:
+    class Mine(SimpleClusterResolver):
+        def cluster_spec(self) -> Any:
+            return {"worker": ["a:1"]}
+
+    with (
+        wb.connect(replicas=2, processes=False, replace=True),
+        pytest.raises(
+            TypeError, match=r"Mine.cluster_spec\(\) must return a wb.distribute.ClusterSpec, got dict: "
+        ),
+    ):
+        strategy(Mine(ClusterSpec({})))
+
+
+@pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])
+def test_the_class_of_a_resolver_is_refused(strategy: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"cluster_resolver is a resolver, got the class TFConfigClusterResolver; wr"
+    ):
+        strategy(TFConfigClusterResolver)
 
 
 def test_tasks_that_may_be_missing_and_evaluators_are_no_disagreement() -> None:
     connected = Connected(("worker-0", "evaluator-0"), hosts=1, devices=2, here=False, incomplete=True)
 
-    require_agreement(_resolver(worker=3), connected, all_devices=True)
+    _require(_resolver(worker=3), connected, all_devices=True)
     with pytest.raises(FailedPreconditionError, match="worker-0 not named"):
-        require_agreement(_resolver(ps=1), connected, all_devices=True)
+        _require(_resolver(ps=1), connected, all_devices=True)
 
 
 def test_one_task_is_no_cluster_elsewhere() -> None:
     connected = Connected(("a", "b"), hosts=2, devices=2, here=False, incomplete=False)
 
-    require_agreement(_resolver(worker=2), connected, all_devices=True)
-    with pytest.raises(FailedPreconditionError, match=r"names 1 task, worker-0; .* but 2 hosts, 2 workers"):
-        require_agreement(_resolver(worker=1), connected, all_devices=True)
+    _require(_resolver(worker=2), connected, all_devices=True)
+    with pytest.raises(
+        FailedPreconditionError, match=r"names 1 task, worker-0; .* only 2 hosts, 2 workers and 2 d"
+    ):
+        _require(_resolver(worker=1), connected, all_devices=True)

@@ -249,7 +249,8 @@ def test_no_server_is_refused(four: Any) -> None:
 )
 def test_what_is_no_resolver_is_refused(four: Any, strategy: Any, wrong: Any) -> None:
     with pytest.raises(
-        TypeError, match=rf"^{strategy.__name__}: cluster_resolver is one of .*, got {type(wrong).__name__}"
+        TypeError,
+        match=rf"^{strategy.__name__}: (tpu_)?cluster_resolver is one of .*, got {type(wrong).__name__}",
     ):
         strategy(wrong)
 
@@ -267,6 +268,13 @@ def test_a_partitioner_that_gives_no_numbers_is_named_with_the_variable(four: An
             wb.Variable(np.zeros((4, 2)), name="w")
     finally:
         strategy.close()
+
+
+def test_a_partitioner_may_give_whole_floats(four: Any) -> None:
+    strategy = distribute.ParameterServerStrategy(None, lambda shape, dtype: [2.0, 1], servers=2)
+    with strategy.scope():
+        assert len(wb.Variable(np.zeros((4, 2))).variables) == 2
+    strategy.close()
 
 
 @pytest.mark.parametrize("servers", ["2", 1.5])

@@ -171,9 +171,10 @@ class ParameterServerStrategy(StrategyV1, parameter_server.ParameterServerStrate
 
     Args:
       cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster, the last
-        one as a server.
+        one as a server. Where no cluster is connected, the strategy attaches to the one that the tasks have formed.
 
     Raises:
+      FailedPreconditionError: if the cluster that is connected has other tasks.
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
     """
 
@@ -188,9 +189,13 @@ class TPUStrategy(StrategyV1, tpu.TPUStrategy):
       steps_per_run: What it was made with; programs use it to count their steps.
 
     Args:
-      tpu_cluster_resolver: Describes the TPU to code that asks for it.
+      tpu_cluster_resolver: Describes the TPU to code that asks for it. A cluster that is connected must have its tasks.
       steps_per_run: How many steps a session's run made; a `run` is one step here.
       device_assignment: Which cores the replicas run on; None for all of them.
+
+    Raises:
+      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
+      InvalidArgumentError: if `steps_per_run` is no positive integer.
     """
 
     def __init__(

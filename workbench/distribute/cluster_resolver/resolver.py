@@ -110,20 +110,25 @@ def address_or_own(
     return resolver.address_of(job, index, rpc_layer or resolver.rpc_layer)
 
 
-def checked_resolver(resolver: Any, strategy: str) -> Any:
+def checked_resolver(resolver: Any, strategy: str, argument: str = "cluster_resolver") -> Any:
     """What a strategy was given as its resolver, or None.
 
     Args:
       resolver: Whatever was given.
       strategy: The name of the strategy, for the error.
+      argument: The name of the argument, likewise.
 
     Raises:
       TypeError: if it is neither a resolver nor None.
     """
+    if isinstance(resolver, type):
+        raise TypeError(
+            f"{strategy}: {argument} is a resolver, got the class {resolver.__name__}; write {resolver.__name__}(...)"
+        )
     if resolver is None or hasattr(resolver, "cluster_spec"):
         return resolver
     raise TypeError(
-        f"{strategy}: cluster_resolver is one of wb.distribute.cluster_resolver, got {type(resolver).__name__}: "
+        f"{strategy}: {argument} is one of wb.distribute.cluster_resolver, got {type(resolver).__name__}: "
         f"{resolver!r:.80}; SimpleClusterResolver takes a ClusterSpec"
     )
 

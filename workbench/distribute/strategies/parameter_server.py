@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.values.distributed_values import select
 from workbench.distribute.variables.variable import Variable, initial_array
 from workbench.errors import InvalidArgumentError
+from workbench.runtime.joining.roster import spec_of
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def _tasks(resolver: Any, job: str) -> int:
     Raises:
       InvalidArgumentError: if it has none, or jobs that this strategy does not know.
     """
-    spec = resolver.cluster_spec()
+    spec = spec_of(resolver)
     if unknown := sorted(set(spec.jobs) - _JOBS):
         raise InvalidArgumentError(
             f"the cluster has jobs {', '.join(unknown)}; ParameterServerStrategy knows {', '.join(sorted(_JOBS))}"
@@ -423,12 +423,15 @@ def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any,
         return 1
     given = partitioner(shape=shape, dtype=dtype)
     try:
-        counts = [operator.index(count) for count in given]
-    except TypeError:
+        counts = [int(count) for count in given]
+        whole = all(count == number for count, number in zip(counts, given, strict=True))
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
         raise InvalidArgumentError(
             f"variable {name!r} of shape {shape}: the partitioner gave {given!r:.80}; it must give a list with a "
-            f"number of shards for each dimension"
-        ) from None
+            f"whole number of shards for each dimension"
+        )
     if len(counts) != len(shape) or any(count > 1 for count in counts[1:]):
         raise InvalidArgumentError(
             f"variable {name!r} of shape {shape}: the partitioner gave {counts}; it must give a number of shards for "

@@ -52,7 +52,9 @@ class TPUStrategy(Strategy):
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
     ) -> None:
-        cluster = runtime.agreeing_cluster(checked_resolver(tpu_cluster_resolver, type(self).__name__))
+        cluster = runtime.agreeing_cluster(
+            checked_resolver(tpu_cluster_resolver, type(self).__name__, "tpu_cluster_resolver")
+        )
         if (
             cluster is None
             and isinstance(tpu_cluster_resolver, Resolver)

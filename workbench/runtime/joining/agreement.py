@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.deploy.tasks import Task, task_of, tasks_by_name
-from workbench.runtime.joining.roster import tasks_of
 from workbench.runtime.placement_text import counted
 
 _MOST_NAMES: Final = 8
@@ -33,21 +32,23 @@ class Connected:
     incomplete: bool
 
 
-def require_agreement(resolver: Any, connected: Connected, *, all_devices: bool) -> None:
-    """Returns if a cluster has the tasks that a resolver names. A resolver that names none agrees with any cluster.
+def require_agreement(
+    resolver: Any, tasks: Sequence[Task], connected: Connected, *, all_devices: bool
+) -> None:
+    """Returns if a cluster has the tasks that a resolver has named. A resolver that names none agrees with any cluster.
 
     Where workers have no names of tasks, as those of an embedded cluster, their number tells: a task for each host,
     worker or device; and one task is this machine. There, a strategy that takes only some devices counts them itself.
 
     Args:
       resolver: Of a strategy.
+      tasks: Those that it has named.
       connected: The cluster.
       all_devices: Whether the strategy takes all devices, whatever the resolver says.
 
     Raises:
       FailedPreconditionError: naming both, what is missing or too many, and what to do.
     """
-    tasks = tasks_of(resolver.cluster_spec())
     if not tasks:
         return
     if any(map(task_of, connected.names)):
@@ -58,22 +59,23 @@ def require_agreement(resolver: Any, connected: Connected, *, all_devices: bool)
         if not (missing or more):
             return
         both = ((missing, "not among them"), (more, "not named by the resolver"))
-        has = f"{_listed(there)} ({'; '.join(f'{_listed(found)} {what}' for found, what in both if found)})"
+        has = f"the tasks {_listed(there)} ({'; '.join(f'{_listed(found)} {what}' for found, what in both if found)})"
     else:
         numbers = (connected.hosts, len(connected.names), connected.devices)
         if not all_devices or len(tasks) in numbers or (len(tasks) == 1 and connected.here):
             return
         counts = zip(numbers, ("host", "worker", "device"), strict=True)
-        has = f"none that have names, but {', '.join(counted(number, noun) for number, noun in counts)}"
+        hosts, workers, devices = (counted(number, noun) for number, noun in counts)
+        has = f"no named tasks, only {hosts}, {workers} and {devices}"
     plays = (
-        f", have this machine play them, wb.connect(hosts={len(tasks)}, replace=True),"
+        f" To play them on this machine: wb.connect(hosts={len(tasks)}, replace=True)."
         if connected.here
         else ""
     )
     raise FailedPreconditionError(
-        f"cluster_resolver, a {type(resolver).__name__}, names {counted(len(tasks), 'task')}, {_listed(tasks)}; of the "
-        f"cluster that is connected, the tasks are {has}. Close that first, wb.current_cluster().close(), and the "
-        f"strategy connects to the tasks of its resolver{plays} or leave the resolver out to use what is connected"
+        f"the strategy's resolver, a {type(resolver).__name__}, names {counted(len(tasks), 'task')}, {_listed(tasks)}; "
+        f"the connected cluster has {has}. To use the resolver's tasks: wb.current_cluster().close(), then make the "
+        f"strategy again.{plays} To use what is connected: leave the resolver out"
     )
 
 

@@ -86,6 +86,21 @@ class Roster:
         )
 
 
+def spec_of(resolver: Any) -> Any:
+    """The cluster that a resolver names, a `Spec`. It may ask an environment, and take long.
+
+    Raises:
+      TypeError: if the resolver, which may be the user's own, gives something else.
+    """
+    spec = resolver.cluster_spec()
+    if not hasattr(spec, "task_indices"):
+        raise TypeError(
+            f"{type(resolver).__name__}.cluster_spec() must return a wb.distribute.ClusterSpec, got "
+            f"{type(spec).__name__}: {spec!r:.80}"
+        )
+    return spec
+
+
 def tasks_of(spec: Spec) -> tuple[Task, ...]:
     """The tasks of a cluster, job by job."""
     return tuple(Task(job, index) for job in spec.jobs for index in spec.task_indices(job))
