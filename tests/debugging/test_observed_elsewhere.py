@@ -361,7 +361,8 @@ def test_elements_of_a_distributed_dataset_are_checked(replicas: tuple[Any, Any]
     values = Dataset.from_tensor_slices(np.array([1.0, 1.0, 1.0, np.nan]))
 
     with pytest.raises(
-        NotFinite, match=r"step 1, replica 1 is not finite in a dataset: 1 NaN and 0 infinite of 1 "
+        NotFinite,
+        match=r"the element for replica 1 in step 1 is not finite in a dataset: 1 NaN and 0 infinite of 1 ",
     ):
         _first_epoch(replicas, values.batch(2))
 

@@ -167,7 +167,7 @@ def test_a_new_base_is_waited_for_without_keeping_pythons_lock(monkeypatch: pyte
 def test_the_end_of_a_step_gives_way_at_first_and_then_sleeps_longer_and_longer(
     two: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that only sleeping and giving way move on,; no thread watches a plane that is not connected."""
+    """By a clock that only sleeping and giving way move on; no thread watches a plane that is not connected."""
     settling = two.communicators[0]._plane  # type: ignore[attr-defined]
     now, gave_way, sleeps = [0.0], [], []
 

@@ -17,9 +17,8 @@ from workbench.errors import CaptureError, InvalidArgumentError
 from workbench.runtime.comm.codec import PICKLED
 from workbench.runtime.shipping.function_registry import Prepared, Shipping
 
-_numbers: Final = (
-    itertools.count()
-)  # of all coordinators: an iterator that strays to another one is unknown there
+# Of all coordinators: an iterator that strays to another one is unknown there.
+_numbers: Final = itertools.count()
 
 
 class Shipment:

@@ -185,9 +185,11 @@ class Reader:
                 step = report(-1, values.error)
             else:
                 if numerics.is_enabled():
+                    with self._changed:
+                        number = self._first + len(self._steps)
                     with numerics.checking("in a dataset"):
                         for rank, value in zip(self._ranks, values, strict=True):  # type: ignore[call-overload]
-                            numerics.check(value, f"step {self._first + len(self._steps)}, replica {rank}")
+                            numerics.check(value, f"the element for replica {rank} in step {number}")
                 leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
                 step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
         except (Exception, SystemExit) as error:  # the pipeline may not go on after it: the end follows
