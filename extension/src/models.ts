@@ -635,6 +635,13 @@ export interface MemoryFacts {
   steps: number;
 }
 
+/** How far a loop over a distributed dataset is. */
+export interface EpochFacts {
+  number: number;
+  batches: number;
+  of: number;
+}
+
 /** What a feed was told of a group. */
 export interface Told {
   cores: number;
@@ -642,6 +649,7 @@ export interface Told {
   memory: MemoryFacts | null;
   result: ResultCourse | null;
   cores_used?: number | null;
+  epoch?: EpochFacts | null;
 }
 
 /** One group of replicas in its newest generation. */

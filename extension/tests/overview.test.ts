@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, GroupView, LaneItem, ResultCourse } from "../src/models";
+import type { Collectives, EpochFacts, GroupView, LaneItem, ResultCourse } from "../src/models";
 import { lanesBegin, partsOf } from "../src/overview/lanes";
 import {
   beginOf,
@@ -201,6 +201,22 @@ test("a paused overview stays as it was", async () => {
   shown.root.querySelector<HTMLElement>("[aria-label='Go on']")!.click();
   await settled();
   assert.match(textOf(shown.root), /step 4711/);
+  shown.unmount();
+});
+
+test("a loop over a dataset tells its epoch, and how much of it is read", async () => {
+  const at = (epoch: EpochFacts): Collectives => {
+    const groups = [{ ...group, told: { ...group.told, epoch } }];
+    return { ...model, snapshot: { ...model.snapshot, groups } };
+  };
+  const shown = show("overview", at({ number: 2, batches: 40, of: 100 }));
+  const rate = shown.root.querySelector<HTMLElement>(".wb-figure")!;
+  assert.match(textOf(rate), /epoch 2, 40\s%$/);
+  assert.equal(rate.title, "epoch 2, batch 40 of 100");
+
+  await shown.update(at({ number: 0, batches: 1234, of: -1 }));
+  assert.match(textOf(rate), /epoch 0$/);
+  assert.equal(rate.title, "epoch 0, batch 1,234");
   shown.unmount();
 });
 

@@ -32,6 +32,21 @@ def test_it_says_what_is_to_be_said_first_and_four_figures(cluster: wb.Cluster) 
     assert bundle[MIME]["model"]["overview"]["replicas"] == 2
 
 
+def test_it_says_how_far_the_loop_over_a_dataset_is(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+    data = strategy.distribute_dataset(wb.data.Dataset.range(12).batch(2))
+    strategy.run(step)
+    assert "epoch" not in repr(wb.overview(strategy))
+    for _ in range(2):
+        for batch in data:
+            strategy.run(lambda _: step(), args=(batch,))
+
+    shown = wb.overview(strategy)
+    assert "epoch 1, batch 6 of 6" in repr(shown)
+    model = shown._repr_mimebundle_(include={MIME})[MIME]["model"]
+    assert model["snapshot"]["groups"][0]["told"]["epoch"] == {"number": 1, "batches": 6, "of": 6}
+
+
 def step_without_one() -> None:
     """Replica 1 fails before it meets the others."""
     if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:

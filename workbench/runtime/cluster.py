@@ -283,12 +283,14 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Tells the feed what the newest steps have returned and used; that came with the steps' ends."""
+        """Tells the feed what the newest steps have returned and used, and how far the loop around them is."""
         for group in list(self.gang.groups.values()):
             if group.cores_used is not None:
                 self.feed.set_cores_used(group.name, group.cores_used.cores())
             if (course := group.recent.course()) is not None:
                 self.feed.set_result(group.name, course)
+            if (epoch := group.epoch()) is not None:
+                self.feed.set_epoch(group.name, epoch)
 
     def _on_perished(self, worker: WorkerLink) -> None:
         """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""

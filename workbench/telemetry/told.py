@@ -1,4 +1,4 @@
-"""What a feed is told of a group beside its records: how it gets its input, and how full memories are."""
+"""What a feed is told of a group beside its records: how it gets its input, how far, and how full memories are."""
 
 from __future__ import annotations
 
@@ -28,6 +28,30 @@ class InputFacts:
     element_us: float
     rows: tuple[int, ...]
     empty_for: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFacts:
+    """How far a loop over a distributed dataset is.
+
+    Attributes:
+      number: Of the epoch, from 0.
+      batches: How many batches of it the notebook has got.
+      of: How many it has; -1 where nobody knows, or where it never ends.
+    """
+
+    number: int
+    batches: int
+    of: int
+
+    def text(self) -> str:
+        """As people read it.
+
+        >>> EpochFacts(2, 40, 100).text(), EpochFacts(0, 7, -1).text()
+        ('epoch 2, batch 40 of 100', 'epoch 0, batch 7')
+        """
+        of = f" of {self.of:,}" if self.of >= 0 else ""
+        return f"epoch {self.number}, batch {self.batches:,}{of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,7 @@ class Told:
       memory: The fullest memory; None if nobody has looked.
       result: A number that its steps return; None if they return none.
       cores_used: How many of its cores its newest steps have used; None if nobody has looked.
+      epoch: How far the newest loop over a distributed dataset is; None before the first.
     """
 
     cores: int = 0
@@ -88,6 +113,7 @@ class Told:
     memory: MemoryFacts | None = None
     result: ResultCourse | None = None
     cores_used: float | None = field(default=None, metadata=ADDED)
+    epoch: EpochFacts | None = field(default=None, metadata=ADDED)
 
     @property
     def contested_cores(self) -> int:

@@ -1,7 +1,7 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { ascending, NOTHING, count, meanOf, significant, wholePercent } from "../format";
-import type { GroupView, Overview, StepTiming } from "../models";
+import { ascending, NOTHING, count, joined, meanOf, percent, significant, wholePercent } from "../format";
+import type { EpochFacts, GroupView, Overview, StepTiming } from "../models";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
 import { PAUSE, usualSeconds } from "./rows";
@@ -18,6 +18,7 @@ interface Props {
 export function Figures({ overview, group, steps, open }: Props) {
   const { live, replicas, lost } = overview;
   const { range } = steps;
+  const { epoch } = group.told;
   const { steps_per_second, waited_percent, not_finite_steps } = range ? figuresOf(group, range) : overview;
   const course = (value: (step: StepTiming) => number | null, top?: number, filled = false) => {
     const shown = group.steps.filter((step) => value(step) !== null);
@@ -35,7 +36,8 @@ export function Figures({ overview, group, steps, open }: Props) {
     {
       name: "Steps per second",
       value: significant(steps_per_second),
-      unit: "",
+      unit: epoch ? epochShare(epoch) : "",
+      title: epoch && epochText(epoch),
       course: course(({ seconds }) => (seconds ? 1 / seconds : null)),
       view: "collective_table",
     },
@@ -67,7 +69,12 @@ export function Figures({ overview, group, steps, open }: Props) {
   return (
     <div class="wb-figures" role="group" aria-label={range ? `Figures of ${rangeText(range)}` : "Figures"}>
       {figures.map(({ name, value, unit, course: drawn, view, ...rest }) => (
-        <Button key={name} class="wb-figure" onClick={() => open(view)}>
+        <Button
+          key={name}
+          class="wb-figure"
+          title={("title" in rest && rest.title) || undefined}
+          onClick={() => open(view)}
+        >
           <span class="wb-figure-name">{name}</span>
           <span>
             <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
@@ -77,6 +84,16 @@ export function Figures({ overview, group, steps, open }: Props) {
       ))}
     </div>
   );
+}
+
+/** As "epoch 2, batch 40 of 100". */
+export function epochText({ number, batches, of }: EpochFacts): string {
+  return `epoch ${number}, batch ${count(batches)}${of < 0 ? "" : ` of ${count(of)}`}`;
+}
+
+/** As "epoch 2, 40 %", where there is little room. */
+function epochShare({ number, batches, of }: EpochFacts): string {
+  return joined([`epoch ${number}`, of > 0 && percent((100 * batches) / of)], ", ");
 }
 
 /** The figures of some of the newest steps; a pause between two of them is no step. */

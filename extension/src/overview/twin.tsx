@@ -2,6 +2,7 @@
 import { figure, NOTHING, percent, significant } from "../format";
 import type { GroupView, Overview } from "../models";
 import { named, numeric, Table, type Column } from "../parts/table";
+import { epochText } from "./figures";
 import { lateSteps, type Row, waitedOf } from "./rows";
 
 export function Twin({ overview, group, rows }: { overview: Overview; group: GroupView; rows: Row[] }) {
@@ -31,6 +32,8 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     ["time waited", percent(overview.waited_percent)],
     ["steps not finite", String(overview.not_finite_steps)],
   ];
+  const { epoch } = group.told;
+  if (epoch) figures.push(["data", epochText(epoch)]);
   if (course) figures.push([course.name || course.function, figure(course.mean.at(-1) ?? null)]);
   const shown: Column<(typeof figures)[number]>[] = [
     named("figure", ([name]) => name, { help: "what is counted" }),

@@ -18,6 +18,7 @@ import workbench as wb
 from workbench.data import Dataset, InputOptions
 from workbench.distribute import get_replica_context
 from workbench.errors import CaptureError, FailedPreconditionError, OutOfRangeError
+from workbench.telemetry.told import EpochFacts
 
 
 def _rows(strategy: Any, dataset: Any) -> list[list[list[int]]]:
@@ -312,6 +313,23 @@ def test_progress_of_a_resumed_epoch_begins_at_its_position(strategy: Any) -> No
         progress = distributed.progress
         assert (progress.given, set(progress.steps)) == (number + 1, {number})
         assert len(progress.sampled.steps) == number - 2
+
+
+def test_the_cluster_knows_how_far_the_newest_loop_is(strategy: Any) -> None:
+    distributed = strategy.distribute_dataset(Dataset.range(24).batch(4))
+    iterator = iter(distributed)
+    assert strategy.group.epoch() == EpochFacts(0, 0, 6)
+    for _ in range(4):
+        next(iterator)
+    assert strategy.group.epoch() == EpochFacts(0, 4, 6)
+
+    resumed = iter(distributed)
+    resumed.go_to(iterator.position())
+    assert strategy.group.epoch() == EpochFacts(0, 4, 6)
+
+    for _ in strategy.distribute_dataset(Dataset.range(24).filter(lambda x: x < 8).batch(4)):
+        pass
+    assert strategy.group.epoch() == EpochFacts(0, 2, -1)  # how many are left nobody knew
 
 
 def test_progress_counts_an_element_that_failed(strategy: Any) -> None:

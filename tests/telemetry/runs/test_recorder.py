@@ -30,7 +30,7 @@ from workbench.telemetry.runs.checksummed import sealed
 from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES, Looks
-from workbench.telemetry.told import InputFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, Told
 
 TOLD = Told(
     1,
@@ -38,6 +38,7 @@ TOLD = Told(
     MemoryFacts(1, 90, 100, 5, 2),
     ResultCourse("loss", "train", (3, 4), (1.5, None), ((1.0, 2.0), (2.0, None))),
     0.8,
+    EpochFacts(2, 40, 100),
 )
 LATE = 91 * MS + STUCK_AFTER_NS
 

@@ -19,6 +19,7 @@ from workbench.data.cost.recent import ReaderHistory
 from workbench.data.explanation import input_flow
 from workbench.data.sharding.progress import InputProgress, InputWait
 from workbench.telemetry.snapshot import SampledSteps
+from workbench.telemetry.told import EpochFacts
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
@@ -33,10 +34,18 @@ _REMEMBERED: Final = 256  # elements: many times as many as there can be steps o
 class ProgressLog:
     """The newest epoch of a distributed dataset. Written by the thread that iterates, read by any."""
 
-    def __init__(self, epoch: int, replicas: int, first: int = 0) -> None:
-        """Of the epoch with number `epoch`, from its element with number `first` on."""
+    def __init__(self, epoch: int, replicas: int, first: int, elements: int) -> None:
+        """Begins.
+
+        Args:
+          epoch: Number of the epoch.
+          replicas: How many read it.
+          first: Number of the first element; it goes on from there.
+          elements: How many it has; negative where nobody knows, or where it never ends.
+        """
         self._epoch = epoch
         self._first = first
+        self._elements = elements
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
@@ -100,6 +109,12 @@ class ProgressLog:
         now = time.monotonic()
         return {host: tuple(_costs(found, now)) for host, found in hosts.items()}
 
+    def facts(self) -> EpochFacts:
+        """How far the notebook is."""
+        turns = self._turns.copy()
+        given = max((element for element, _ in turns), default=self._first - 1) + 1
+        return EpochFacts(self._epoch, given, max(-1, self._elements))
+
     def now(self, group: Group) -> InputProgress:
         """How far the replicas of `group` are."""
         turns = self._turns.copy()
@@ -141,10 +156,11 @@ class Trail:
     def __init__(self) -> None:
         self._newest: tuple[ProgressLog, Group] | None = None
 
-    def begin(self, epoch: int, group: Group, first: int) -> ProgressLog:
-        """The log of an epoch that begins, or goes on with its element number `first`."""
-        log = ProgressLog(epoch, group.size, first)
+    def begin(self, epoch: int, group: Group, first: int, elements: int) -> ProgressLog:
+        """The log of an epoch that begins, or goes on with its element number `first`; see `ProgressLog`."""
+        log = ProgressLog(epoch, group.size, first, elements)
         self._newest = log, group
+        group.epoch = log.facts
         return log
 
     def now(self) -> InputProgress | None:

@@ -25,6 +25,7 @@ from workbench.runtime.driver.step import MergeFunction, Step
 from workbench.runtime.driver.step_queue import StepQueue
 from workbench.runtime.shipping.function_registry import Prepared
 from workbench.runtime.user_code.call_sites import users_call_site
+from workbench.telemetry.told import EpochFacts
 
 # Steps that may be on their way at once: bounds the workers' undo logs and the memory of their results.
 MAX_IN_FLIGHT = 32
@@ -55,6 +56,7 @@ class Group(StepQueue):
 
     Attributes:
       kept_names: Names the values that live on the replicas for as long as the notebook wants: variables.
+      epoch: Tells how far the newest loop over a distributed dataset is; None before the first.
     """
 
     gang: Gang[Group]
@@ -63,6 +65,7 @@ class Group(StepQueue):
         super().__init__(gang, devices, label=label)
         self.sent: weakref.WeakSet[Sent] = weakref.WeakSet()
         self.kept_names: Callable[[], tuple[str, ...]] = tuple
+        self.epoch: Callable[[], EpochFacts | None] = lambda: None
         self._callbacks: list[RecoverCallback] = []
         self._resize_callbacks: list[Callable[[], None]] = []
         # Lost replicas to which the callbacks have not given their state yet.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from workbench.telemetry.feed.input_log import InputLog
-from workbench.telemetry.told import MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, Told
 
 _OTHER: Final = 0.05
 """Cores used that differ by less than this are the same, or what is said about them would come and go."""
@@ -49,6 +49,12 @@ class ToldOfGroups:
             return False
         self._told[group] = replace(before, cores_used=None if used is None else round(used, 2))
         return True
+
+    def set_epoch(self, group: str, epoch: EpochFacts) -> bool:
+        """As `Feed.set_epoch`; gives whether that is news."""
+        before = self._told.get(group, Told())
+        self._told[group] = replace(before, epoch=epoch)
+        return before.epoch != epoch
 
     def add_input(
         self, group: str, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from workbench.errors import DataCorruption
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.runs.checksummed import opened, sealed
-from workbench.telemetry.told import InputFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, Told
 
 LOOKS_KEY: Final = b"workbench.looks"
 MAX_MODEL_BYTES: Final = 4 * 1024 * 1024
@@ -96,7 +96,7 @@ def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _told(fields: dict[str, Any]) -> Told:
     given, memory, result = fields.get("input"), fields.get("memory"), fields.get("result")
-    used = fields.get("cores_used")
+    used, epoch = fields.get("cores_used"), fields.get("epoch")
     return Told(
         cores=int(fields["cores"]),
         input=None
@@ -113,6 +113,7 @@ def _told(fields: dict[str, Any]) -> Told:
         else MemoryFacts(**{name: int(value) for name, value in memory.items()}),
         result=None if result is None else _result(result),
         cores_used=None if used is None else float(used),
+        epoch=None if epoch is None else EpochFacts(**{name: int(value) for name, value in epoch.items()}),
     )
 
 

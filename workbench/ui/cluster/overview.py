@@ -77,10 +77,12 @@ class OverviewView:
         return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _figures(self, model: Overview) -> list[tuple[str, str]]:
-        """The four, and the loss where steps return it."""
+        """The four; how far the data are read, and the loss, where steps get and return them."""
         groups = self._snapshot().groups
         course = groups[0].told.result if groups else None
         figures = _figures(model)
+        if groups and groups[0].told.epoch is not None:
+            figures.append(("data", groups[0].told.epoch.text()))
         if course is not None:
             mean = course.mean[-1]
             figures.append((course.name or course.function, NOTHING if mean is None else significant(mean)))
