@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.feed.nan_onsets import onset_text
 from workbench.telemetry.told import MemoryFacts
 from workbench.telemetry.verdicts import Verdict, judge, verdicts
 from workbench.telemetry.verdicts.judge import PRIORITY
@@ -375,6 +376,21 @@ def test_nan_without_a_collective_is_told_by_an_inspection_until_it_is_over() ->
 
     assert judged(even(40), events=[nan])[0].sentence == "NaN since step 38, first on replica 2"
     assert judged(even(40), events=[nan, finite])[0].code == "good"
+
+
+def test_an_inspection_that_knows_no_step_names_the_collective_that_it_came_from() -> None:
+    calls = [replace(call, inputs="not finite" if call.step == 10 else "finite") for call in even(40)]
+    onset = feed_of(calls).snapshot().groups[0].not_finite
+    assert onset is not None
+    found = f"M: wb.inspect found in w: NaN between steps 0 and 39, at [2,3]; first, {onset_text(onset)}"
+    nan = Event("alert", "nan", found, 50 * MS, "warning", generation=0)
+    (verdict, *_) = judged(calls, events=[nan])
+
+    assert verdict.sentence == "NaN since step 10, on all 4 replicas"
+    assert verdict.step == 10
+    assert verdict.evidence.startswith("wb.inspect found in w: NaN between steps 0 and 39")
+    unknown = replace(nan, message="M: wb.inspect found in w: NaN")
+    assert judged(calls, events=[unknown])[0].sentence == "NaN found by wb.inspect"
 
 
 def test_an_infinity_that_an_inspection_found_is_told_by_its_name() -> None:

@@ -425,7 +425,10 @@ def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
     (alert,) = told()
     assert (alert.kind, alert.name, alert.severity) == ("alert", "nan", "warning")
     assert (alert.replica, alert.host, alert.step) == (1, "a", step)
-    assert alert.message == f"wb.inspect found in spoiled:0 on replica 1: NaN at step {step}, at [1,1]"
+    assert (
+        alert.message
+        == f"MirroredStrategy: wb.inspect found in spoiled:0 on replica 1: NaN at step {step}, at [1,1]"
+    )
     assert summary(cluster).nan == found + 1
 
     for variable in (w, v):
@@ -439,7 +442,7 @@ def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
     assert (alert.name, alert.replica, alert.step) == ("inf", -1, -1)
     assert (
         alert.message
-        == "wb.inspect found in spoiled:0 on replicas 0 and 1: Inf, at [0,0], and in 1 more value"
+        == "MirroredStrategy: wb.inspect found in spoiled:0 on replicas 0 and 1: Inf, at [0,0], and in 1 more value"
     )
 
 

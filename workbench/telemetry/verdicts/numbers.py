@@ -66,12 +66,7 @@ def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) ->
     what = _kind(told, given=onset is not None)
     if onset is None:
         assert told is not None
-        since = f" since step {told.step}" if told.step >= 0 else ""
-        who = f", first on replica {told.replica}" if told.replica >= 0 else ""
-        replica = told.replica if told.replica >= 0 else None
-        step = told.step if told.step >= 0 else None
-        wording, message = sentence(f"{what}{since}{who}"), without_label(told.message)
-        yield Verdict("error", "nan", wording, evidence(message), "values", replica, step)
+        yield _inspected(what, told, group.not_finite)
         return
     who, since = _origin(onset), f"since step {onset.step}{'' if onset.certain else ' at the latest'}"
     site = f" at {onset.site}" if onset.site else ""
@@ -88,6 +83,20 @@ def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) ->
         onset.replicas[0] if len(onset.replicas) == 1 else None,
         onset.step,
     )
+
+
+def _inspected(what: str, told: EventItem, onset: Onset | None) -> Verdict:
+    """What an inspection has found; it may blame a collective into which nothing of it goes any more."""
+    message = without_label(told.message)
+    replica = told.replica if told.replica >= 0 else None
+    step = told.step if told.step >= 0 else None
+    who = "" if replica is None else f"first on replica {replica}"
+    if replica is None and step is None and onset is not None and onset_text(onset) in message:
+        who, step = _origin(onset), onset.step
+        replica = onset.replicas[0] if len(onset.replicas) == 1 else None
+    since = "" if step is None else f" since step {step}"
+    wording = f"{what}{since}{who and f', {who}'}" if since or who else f"{what} found by wb.inspect"
+    return Verdict("error", "nan", sentence(wording), evidence(message), "values", replica, step)
 
 
 def _told(events: Sequence[EventItem], last_step: int) -> EventItem | None:

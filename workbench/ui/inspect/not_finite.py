@@ -68,7 +68,7 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
     return Event(
         "alert",
         "nan" if first.summary.nan else "inf",
-        f"wb.inspect found in {found.name or found.kind}{where}: {first.note}{more}{origin}",
+        f"{group.label}: wb.inspect found in {found.name or found.kind}{where}: {first.note}{more}{origin}",
         time.monotonic_ns(),
         severity="warning",
         replica=first.replica if len(replicas) == 1 else -1,
