@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cellsOf, gutters } from "../src/overview/gutters";
 import { Selection } from "../src/selection";
-import { drawn, point, settled, show, textOf } from "./page";
+import { drawn, point, press, settled, show, textOf } from "./page";
 import * as recorded from "./recorded";
 
 const WIDTH = 640; // of a chart that is not laid out
@@ -36,6 +36,25 @@ async function drag(canvas: Element, from: number, to: number): Promise<void> {
   point("up", canvas, to, ROW / 2);
   await drawn();
 }
+
+test("what the pointer is at stays while a menu is open for it, which Enter then pins", async () => {
+  const { selection, canvas, said, root } = lateness();
+  point("move", canvas, placeOf(newest - 3), 5 + 2.5 * ROW);
+  await settled();
+  canvas.dispatchEvent(new Event("contextmenu", { bubbles: true }));
+  point("leave", canvas);
+  await settled();
+  assert.match(said(), new RegExp(`^replica 2, step ${newest - 3}: `));
+
+  press("Enter", root.querySelector(".wb-module-lateness .wb-chart")!);
+  await settled();
+  assert.deepEqual(selection.now.range, { of, first: newest - 3, last: newest - 3 });
+
+  point("move", canvas, placeOf(newest - 2), 5 + 2.5 * ROW);
+  point("leave", canvas);
+  await settled();
+  assert.doesNotMatch(said(), new RegExp(`step ${newest - 2}`));
+});
 
 test("the pointer points at the step below it in all views, until it leaves", async () => {
   const { selection, canvas, said, root } = lateness();

@@ -38,6 +38,8 @@ export const COMMANDS = {
   takeBaseline: "workbench:take-baseline",
   dropBaseline: "workbench:drop-baseline",
   copyCode: "workbench:copy-code",
+  pinStep: "workbench:pin-step",
+  copyPoint: "workbench:copy-point",
   insertCode: "workbench:insert-connect-code",
   start: "workbench:start-workers",
   scale: "workbench:scale-workers",

@@ -58,6 +58,7 @@ export function Plane(props: Props) {
   const width = useWidth(box);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
+  const asked = useRef(false); // a menu is open for the cell at the pointer, which goes to the menu
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const drags = props.onDrag ?? stepAt;
   const isThere = (cell: Cell | null) =>
@@ -124,6 +125,7 @@ export function Plane(props: Props) {
       return;
     }
     const next = cellAt(place);
+    asked.current = false;
     anchor.current = undefined;
     // The same object while it stays on a cell: nothing is drawn then.
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
@@ -170,7 +172,8 @@ export function Plane(props: Props) {
         onPointerDown={onPointerDown}
         onPointerUp={onPointerUp}
         onPointerCancel={() => setDrag(null)}
-        onPointerLeave={() => !drag && setCursor(null)}
+        onContextMenu={() => (asked.current = true)}
+        onPointerLeave={() => !drag && !asked.current && setCursor(null)}
         onDblClick={follow}
       />
     </ReadOut>

@@ -47,7 +47,27 @@ export function viewCommands(
     const wanted = { view: "runs", cluster: IN_FRONT, run: "" } as const;
     panes.show(wanted, panes.beside()).compare(chosen[0]!, chosen[1]!);
   };
+  /** The chart for which the menu is open, and what it says of the place below the pointer. */
+  const pointed = () => {
+    const chart = app.contextMenuHitTest((element) => element.classList.contains("wb-chart"));
+    return { chart, said: chart?.nextElementSibling?.textContent.trim() ?? "" };
+  };
+  const atPoint = { isEnabled: () => pointed().said !== "", offered: [] };
   return {
+    [COMMANDS.pinStep]: {
+      label: trans.__("Pin the step"),
+      caption: trans.__("Has all views of the run show the step below the pointer, as a click does."),
+      icon: commandIcon("pin"),
+      ...atPoint,
+      execute: () => pointed().chart?.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" })),
+    },
+    [COMMANDS.copyPoint]: {
+      label: trans.__("Copy what the chart says here"),
+      caption: trans.__("Copies the line below the chart: what is below the pointer, in words."),
+      icon: commandIcon("code"),
+      ...atPoint,
+      execute: () => Clipboard.copyToSystem(pointed().said),
+    },
     [COMMANDS.export]: {
       label: trans.__("Export the view …"),
       caption: trans.__("Opens the view's menu of pictures, tables, traces and reports."),
