@@ -18,7 +18,7 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { gutters } from "./gutters";
 import { Swatch } from "./module";
-import { beginOf, lateSteps, type Row, timesOf, usualSeconds, waitedOf } from "./rows";
+import { beginOf, lateSteps, type Row, timesOf, pausesOf, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
@@ -56,7 +56,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
   const bar = height - 8;
   const ends = endsOf(items);
-  const from = lanesBegin(items, steps.first, usualSeconds(group));
+  const from = lanesBegin(items, steps.first, pausesOf(items).usual);
   const to = Math.max(...shown.map((item) => item.last_end_ns));
   const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
   const axis = stepsOf(group, context);
@@ -207,7 +207,7 @@ export function paintPart(
 /** When the lanes begin: as the step before was over, but not in a pause that is longer than a usual step. */
 export function lanesBegin(items: readonly LaneItem[], first: number, usual: number): number {
   const begun = Math.min(...items.filter(({ step }) => step >= first).map(beginOf));
-  return Math.max(endsOf(items).get(first - 1) ?? begun, begun - 1e9 * usual);
+  return Math.max(endsOf(items).get(first - 1) ?? begun, begun - usual);
 }
 
 /** By step: when its last collective was over. */

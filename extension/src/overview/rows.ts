@@ -98,14 +98,40 @@ export function usualSeconds({ steps }: GroupView): number {
   return medianOf(steps.flatMap(({ seconds }) => seconds ?? []));
 }
 
+/** As many times what a step spends from its first collective to its last one, computing may take. */
+const COMPUTING = 20;
+/** In ns: whoever runs steps by hand, each in a cell of its own, is not that fast. */
+const BY_HAND = 0.25e9;
+
+/**
+ * How long a step takes, how long it may compute between two collectives, and the room that a longer pause gets; in ns.
+ * Where each step runs in a cell of its own, it takes as long as from its first collective to its last one.
+ */
+export function pausesOf(items: readonly LaneItem[]): { usual: number; longest: number; hole: number } {
+  const steps = new Map<number, { begin: number; end: number }>();
+  for (const item of items) {
+    const before = steps.get(item.step) ?? { begin: Infinity, end: 0 };
+    const end = Math.max(before.end, item.ready_ns, ...known(item.end_ns));
+    steps.set(item.step, { begin: Math.min(before.begin, beginOf(item)), end });
+  }
+  const ordered = [...steps.values()].sort((one, other) => one.begin - other.begin);
+  const inside = Math.max(1, medianOf(ordered.map(({ begin, end }) => end - begin)));
+  const distance = medianOf(ordered.slice(1).map(({ begin }, index) => begin - ordered[index]!.begin));
+  const most = Math.max(BY_HAND, COMPUTING * inside);
+  // The usual distance is that of pauses, then.
+  if (distance > most) return { usual: inside, longest: PAUSE * most, hole: PAUSE * inside };
+  const usual = Math.max(inside, distance);
+  return { usual, longest: PAUSE * usual, hole: usual };
+}
+
 /** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */
 export function newestSteps(group: GroupView, most: number): { first: number; last: number } {
   const { steps } = group;
-  const usual = usualSeconds(group);
+  const { longest } = pausesOf(group.items);
   let first = steps.length - 1;
   while (first > 0 && steps.length - first < most) {
     const before = steps[first - 1]!.seconds;
-    if (before === null || before > PAUSE * usual) break;
+    if (before === null || 1e9 * before > longest) break;
     first -= 1;
   }
   return { first: steps[first]?.step ?? -1, last: steps.at(-1)?.step ?? -1 };

@@ -16,13 +16,13 @@ import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
-import { NOTHING, sizeText, timeText, known, medianOf } from "../format";
+import { NOTHING, sizeText, timeText, known } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
 import { paintPart, type Part, partsOf } from "../overview/lanes";
 import { Swatch } from "../overview/module";
-import { beginOf, laneNames, laneTimes, PAUSE } from "../overview/rows";
+import { beginOf, laneNames, laneTimes, pausesOf } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button, Note } from "../parts/small";
@@ -227,21 +227,15 @@ interface Timeline {
   usual: number;
 }
 
-/** As many times what a step spends from its first collective to its last one, computing may take. */
-const COMPUTING = 20;
-/** In ns: whoever runs steps by hand, each in a cell of its own, is not that fast. */
-const BY_HAND = 0.25e9;
-
 /** A time axis that begins with the first collective; long pauses between collectives may be shortened. */
 export function timeline(items: readonly LaneItem[], squeezed: boolean): Timeline {
   const spans = items
     .map((item) => ({
-      step: item.step,
       begin: beginOf(item),
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
-  const { usual, longest, hole } = pausesOf(spans);
+  const { usual, longest, hole } = pausesOf(items);
   const domain: number[] = [];
   const range: number[] = [];
   const breaks: Timeline["breaks"] = [];
@@ -276,23 +270,6 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
     resumed,
     usual,
   };
-}
-
-/** How long a step takes, how long it may compute between two collectives, and the room that a longer pause gets; in ns. */
-function pausesOf(spans: readonly { step: number; begin: number; end: number }[]) {
-  const steps = new Map<number, { begin: number; end: number }>();
-  for (const { step, begin, end } of spans) {
-    const before = steps.get(step);
-    steps.set(step, { begin: before?.begin ?? begin, end: Math.max(before?.end ?? end, end) });
-  }
-  const ordered = [...steps.values()];
-  const inside = Math.max(1, medianOf(ordered.map(({ begin, end }) => end - begin)));
-  const distance = medianOf(ordered.slice(1).map(({ begin }, index) => begin - ordered[index]!.begin));
-  const most = Math.max(BY_HAND, COMPUTING * inside);
-  // Where each step runs in a cell of its own, the usual distance is that of pauses.
-  if (distance > most) return { usual: inside, longest: PAUSE * most, hole: PAUSE * inside };
-  const usual = Math.max(inside, distance);
-  return { usual, longest: PAUSE * usual, hole: usual };
 }
 
 /** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */
