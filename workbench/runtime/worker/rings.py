@@ -47,7 +47,9 @@ class Rings:
 
     def open(self) -> Iterator[tuple[int, int, Ring]]:
         """Group id, rank (or `ALL`) and ring, of groups that have not ended."""
-        for (group_id, rank), ring in list(self._rings.items()):
+        # A copy of the dict is made at once. A list of its items is not: each is an object, at which garbage may be
+        # collected, and with it a group, whose end changes the dict.
+        for (group_id, rank), ring in self._rings.copy().items():
             yield group_id, rank, ring
 
     def retired(self) -> Iterator[Ring]:
