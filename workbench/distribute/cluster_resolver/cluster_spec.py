@@ -100,11 +100,10 @@ class ClusterSpec:
 
 def _tasks(job: Any, tasks: Any) -> dict[int, str]:
     if isinstance(tasks, Mapping):
-        if not all(isinstance(index, Integral) and int(index) >= 0 for index in tasks):
-            raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {list(tasks)}")
+        numbered = {_number(job, index): address for index, address in tasks.items()}
         return {
-            int(index): _text(tasks[index], f"the address of task {index} of job {job!r}")
-            for index in sorted(tasks)
+            index: _text(numbered[index], f"the address of task {index} of job {job!r}")
+            for index in sorted(numbered)
         }
     if isinstance(tasks, str | bytes) or not isinstance(tasks, Sequence):
         raise TypeError(
@@ -115,6 +114,14 @@ def _tasks(job: Any, tasks: Any) -> dict[int, str]:
         index: _text(address, f"the address of task {index} of job {job!r}")
         for index, address in enumerate(tasks)
     }
+
+
+def _number(job: Any, index: Any) -> int:
+    if isinstance(index, Integral) and int(index) >= 0:
+        return int(index)
+    if isinstance(index, str) and index.isdecimal():  # JSON has texts as keys
+        return int(index)
+    raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {index!r}")
 
 
 def _text(value: Any, what: str) -> str:

@@ -88,7 +88,7 @@ class TFConfigClusterResolver(ClusterResolver):
           ValueError: if the variable is no JSON.
           TypeError: if its cluster is none.
         """
-        return ClusterSpec(_sparse(_config().get("cluster", {})))
+        return ClusterSpec(_config().get("cluster", {}))
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
@@ -128,13 +128,3 @@ def _task() -> Mapping[str, Any]:
     if not isinstance(task, dict):
         raise InvalidArgumentError(f'{VARIABLE}: "task" is a dict with "type" and "index", got {task!r:.80}')
     return task
-
-
-def _sparse(cluster: Any) -> Any:
-    """The cluster with numbers of sparse jobs as numbers: JSON has texts as keys."""
-    if not isinstance(cluster, dict):
-        return cluster
-    return {
-        job: {int(index): address for index, address in tasks.items()} if isinstance(tasks, dict) else tasks
-        for job, tasks in cluster.items()
-    }
