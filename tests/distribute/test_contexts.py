@@ -50,6 +50,28 @@ def test_a_scope_ends_when_its_block_raises(local: Any) -> None:
     assert _seen() == (False, False, False)
 
 
+def test_a_scope_may_be_entered_again_also_inside_itself(local: Any) -> None:
+    for scope in (local.scope(), get_strategy().scope()):
+        seen = []
+        for _ in range(2):
+            with scope as outer, scope as inner:
+                seen += [outer, inner, get_strategy()]
+        assert len(set(map(id, seen))) == 1
+        assert _seen() == (False, False, False)
+
+
+def test_scopes_may_end_in_any_order(local: Any) -> None:
+    first, second = local.scope(), local.scope()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert has_strategy()
+    second.__exit__(None, None, None)
+    assert _seen() == (False, False, False)
+    with pytest.raises(RuntimeError, match="that this thread is not in"):
+        first.__exit__(None, None, None)
+
+
 def test_set_strategy_refuses_to_end_a_scope(local: Any) -> None:
     with local.scope(), pytest.raises(RuntimeError, match=r"strategy.scope\(\) block"):
         experimental_set_strategy(None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from workbench.runtime.replica.env import current_env
@@ -61,10 +61,14 @@ class CrossReplica:
     Attributes:
       strategy: The current strategy.
       by: What entered it: a `scope`, `experimental_set_strategy`, a merge function or an update function.
+      scope: The scope that entered it.
+      outer: The context around that scope.
     """
 
     strategy: EnteredStrategy
     by: Entered
+    scope: Scope | None = None
+    outer: EnteredReplica | CrossReplica | None = None
 
 
 class _Thread(threading.local):
@@ -153,6 +157,38 @@ def cross_replica(strategy: EnteredStrategy, by: Entered) -> Iterator[None]:
         yield
     finally:
         thread.context = outer
+
+
+class Scope:
+    """`strategy.scope()`, a context manager that may be entered again, also inside itself and by other threads.
+
+    Args:
+      strategy: What it makes current.
+    """
+
+    __slots__ = ("_strategy",)
+
+    def __init__(self, strategy: EnteredStrategy) -> None:
+        self._strategy = strategy
+
+    def __enter__(self) -> Any:
+        require_cross_replica(self._strategy, "strategy.scope()")
+        thread.context = CrossReplica(self._strategy, "scope", self, thread.context)
+        return self._strategy
+
+    def __exit__(self, *raised: object) -> None:
+        thread.context = _without(self, thread.context)
+
+
+def _without(
+    scope: Scope, context: EnteredReplica | CrossReplica | None
+) -> EnteredReplica | CrossReplica | None:
+    """The context after `scope` was left, also where one that was entered in it is still open."""
+    if type(context) is not CrossReplica or context.scope is None:
+        raise RuntimeError("a strategy.scope() was left that this thread is not in")
+    if context.scope is scope:
+        return context.outer
+    return replace(context, outer=_without(scope, context.outer))
 
 
 def require_cross_replica(strategy: EnteredStrategy, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from workbench import tree
@@ -39,8 +39,7 @@ class DefaultStrategy(Strategy):
         self._describe(description, None)
         self.replica_context = DefaultReplicaContext(self)
 
-    @contextmanager
-    def scope(self) -> Iterator[Strategy]:
+    def scope(self) -> AbstractContextManager[Strategy]:
         """Does nothing: the default strategy is current anyway.
 
         Raises:
@@ -50,7 +49,7 @@ class DefaultStrategy(Strategy):
             raise RuntimeError(
                 f"the scope of the default strategy was entered inside {get_strategy()!r}; leave that first"
             )
-        yield self
+        return nullcontext(self)
 
     def run(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -161,8 +161,7 @@ class Strategy(DescribedStrategy):
 
     # -- contexts and running -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def scope(self) -> Iterator[Strategy]:
+    def scope(self) -> AbstractContextManager[Strategy]:
         """Makes the strategy current and enters cross-replica context; variables created inside are the strategy's.
 
         Raises:
@@ -171,9 +170,7 @@ class Strategy(DescribedStrategy):
         >>> with strategy.scope():
         ...     w = wb.Variable([1.0, 2.0])  # a copy on every replica
         """
-        contexts.require_cross_replica(self, "strategy.scope()")
-        with contexts.cross_replica(self, "scope"):
-            yield self
+        return contexts.Scope(self)
 
     def run(
         self,
