@@ -340,3 +340,54 @@ def test_a_variable_is_itself_again_after_travelling(strategy: Any) -> None:
 def test_python_numbers_get_32_bits_and_arrays_keep_their_dtype(value: Any, dtype: str) -> None:
     assert wb.Variable(value).dtype == dtype
     assert wb.Variable(lambda: value).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (3, "uint8"),
+        (-1, np.int8),
+        (2**40, np.int64),
+        (2, "bfloat16"),
+        (True, np.int32),
+        ([], np.int32),
+        ("a", "string"),
+    ],
+)
+def test_an_initial_value_takes_the_dtype_that_is_named(value: Any, dtype: Any) -> None:
+    assert wb.Variable(value, dtype=dtype).numpy().tolist() == (
+        value.encode() if dtype == "string" else value
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(1.5, np.int32), (300, "uint8"), (-1, np.uint32), (2**31, np.int32), (1j, "bfloat16")],
+)
+def test_a_dtype_that_cannot_hold_the_initial_value_is_refused(value: Any, dtype: Any) -> None:
+    with pytest.raises(TypeError, match=r"the initial value of a variable: \w+ does not fit"):
+        wb.Variable(value, dtype=dtype)
+
+
+@pytest.mark.parametrize("how", ["assign", "assign_add"])
+def test_whole_numbers_are_assigned_where_they_fit(strategy: Any, how: str) -> None:
+    with strategy.scope():
+        variable = wb.Variable(np.zeros(2, np.uint8))
+
+    def step(value: Any) -> None:
+        getattr(variable, how)(value)
+
+    strategy.run(step, args=([3, 4],))
+    assert variable.numpy().tolist() == [3, 4]
+    getattr(variable, how)(np.array([1, 2], np.int64))
+    assert variable.dtype == np.uint8
+    for error, value in ((TypeError, [0, 300]), (TypeError, [-1, 0]), (ValueError, np.array([0, 2**40]))):
+        with pytest.raises(error, match="does not fit uint8"):
+            getattr(variable, how)(value)
+
+
+def test_synchronization_and_aggregation_print_their_names() -> None:
+    variable = wb.Variable(1.0, aggregation="sum")
+    assert f"{variable.aggregation} {variable.synchronization}" == (
+        "VariableAggregation.SUM VariableSynchronization.AUTO"
+    )

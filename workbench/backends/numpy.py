@@ -8,12 +8,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from workbench.backends.users_line import Apply, directly, warn
 from workbench.errors import BackendUnavailable, InvalidArgumentError, TracingError
+
+STRING: Final = np.dtype(object)
 
 _UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -144,9 +146,14 @@ def require_values(array: Any) -> None:
     Raises:
       TracingError: if JAX is tracing `array`.
     """
-    jax: Any = sys.modules.get("jax")
-    if jax is not None and isinstance(array, jax.core.Tracer):
+    if is_traced(array):
         raise TracingError(_TRACED)
+
+
+def is_traced(array: Any) -> bool:
+    """Whether JAX is tracing `array`, so that it has no numbers yet."""
+    jax: Any = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
 
 
 def _view_torch(tensor: Any) -> np.ndarray:
@@ -247,14 +254,51 @@ def accumulator(dtype: np.dtype, op: str = "sum") -> np.dtype:
 
 
 def dtype_named(name: str) -> np.dtype:
-    """The dtype called `name`, also one of ml_dtypes such as "bfloat16"."""
+    """The dtype called `name`, also one of ml_dtypes such as "bfloat16".
+
+    Raises:
+      TypeError: if none is.
+    """
     try:
         return np.dtype(name)
     except TypeError:
         import ml_dtypes
 
+        if not hasattr(ml_dtypes, name):
+            raise
         narrow: np.dtype = np.dtype(getattr(ml_dtypes, name))
         return narrow
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """The dtype that a user names by a dtype of NumPy, a type, or a text; those of texts mean bytes objects.
+
+    Raises:
+      TypeError: if it names none, as None does, which to NumPy is float64.
+    """
+    if dtype is None:
+        raise TypeError('None is no dtype; write one, such as "float32"')
+    if dtype is str or dtype is bytes or (isinstance(dtype, str) and dtype == "string"):
+        return STRING
+    found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    return STRING if found.kind in "US" else found
+
+
+def holds(dtype: np.dtype, array: Any) -> bool:
+    """Whether `dtype` can hold `array`, of any library, as what it is: digits may get lost, but no kind and no number.
+
+    Of what JAX is tracing, kinds alone are known.
+    """
+    if not array.size:
+        return True
+    if array.dtype.kind == "c" and dtype.kind != "c":  # NumPy lets bfloat16 have them
+        return False
+    if array.dtype.kind not in "iu" or dtype.kind not in "iu":
+        return np.can_cast(array.dtype, dtype, "same_kind")
+    if np.can_cast(array.dtype, dtype) or is_traced(array):
+        return True
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
 
 
 def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.ndarray:

@@ -6,7 +6,7 @@ import enum
 from typing import Any, TypeVar
 
 
-class VariableSynchronization(enum.IntEnum):
+class VariableSynchronization(enum.Enum):
     """When components of a variable are brought together (as tf.VariableSynchronization).
 
     AUTO means ON_WRITE. ON_WRITE: every update reaches all components. ON_READ: replicas update their own component,
@@ -19,7 +19,7 @@ class VariableSynchronization(enum.IntEnum):
     ON_READ = 3
 
 
-class VariableAggregation(enum.IntEnum):
+class VariableAggregation(enum.Enum):
     """How values of several replicas become one (as tf.VariableAggregation).
 
     NONE: not at all, each replica's own counts. SUM, MEAN: over replicas. ONLY_FIRST_REPLICA: that of replica 0.

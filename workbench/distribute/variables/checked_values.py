@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.backends.numpy import holds
 from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
 from workbench.debugging.dump.recording import thread as dump_thread
@@ -35,7 +36,7 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
 
     Raises:
       NotImplementedError: for a scatter update that this variable does not have.
-      ValueError: if the shape differs, or the variable's dtype cannot hold an array without losing its kind.
+      ValueError: if the shape differs, or the variable's dtype cannot hold an array: not its kind, or not its numbers.
       TypeError: if the dtype cannot hold a Python number without that.
       InvalidArgumentError: if it is not finite, where that is checked.
     """
@@ -58,7 +59,7 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
         )
     if array.dtype == variable.dtype:
         return array
-    if variable.dtype == object or not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+    if variable.dtype == object or not holds(variable.dtype, array):
         # The reference tells them apart so: a Python number of another kind, an array of another dtype.
         refusal = InvalidArgumentError if hasattr(value, "dtype") else TypeError
         raise refusal(

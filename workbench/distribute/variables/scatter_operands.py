@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import view
+from workbench.backends.numpy import holds, view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_operand, describe
 
@@ -20,7 +20,7 @@ def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
     """
     if values.dtype == dtype:
         return values
-    if dtype.kind == "O" or not np.can_cast(values.dtype, dtype, "same_kind"):
+    if dtype.kind == "O" or not holds(dtype, values):
         instead = "give texts" if dtype.kind == "O" else f"convert them with values.astype(np.{dtype.name})"
         raise TypeError(f"{where}: values of {values.dtype.name} do not fit {dtype.name}; {instead}")
     return apply_at_users_line()(values.astype, dtype)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import optree
 
-from workbench.backends.numpy import native
+from workbench.backends.numpy import as_dtype, holds, native
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
@@ -168,7 +168,7 @@ class Variable(DescribedVariable, DistributedValues):
         context = contexts.entered_replica()
         assert context is not None
         d = self.description
-        options = (d.name, d.trainable, int(d.synchronization), int(d.aggregation))
+        options = (d.name, d.trainable, d.synchronization, d.aggregation)
         self._made: Variable = context.merge_call(_create_merged, (array, options))
 
     def _identity(self) -> tuple[Any, ...]:
@@ -393,7 +393,13 @@ def initial_array(initial_value: Any, dtype: Any) -> Array:
         )
     array = np.array(as_array(value))
     if dtype is not None:
-        array = native(array.astype(dtype))
+        wanted = as_dtype(dtype)
+        if not holds(wanted, array):
+            raise TypeError(
+                f"the initial value of a variable: {array.dtype.name} does not fit {wanted.name}; convert it with "
+                f"np.asarray(value).astype(np.{wanted.name}), or leave dtype out"
+            )
+        array = native(array.astype(wanted))
     return array
 
 
@@ -427,8 +433,8 @@ def _create_merged(
         initial_value.values[0],
         trainable=trainable,
         name=name,
-        synchronization=VariableSynchronization(synchronization),
-        aggregation=VariableAggregation(aggregation),
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
     strategy.kept.hold(variable)
     return variable
