@@ -231,6 +231,47 @@ def test_types() -> None:
         wb.debugging.assert_same_float_dtype([np.ones(1), np.float32(1)])
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (2**31 - 1, np.int32),
+        (2**31, np.int64),
+        ([1, 2**40], np.int64),
+        ([1, 2.5], np.float32),
+        ([True, 1], np.int32),
+        ([], np.float32),
+        (range(3), np.int32),
+        ([np.float64(1)], np.float64),
+    ],
+)
+def test_python_numbers_and_lists_have_the_dtype_that_holds_them(value: Any, dtype: Any) -> None:
+    wb.debugging.assert_type(value, dtype)
+
+
+def test_what_no_array_can_hold_has_no_dtype() -> None:
+    for value in (2**63, [[1], [2, 3]], [["a"], ["b", "c"]]):
+        with pytest.raises(InvalidArgumentError, match=r"does not fit 64 bits|differ in length"):
+            wb.debugging.assert_type(value, np.int32)
+    with pytest.raises(TypeError, match="a dtype is missing"):
+        wb.debugging.assert_type(np.ones(1), None)
+    with pytest.raises(TypeError, match="expected an array of numbers, got"):
+        wb.debugging.assert_rank(np.dtype(np.int32), 0)
+
+
+def test_texts_are_compared_as_they_are() -> None:
+    with pytest.raises(TypeError, match="takes numbers or texts, got int"):
+        wb.debugging.assert_equal(["a", 1], ["a", "1"])
+    with pytest.raises(InvalidArgumentError, match="x == y does not hold"):
+        wb.debugging.assert_equal("a\0", "a")
+    wb.debugging.assert_equal(["ä", b"\xff"], ["ä".encode(), b"\xff"])
+
+
+@pytest.mark.parametrize("check", [wb.debugging.check_numerics, wb.debugging.assert_all_finite])
+def test_a_list_that_is_finite_comes_back_as_an_array(check: Any) -> None:
+    assert (2 * check([1.0, 2.0], "loss")).tolist() == [2.0, 4.0]
+    assert check([1.0], "loss").dtype == np.float32
+
+
 def test_assert_shows_its_data() -> None:
     wb.debugging.Assert(True, [])
     wb.debugging.Assert([True], None)

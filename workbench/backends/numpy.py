@@ -277,7 +277,7 @@ def as_dtype(dtype: Any) -> np.dtype:
       TypeError: if it names none, as None does, which to NumPy is float64.
     """
     if dtype is None:
-        raise TypeError('None is no dtype; write one, such as "float32"')
+        raise TypeError("a dtype is missing; give one, such as np.float32")
     if dtype is str or dtype is bytes or (isinstance(dtype, str) and dtype == "string"):
         return STRING
     found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING, as_dtype
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 Shape = tuple[int | None, ...] | None
-STRING = np.dtype(object)
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
@@ -83,7 +83,7 @@ class TensorSpec(Spec):
         self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None
     ) -> None:
         object.__setattr__(self, "shape", None if shape is None else tuple(shape))
-        object.__setattr__(self, "dtype", dtype_of(dtype))
+        object.__setattr__(self, "dtype", as_dtype(dtype))
         object.__setattr__(self, "name", name)
 
     @property
@@ -284,16 +284,6 @@ def any_size(spec: Any) -> Any:
 def _any_size(spec: Any) -> Any:
     known = isinstance(spec, TensorSpec) and spec.shape is not None
     return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
-
-
-def dtype_of(dtype: Any) -> np.dtype[Any]:
-    """A NumPy dtype; "string", `str` and `bytes` mean bytes objects."""
-    if dtype in ("string", str, bytes):
-        return STRING
-    if dtype is None:  # which NumPy takes as float64
-        raise TypeError("a dtype is missing; give one, such as np.float32")
-    resolved = np.dtype(dtype)
-    return STRING if resolved.kind in "US" else resolved
 
 
 def is_shape(node: Any) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.spec import STRING, is_dataset
+from workbench.backends.numpy import STRING
+from workbench.data.spec import is_dataset
 from workbench.data.structure import Array, Structure
 from workbench.errors import InvalidArgumentError
 

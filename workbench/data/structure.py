@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from workbench import tree
-from workbench.backends.numpy import require_unmasked
-from workbench.data.spec import STRING, Cardinality, is_dataset
+from workbench.backends.numpy import STRING, require_unmasked
+from workbench.data.spec import Cardinality, is_dataset
 from workbench.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]

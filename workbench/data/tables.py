@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from workbench.data.spec import STRING
+from workbench.backends.numpy import STRING
 from workbench.data.stacking import stack
 from workbench.data.structure import LEAF, Array, Structure
 from workbench.errors import InvalidArgumentError

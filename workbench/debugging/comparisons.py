@@ -15,6 +15,7 @@ from workbench.debugging.operands import (
     array_of,
     described,
     each_replica,
+    given,
     is_plain,
     named,
     pair,
@@ -283,7 +284,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
     """
     if not is_finite_scalar(x):
         each_replica(lambda part: _finite(part, message), x)
-    return x
+    return given(x)
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:

@@ -17,7 +17,7 @@ from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import can_be_infinite, view
 from workbench.debugging.first_operation import NotebookErrors, stopping
 from workbench.debugging.gpu_lines import watched_lines
-from workbench.debugging.operands import dtype_of, not_finite
+from workbench.debugging.operands import dtype_of, given, not_finite
 from workbench.errors import InvalidArgumentError, NotFinite
 
 _T = TypeVar("_T")
@@ -82,7 +82,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
         )
     if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
-    return tensor
+    return given(tensor)
 
 
 def is_finite_scalar(x: Any) -> bool:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import require_values, view
+from workbench.backends.numpy import STRING, require_values, view
 from workbench.errors import InvalidArgumentError, TracingError
 
-STRING = np.dtype(object)
+_T = TypeVar("_T")
 DEFAULT_SUMMARIZE = 3
 _OF_PYTHON: dict[type, np.dtype[Any]] = {
     bool: np.dtype(np.bool_),
-    int: np.dtype(np.int32),
     float: np.dtype(np.float32),
     complex: np.dtype(np.complex128),
     str: STRING,
     bytes: STRING,
 }
+_WHOLE: Final = (np.dtype(np.int32), np.dtype(np.int64))
+_NARROW_TO_WIDE: Final = [_OF_PYTHON[bool], *_WHOLE, _OF_PYTHON[float], _OF_PYTHON[complex], STRING]
+_Nested: Final = (list, tuple, range)
 
 
 def each_replica(check: Callable[..., None], *operands: Any) -> None:
@@ -84,7 +86,7 @@ def array_of(x: Any, which: str) -> np.ndarray:
     """
     if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
         return x
-    if isinstance(x, str | bytes | list | tuple) or getattr(x, "dtype", None) == STRING:
+    if isinstance(x, (str, bytes, *_Nested)) or getattr(x, "dtype", None) == STRING:
         plain = _rectangular(x)
         if plain.dtype.kind in "USO":
             return _texts(plain, which)
@@ -99,33 +101,69 @@ def array_of(x: Any, which: str) -> np.ndarray:
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
-    """The dtype of an array, also a traced one; Python integers count as int32, floats as float32, as in TensorFlow."""
+    """The dtype of an array, also a traced one; Python's floats count as float32, integers as int32 if they fit it.
+
+    So, too, in lists; they are as in TensorFlow.
+
+    Raises:
+      InvalidArgumentError: if an integer does not fit 64 bits, or rows differ in length.
+    """
+    if type(x) is int:
+        return _whole(x)
     if (dtype := _OF_PYTHON.get(type(x))) is not None:
         return dtype
     known = getattr(x, "dtype", None)
     if isinstance(known, np.dtype):
         return STRING if known.kind in "US" else known
-    if isinstance(x, list | tuple):
-        leaves = {dtype_of(leaf) for leaf in _leaves(x)} or {_OF_PYTHON[float]}
-        return leaves.pop() if len(leaves) == 1 else array_of(x, "dtype").dtype
-    return array_of(x, "dtype").dtype
+    if not isinstance(x, _Nested):
+        return array_of(x, "dtype").dtype
+    leaves = {dtype_of(leaf) for leaf in _leaves(x)} or {_OF_PYTHON[float]}
+    if len(leaves) == 1:
+        _rectangular(x)
+        return leaves.pop()
+    together = array_of(x, "dtype").dtype
+    return max(leaves, key=_NARROW_TO_WIDE.index) if is_plain(x) else together
+
+
+def _whole(number: int) -> np.dtype[Any]:
+    for dtype in _WHOLE:
+        limits = np.iinfo(dtype)
+        if limits.min <= number <= limits.max:
+            return dtype
+    raise InvalidArgumentError(f"{number} does not fit 64 bits")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array, also a traced one, of a number, or of nested lists."""
     shape = getattr(x, "shape", None)
-    if shape is not None:
+    if shape is not None and hasattr(x, "dtype"):
         return tuple(int(size) for size in shape)
-    if type(x) in _OF_PYTHON or isinstance(x, list | tuple):
+    if type(x) is int or type(x) in _OF_PYTHON or isinstance(x, _Nested):
         return _rectangular(x).shape
     return array_of(x, "shape").shape
 
 
 def _rectangular(x: Any) -> np.ndarray:
+    # Texts become objects: arrays of NumPy's own texts hold numbers among them as texts, and no zeros at their end.
+    has_texts = any(isinstance(leaf, str | bytes) for leaf in _leaves(x))
     try:
-        return np.asarray(x)
+        array = np.asarray(x, object if has_texts else None)
     except ValueError as error:
-        raise InvalidArgumentError(f"the rows of {x!r:.60} differ in length, so it is no array") from error
+        raise _ragged(x) from error
+    if has_texts and any(isinstance(value, _Nested) for value in array.flat):
+        raise _ragged(x)
+    return array
+
+
+def _ragged(x: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(f"the rows of {x!r:.60} differ in length, so it is no array")
+
+
+def given(x: _T) -> _T:
+    """The operand as a checked value: lists as arrays, with which one computes; anything else as it is."""
+    if not isinstance(x, _Nested):
+        return x
+    return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
 
 
 def named(dtype: np.dtype[Any]) -> str:
@@ -180,7 +218,7 @@ def is_plain(x: Any) -> bool:
 
 
 def _leaves(x: Any) -> Iterator[Any]:
-    if isinstance(x, list | tuple):
+    if isinstance(x, _Nested):
         for part in x:
             yield from _leaves(part)
     else:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.debugging.operands import STRING, dtype_of, each_replica, named, prefix
+from workbench.backends.numpy import as_dtype
+from workbench.debugging.operands import dtype_of, each_replica, named, prefix
 from workbench.errors import InvalidArgumentError
 
 
@@ -44,7 +45,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     Raises:
       TypeError: if it has another one.
     """
-    wanted = _dtype(tf_type)
+    wanted = as_dtype(tf_type)
 
     def check(tensor: Any) -> None:
         dtype = dtype_of(tensor)
@@ -66,7 +67,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
     Raises:
       InvalidArgumentError: if they have several dtypes, or one that is not floating.
     """
-    wanted = None if dtype is None else _dtype(dtype)
+    wanted = None if dtype is None else as_dtype(dtype)
     for index, tensor in enumerate(tensors or ()):
         if tensor is None:
             continue
@@ -109,8 +110,3 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return dtype is not None and str(dtype).removeprefix("torch.").startswith(
         ("float", "bfloat", "int", "uint", "complex")
     )
-
-
-def _dtype(dtype: Any) -> np.dtype[Any]:
-    found = np.dtype(STRING if dtype in ("string", str, bytes) else dtype)
-    return STRING if found.kind in "US" else found

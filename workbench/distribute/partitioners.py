@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.backends.numpy import STRING, as_dtype
 from workbench.errors import InvalidArgumentError
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
@@ -130,8 +131,8 @@ def _elements(shape: Sequence[int]) -> int:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    kind = np.dtype(object if dtype == "string" else dtype)
-    return bytes_per_string if kind.kind in "OSU" else kind.itemsize
+    kind = as_dtype(dtype)
+    return bytes_per_string if kind == STRING else kind.itemsize
 
 
 def _positive(name: str, value: int) -> int:

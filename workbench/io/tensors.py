@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.backends.numpy import STRING, as_dtype
 from workbench.errors import InvalidArgumentError
 from workbench.io.wire import (
     FIXED32,
@@ -71,9 +72,8 @@ def parse_tensor(serialized: Any, out_type: Any) -> Any:
       InvalidArgumentError: if the bytes are damaged, or hold another dtype.
     """
     data = bytes(serialized)
-    name = "string" if out_type in ("string", str, bytes) else np.dtype(out_type).name
-    if name == "object":
-        name = "string"
+    dtype = as_dtype(out_type)
+    name = "string" if dtype == STRING else dtype.name
     try:
         number, shape, content = _read(data)
         found = "string" if number == _TEXT else _NAMES.get(number, f"number {number}")

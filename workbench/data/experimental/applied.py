@@ -10,8 +10,9 @@ import numpy as np
 
 from workbench import tree
 from workbench.arguments import whole_number
+from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, required_spec
+from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, required_spec
 from workbench.data.stages.computing.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
 from workbench.data.stages.to_device import ToDevice

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.experimental.applied import Transformation
 from workbench.data.formats.csv.reference import Labelled
 from workbench.data.options import AUTOTUNE
 from workbench.data.readers.files import TFRecordDataset
-from workbench.data.spec import STRING, TensorSpec, spec_if_learnt, spec_unread
+from workbench.data.spec import TensorSpec, spec_if_learnt, spec_unread
 from workbench.data.stages.computing.examples import ParseExamples
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.errors import InvalidArgumentError

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
-from workbench.data.spec import INFINITE_CARDINALITY, STRING, required_spec
+from workbench.data.spec import INFINITE_CARDINALITY, required_spec
 from workbench.errors import BackendUnavailable, InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import os
 import secrets
 from collections.abc import Iterator
 
+from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
-from workbench.data.spec import STRING, TensorSpec, required_spec
+from workbench.data.spec import TensorSpec, required_spec
 from workbench.errors import NotFoundError
 from workbench.io.record_writer import TFRecordOptions
 from workbench.io.record_writer import TFRecordWriter as RecordWriter

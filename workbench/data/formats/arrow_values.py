@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.data.spec import STRING
+from workbench.backends.numpy import STRING
 from workbench.data.structure import Array
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from workbench.data.spec import STRING, TensorSpec
+from workbench.backends.numpy import STRING
+from workbench.data.spec import TensorSpec
 from workbench.errors import DataLossError, InvalidArgumentError
 
 MAGIC: Final = b"\x93NUMPY"

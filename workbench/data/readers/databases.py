@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from workbench.backends.numpy import STRING, as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.sources.query import Query, sqlite_connection
-from workbench.data.spec import STRING, dtype_of
 from workbench.errors import InvalidArgumentError
 
 _DTYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "float64", "bool"}
@@ -51,7 +51,7 @@ class SqlDataset(Dataset):
                 f"SqlDataset: driver_name is {driver_name!r}; use 'sqlite', or give a function that connects, such as "
                 "psycopg.connect"
             )
-        dtypes = tuple(dtype_of(dtype) for dtype in output_types)
+        dtypes = tuple(as_dtype(dtype) for dtype in output_types)
         for dtype in dtypes:
             if dtype != STRING and dtype.name not in _DTYPES:
                 raise InvalidArgumentError(

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench.arguments import whole_number
+from workbench.backends.numpy import as_dtype
 from workbench.data.passes import Pass
-from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec, dtype_of
+from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec
 from workbench.data.stage import Source
 from workbench.data.structure import LEAF
 from workbench.data.tables import RangeTable, Run
@@ -43,7 +44,7 @@ class Counting(Source):
         numbers = [whole_number(arg, "range: each number") for arg in args]
         if len(numbers) == 3 and numbers[2] == 0:
             raise InvalidArgumentError(f"range{tuple(numbers)}: the step must not be zero")
-        dtype = dtype_of(output_type)
+        dtype = as_dtype(output_type)
         if dtype.kind not in "biufc":
             raise InvalidArgumentError(f"range: output_type is {output_type!r:.40}; it counts in numbers")
         values = range(*numbers)
@@ -82,7 +83,7 @@ class Counter(Source):
         Raises:
           InvalidArgumentError: if the dtype is none of numbers, or cannot hold `start`, or `step` is of another kind.
         """
-        wanted = dtype_of(dtype)
+        wanted = as_dtype(dtype)
         if wanted.kind not in "iuf":
             raise InvalidArgumentError(
                 f"counter: dtype is {dtype!r:.40}; it counts in whole or floating numbers"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
@@ -19,7 +20,6 @@ from workbench.data.sources.memory import Slices
 from workbench.data.sources.remote import remote_files
 from workbench.data.sources.urls import Url, file_name
 from workbench.data.spec import (
-    STRING,
     UNKNOWN_CARDINALITY,
     TensorSpec,
     UnknownSpec,

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
+from workbench.data.spec import UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
 from workbench.data.stage import Source
 from workbench.data.structure import Structure, convert, flatten
 from workbench.data.tables import Failed, Run, single

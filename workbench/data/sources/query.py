@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Source
 from workbench.data.structure import Array, flatten
 from workbench.data.tables import ArrayTable, Run

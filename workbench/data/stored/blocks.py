@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.spec import STRING
+from workbench.backends.numpy import STRING
 from workbench.data.stored.layout import dtype_of_text, dtype_text
 from workbench.data.structure import Array, Structure
 from workbench.data.tables import ArrayTable, Leaves, ListTable, Run

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from workbench import tree
-from workbench.backends.numpy import dtype_named
-from workbench.data.spec import STRING, TensorSpec
+from workbench.backends.numpy import STRING, dtype_named
+from workbench.data.spec import TensorSpec
 from workbench.errors import InvalidArgumentError
 
 Json = Any

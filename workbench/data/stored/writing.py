@@ -21,7 +21,7 @@ import shutil
 from typing import Any
 
 from workbench import tree
-from workbench.data.spec import STRING
+from workbench.backends.numpy import STRING
 from workbench.data.stored import blocks
 from workbench.data.stored.blocks import Column
 from workbench.data.stored.locks import FileLock, locked

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from workbench.backends.numpy import as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
 from workbench.data.formats.csv.form import CsvForm, arrow_type, as_bytes
@@ -18,7 +19,6 @@ from workbench.data.formats.splits import SplitReader
 from workbench.data.readers.files import read_files
 from workbench.data.sources.compressed import blocks
 from workbench.data.sources.files import file_names
-from workbench.data.spec import dtype_of
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Run
 from workbench.errors import DataLossError, InvalidArgumentError
@@ -86,7 +86,7 @@ class CsvDataset(Dataset):
                 quote=quote,
                 null_values=tuple(null_values),
             ),
-            dtypes={name: dtype_of(dtype) for name, dtype in (dtypes or {}).items()},
+            dtypes={name: as_dtype(dtype) for name, dtype in (dtypes or {}).items()},
         )
         reader.check_dtypes()
         read_files(self, reader, num_parallel_reads)

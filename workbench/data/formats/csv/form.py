@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.formats.csv.numbers import (
     as_numbers,
     is_number,
@@ -16,7 +17,6 @@ from workbench.data.formats.csv.numbers import (
     may_be_refused,
 )
 from workbench.data.formats.csv.records import fields_of
-from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

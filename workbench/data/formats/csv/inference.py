@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.formats.csv.records import fields_of, first_record, record_ends, whole_records
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
-from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError
 
 CSV_TYPES: Final = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from workbench.backends.numpy import STRING, as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
 from workbench.data.formats.csv.files import CsvFiles
@@ -16,7 +17,6 @@ from workbench.data.formats.csv.form import CsvForm
 from workbench.data.formats.csv.inference import CSV_TYPES, CsvHeads, inferred_defaults
 from workbench.data.options import AUTOTUNE
 from workbench.data.sources.files import file_names, matching_files
-from workbench.data.spec import STRING, dtype_of
 from workbench.data.structure import convert, flatten
 from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression
@@ -226,7 +226,7 @@ class _Default:
     @staticmethod
     def of(given: Any, number: int) -> _Default:
         if isinstance(given, type | np.dtype) or (isinstance(given, str) and given in _TYPE_NAMES):
-            default = _Default(dtype_of(given))
+            default = _Default(as_dtype(given))
         else:
             value = convert(given)
             values = np.ravel(np.asarray(value, STRING if isinstance(value, bytes) else None))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import columns_layout
 from workbench.data.formats.mapped import native
@@ -19,7 +20,7 @@ from workbench.data.formats.npy_header import MOST_ROW_BYTES
 from workbench.data.formats.splits import PositionedTable, SplitReader
 from workbench.data.sources.files import file_names
 from workbench.data.sources.urls import Url, shown
-from workbench.data.spec import STRING, TensorSpec
+from workbench.data.spec import TensorSpec
 from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import Run
 from workbench.errors import (

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from workbench.data.spec import STRING, TensorSpec, UnknownSpec, dtype_of
+from workbench.backends.numpy import STRING, as_dtype
+from workbench.data.spec import TensorSpec, UnknownSpec
 from workbench.data.stage import Pipeline
 from workbench.data.stages.computing.functions import Map
 from workbench.errors import InvalidArgumentError
@@ -70,7 +71,7 @@ class ParseExamples(Map):
 
 
 def _spec(wanted: FixedLenFeature | FixedLenSequenceFeature | VarLenFeature, rows: int | None) -> Any:
-    dtype = STRING if wanted.dtype is memoryview else dtype_of(wanted.dtype)
+    dtype = STRING if wanted.dtype is memoryview else as_dtype(wanted.dtype)
     match wanted:
         case FixedLenFeature():
             return TensorSpec((rows, *wanted.shape), dtype)

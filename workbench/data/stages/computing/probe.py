@@ -15,8 +15,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING
 from workbench.data.sources.memory import Whole
-from workbench.data.spec import STRING, DatasetSpec, TensorSpec, any_size, relax, spec_of
+from workbench.data.spec import DatasetSpec, TensorSpec, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.ordering.select import Repeat
 from workbench.data.structure import flatten_element

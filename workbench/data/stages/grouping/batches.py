@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from workbench.data.spec import STRING
+from workbench.backends.numpy import STRING
 from workbench.data.stacking import check_structures, concatenate, stack
 from workbench.data.structure import Array, Structure
 from workbench.data.tables import NO_IDS, BytesTable, Leaves, Rows, Run, Segment

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, TensorSpec, UnknownSpec, any_size, is_shape, spec_of
+from workbench.data.spec import TensorSpec, UnknownSpec, any_size, is_shape, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.structure import Array, Structure, convert

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
-from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
