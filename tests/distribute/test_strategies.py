@@ -96,6 +96,29 @@ def test_reductions_of_the_extended_api_stay_on_the_replicas(strategy: Any) -> N
     assert v.numpy() == 1
 
 
+def test_structures_of_values_are_reduced_leaf_by_leaf(strategy: Any) -> None:
+    def step() -> Any:
+        rank = get_replica_context().replica_id_in_sync_group
+        return {"a": np.float32(rank + 1), "b": (np.int32(2 * rank), None)}
+
+    given = strategy.run(step)
+    with strategy.scope():
+        mean = strategy.extended.reduce_to("MEAN", given, "CPU:0")
+        everywhere, total = strategy.extended.batch_reduce_to("SUM", [(given, given), (given["a"], "CPU:0")])
+    assert mean == {"a": 1.5, "b": (1.0, None)}
+    assert everywhere["a"].values == (3, 3)
+    assert everywhere["b"][0].values == (2, 2)
+    assert total == 3
+
+
+def test_a_variable_of_central_storage_is_reduced_as_if_on_each_replica(threads: Any) -> None:
+    strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        v = wb.Variable(1.5)
+    assert strategy.reduce("SUM", v, axis=None) == strategy.extended.reduce_to("SUM", v, "CPU:0") == 3
+    assert strategy.extended.reduce_to("MEAN", v, v) == 1.5
+
+
 @pytest.mark.parametrize("pairs", ["value", [1], [(1, 2, 3)]])
 def test_batches_are_lists_of_pairs(pairs: Any) -> None:
     with pytest.raises(ValueError, match=r"\(value, destinations\)"):

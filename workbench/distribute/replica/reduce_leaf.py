@@ -41,7 +41,7 @@ def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, ax
     if env is not None and (axis is not None or isinstance(value, DistributedValues)):
         return traced_merge.reduce(env, reduce_op, value, axis)
     if isinstance(value, DistributedValues):
-        components = _components(value, replicas)
+        components = components_of(value, replicas)
     else:
         if axis is None:
             return unreduced(reduce_op, value, replicas)
@@ -108,7 +108,12 @@ def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
     return gather_components(leaf.values_for(size), axis)
 
 
-def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
+def components_of(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
+    """The component of each replica; of a variable that has one for all of them, that one for each.
+
+    Raises:
+      InvalidArgumentError: if it has another number of components.
+    """
     if isinstance(value, Variable) and value.placement is not None:
         return tuple(value.placement.components(value))
     return value.values_for(replicas)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from workbench import tree
 from workbench.device_names import Device, resolve
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
-from workbench.distribute.values.distributed_values import DistributedValues, select
+from workbench.distribute.replica.reduce_leaf import components_of
+from workbench.distribute.values.distributed_values import DistributedValues, PerReplica, select
+from workbench.distribute.values.local_values import flatten_distributed
 from workbench.distribute.variables import traced_merge
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.component import VariableComponent
@@ -56,8 +60,8 @@ class StrategyExtended:
 
         Args:
           reduce_op: "SUM" or "MEAN".
-          value: A distributed value; an ordinary array as in `Strategy.reduce` without an axis.
-          destinations: A device, a distributed value, or a variable, which keeps its own value.
+          value: A distributed value, or a nested structure of them; an ordinary array as in `Strategy.reduce`.
+          destinations: A device, a distributed value, a variable, which keeps its own value, or `value` itself.
           options: Packing, deadline and implementation.
         """
         return self.batch_reduce_to(reduce_op, [(value, destinations)], options)[0]
@@ -80,18 +84,25 @@ class StrategyExtended:
         """
         contexts.require_cross_replica(self._strategy, "strategy.extended.batch_reduce_to")
         op, strategy = as_reduce_op(reduce_op), self._strategy
+        replicas = strategy.num_replicas_in_sync
+        structures: list[tree.Spec] = []
         results: list[Any] = []
         distributed = []
         for value, destinations in value_destination_pairs:
-            if isinstance(value, DistributedValues):
-                distributed.append((value, destinations))
-                results.append(None)
-            else:
-                results.append((reduce_plain(op, value, destinations, strategy.num_replicas_in_sync),))
+            leaves, structure = _flatten(value)
+            structures.append(structure)
+            for leaf in leaves:
+                place = leaf if destinations is value else destinations
+                if isinstance(leaf, DistributedValues):
+                    distributed.append((_on_each_replica(leaf, replicas), place))
+                    results.append(None)
+                else:
+                    results.append((reduce_plain(op, leaf, place, replicas),))
         ops = strategy.cross_device_ops or CrossDeviceOps()
         with contexts.cross_replica(strategy, "scope"):
             reduced = iter(ops.batch_reduce(op, distributed, options or strategy.communication_options))
-        return [next(reduced) if result is None else result[0] for result in results]
+        found = iter([next(reduced) if result is None else result[0] for result in results])
+        return [tree.unflatten(each, list(islice(found, each.num_leaves))) for each in structures]
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
         """Copies an array to the devices of `destinations`; see `CrossDeviceOps.broadcast`."""
@@ -316,3 +327,18 @@ class _Update:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Update, (self.strategy, self.fn, self.variable)
+
+
+def _flatten(value: Any) -> tuple[list[Any], tree.Spec]:
+    """Leaves and structure of distributed values; without one it is an array, nested lists too."""
+    leaves, structure = flatten_distributed(value)
+    if any(isinstance(leaf, DistributedValues) for leaf in leaves):
+        return leaves, structure
+    return tree.flatten(value, is_leaf=lambda _: True)
+
+
+def _on_each_replica(value: DistributedValues, replicas: int) -> DistributedValues:
+    """A variable with one component for all replicas, as with central storage, counts on each."""
+    if isinstance(value, Variable) and len(value.values) != replicas:
+        return PerReplica(components_of(value, replicas))
+    return value
