@@ -391,3 +391,23 @@ def test_synchronization_and_aggregation_print_their_names() -> None:
     assert f"{variable.aggregation} {variable.synchronization}" == (
         "VariableAggregation.SUM VariableSynchronization.AUTO"
     )
+
+
+@pytest.mark.parametrize("aggregation", ["none", "mean", "only_first_replica"])
+def test_a_wide_variable_keeps_all_digits_of_pythons_numbers(strategy: Any, aggregation: str) -> None:
+    with strategy.scope():
+        variable = wb.Variable([0.1, 0.0], dtype=np.float64, aggregation=aggregation)
+        total = wb.Variable(0.0, dtype=np.float64, synchronization="on_read", aggregation="sum")
+    assert variable.numpy().tolist() == [0.1, 0.0]
+
+    def step() -> None:
+        variable.assign([0.1, 0.3])
+
+    strategy.run(step)
+    assert variable.numpy().tolist() == [0.1, 0.3]
+    variable.scatter_add(wb.IndexedSlices([0.7], [1]))
+    assert variable.assign_add((1e300, 0.0)).numpy().tolist() == [1e300, 0.3 + 0.7]
+    assert total.assign(0.1).numpy() == 0.1
+    large = wb.Variable(2**63, dtype=np.uint64)
+    assert large.assign(2**64 - 1).numpy() == 2**64 - 1
+    assert large.assign(3).dtype == np.uint64

@@ -12,6 +12,7 @@ from workbench.data.structure import convert
 
 Array = np.ndarray[Any, Any]
 _PYTHON = (bool, int, float, complex, str, bytes, list, tuple, range)
+_WIDE = frozenset(np.dtype(code) for code in "dgGQ")  # hold more than what Python's numbers become
 
 
 def is_python_number(value: Any) -> bool:
@@ -19,17 +20,22 @@ def is_python_number(value: Any) -> bool:
     return type(value) in (int, float, bool, complex)
 
 
-def as_array(value: Any) -> Array:
+def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
     """`value` as an array in this machine's byte order that may share its memory: never write to it.
 
     Args:
       value: Any array that a backend reads, a Python number, text, or nested lists of them.
+      dtype: What Python's numbers shall become where that holds more digits of them; they keep their kind otherwise.
 
     Raises:
       TypeError: if `value` is none of these, or a masked array.
     """
     if type(value) is np.ndarray:
         return value if value.dtype.isnative else native(value)
+    if dtype in _WIDE and _holds_numbers(value):
+        array = np.asarray(value)
+        if np.can_cast(array.dtype, dtype, "same_kind"):
+            return array.astype(dtype)
     if isinstance(value, _PYTHON):
         found = convert(list(value) if isinstance(value, tuple) else value)
         return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
@@ -48,9 +54,16 @@ def namespace_of(array: Any) -> Any:
     return sys.modules["cupy"] if library == "cupy" else np
 
 
-def as_operand(value: Any) -> Any:
+def as_operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     """`value` as an array to compute with on a replica: those of JAX and CuPy stay what they are; see `as_array`."""
-    return value if namespace_of(value) is not np else as_array(value)
+    return value if namespace_of(value) is not np else as_array(value, dtype)
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether `value` is a number of Python other than a bool, or nested lists of them."""
+    if isinstance(value, list | tuple):
+        return all(map(_holds_numbers, value))
+    return type(value) in (int, float, complex)
 
 
 def describe(array: Array) -> str:

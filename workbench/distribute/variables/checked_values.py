@@ -48,7 +48,7 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
             numerics.check(rows.values, f"{how} of variable {variable.name!r}")
         _dump(variable, how, rows.values)
         return rows
-    array = as_array(value) if env is None else as_operand(value)
+    array = (as_array if env is None else as_operand)(value, variable.dtype)
     if numerics.thread.place:
         numerics.check(array, f"{how} of variable {variable.name!r}")
     _dump(variable, how, array)
@@ -117,7 +117,7 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
         )
     if not variable.shape:
         raise ValueError(f"{where}: the variable is a scalar, it has no rows")
-    values, indices = as_operand(value.values), integers(value.indices, where)
+    values, indices = as_operand(value.values, variable.dtype), integers(value.indices, where)
     wanted = (*indices.shape, *variable.shape[1:])
     if values.shape == ():
         values = namespace_of(values).broadcast_to(values, wanted)

@@ -172,7 +172,7 @@ class SyncOnRead(OnReplicas):
                 f"once per replica; add in a replica function, or assign the new total"
             )
         # The components shall add up to the value; integers are cut off, as in the reference.
-        share = as_operand(value) / self.strategy.num_replicas_in_sync
+        share = as_operand(value, variable.dtype) / self.strategy.num_replicas_in_sync
         return share.astype(variable.dtype)
 
     def update_together(

@@ -30,7 +30,7 @@ def changed(old: Array, how: str, indices: Any, updates: Any, where: str) -> Arr
       InvalidArgumentError: if coordinates are outside of `old`.
     """
     rows, depth = _rows(old.shape, indices, where)
-    values: Array = as_operand(updates)
+    values: Array = as_operand(updates, old.dtype)
     wanted = (*rows.shape, *old.shape[depth:])
     if tuple(values.shape) != wanted:
         raise ValueError(f"{where}: these indices need values of shape {wanted}, got {tuple(values.shape)}")

@@ -391,9 +391,9 @@ def initial_array(initial_value: Any, dtype: Any) -> Array:
             f"the initial value of a variable is one value for all replicas, got {type(value).__name__}; give one of "
             f"its components, or assign in a replica function"
         )
-    array = np.array(as_array(value))
-    if dtype is not None:
-        wanted = as_dtype(dtype)
+    wanted = None if dtype is None else as_dtype(dtype)
+    array = np.array(as_array(value, wanted))
+    if wanted is not None:
         if not holds(wanted, array):
             raise TypeError(
                 f"the initial value of a variable: {array.dtype.name} does not fit {wanted.name}; convert it with "
