@@ -211,6 +211,16 @@ def test_nobody_waits_for_ever(start: Start) -> None:
     assert chief.process.wait(PATIENCE_SECONDS) == 1
 
 
+def test_a_task_whose_time_is_over_before_its_workers_have_started_says_only_that(start: Start) -> None:
+    chief = start(
+        "chief", "--chief", free_address(), "--jobs", "worker=1", "--replicas", "8", "--timeout", "1"
+    )
+    chief.says("chief-0, worker-0 did not join within 1 s")
+    assert chief.process.wait(PATIENCE_SECONDS) == 1
+    chief.close()
+    assert not [line for line in chief.lines if "exception" in line or "Traceback" in line]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -182,7 +182,10 @@ class Membership:
             for name, own in zip(names, variables, strict=True)
         ]
         try:
-            await asyncio.wait_for(asyncio.gather(*map(_started, nannies)), _START_SECONDS)
+            async with asyncio.timeout(
+                _START_SECONDS
+            ):  # `wait_for` would leave what it cancels to asyncio's log
+                await asyncio.gather(*map(_started, nannies))
         except BaseException:
             await _close(nannies)
             raise

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import os
+import select
 import selectors
 import signal
 import socket
@@ -116,7 +117,8 @@ def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> No
             data, tracker, *inherited = descriptors
             resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
             forkserver._forkserver._inherited_fds = inherited  # type: ignore[attr-defined]
-            code = spawn._main(data, os.dup(data))
+            if _has_come(data):
+                code = spawn._main(data, os.dup(data))
         else:
             module, _, function = what.partition(":")
             getattr(importlib.import_module(module), function)(*descriptors)
@@ -126,6 +128,13 @@ def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> No
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _has_come(data: int) -> bool:
+    """Waits for what the process is to run; False if the driver has lost interest before."""
+    waiting = select.poll()
+    waiting.register(data, select.POLLIN)
+    return any(event & select.POLLIN for _, event in waiting.poll())
 
 
 def _bury(statuses: dict[int, int]) -> None:
