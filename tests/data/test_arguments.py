@@ -190,3 +190,26 @@ def test_a_cluster_of_numpys_numbers_is_laid_out() -> None:
     for wrong in (0, True, 2.0, "2"):
         with pytest.raises(ValueError, match="replicas must be an integer of at least 1"):
             layout(wrong, None, None, 1, True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (np.int64, 1.5), (np.int64, True), (np.int64, 2**63), (np.uint8, 300), (np.uint8, -1),
+        (np.bool_, 1), (np.float16, 1e6), (np.float32, 1j), (np.float32, False),
+    ],
+)  # fmt: skip
+def test_a_padding_value_is_what_is_padded_with(dtype: Any, value: Any) -> None:
+    rows = Dataset.from_tensor_slices(np.zeros((2, 2), dtype))
+    with pytest.raises(TypeError, match="cannot hold the padding value"):
+        rows.padded_batch(2, [3], value)
+
+
+def test_a_padding_value_keeps_its_digits_and_is_one_number() -> None:
+    rows = Dataset.from_tensor_slices(np.zeros((1, 1)))
+    assert next(iter(rows.padded_batch(1, [2], 0.1))).tolist() == [[0.0, 0.1]]
+    assert next(iter(rows.padded_batch(1, [2], 7))).tolist() == [[0.0, 7.0]]
+    assert np.isnan(next(iter(rows.padded_batch(1, [2], float("nan"))))[0, 1])
+    assert np.isinf(next(iter(rows.padded_batch(1, [2], -float("inf"))))[0, 1])
+    with pytest.raises(ValueError, match="a padding value is one number"):
+        rows.padded_batch(1, [2], np.array([2.0]))

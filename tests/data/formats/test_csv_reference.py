@@ -208,3 +208,14 @@ def test_files_are_read_in_turn_and_dealt_to_hosts(tmp_path: Path) -> None:
     assert parts == [[[0, 1], [2, 3]], [[10, 11], [12, 13]]]
     model = wb.explain_sharding(dataset, wb.data.Shape(hosts=2))
     assert (model.policy, model.elements, model.duplicates) == ("AUTO→FILE", 8, 0)
+
+
+def test_no_column_is_left_out_that_is_not_excluded(tmp_path: Path) -> None:
+    path = tmp_path / "three.csv"
+    path.write_text("1,2,3\n4,5,6\n")
+    assert list(CsvDataset(str(path), [0, 0], exclude_cols=[2])) == [(1, 2), (4, 5)]
+    assert list(CsvDataset(str(path), [0], exclude_cols=[1, 2])) == [(1,), (4,)]
+    assert list(CsvDataset(str(path), [0, 0, 0], exclude_cols=[3])) == [(1, 2, 3), (4, 5, 6)]
+    for defaults, excluded in (([0], [0]), ([0], [2]), ([0, 0], [3]), ([0], [1])):
+        with pytest.raises(InvalidArgumentError, match=r"has 3 columns, \d are expected"):
+            list(CsvDataset(str(path), defaults, exclude_cols=excluded))

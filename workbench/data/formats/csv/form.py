@@ -34,6 +34,7 @@ class CsvForm:
       quote: The quotation mark, "" if there is none.
       null_values: What a missing value looks like.
       numbered: Whether columns are called f0, f1, ... whatever the header says.
+      widths: How many columns a file may have; None for any number.
     """
 
     header: bool
@@ -42,6 +43,7 @@ class CsvForm:
     quote: str
     null_values: tuple[str, ...]
     numbered: bool = False
+    widths: range | None = None
 
     def __post_init__(self) -> None:
         marks = {"delimiter": self.delimiter, "quote": self.quote}
@@ -67,6 +69,10 @@ class CsvForm:
             raise InvalidArgumentError(f"{path!r}: {error}") from error
         if self.names is not None:
             return self.names
+        if self.widths is not None and len(found) not in self.widths:
+            raise InvalidArgumentError(
+                f"{path!r} has {len(found)} columns, {self.widths[0]} are expected; name each column that is left out"
+            )
         if self.header and not self.numbered:
             return tuple(found)
         return tuple(f"f{number}" for number in range(len(found)))

@@ -76,6 +76,7 @@ class CsvDataset(Dataset):
                 quote='"' if use_quote_delim else "",
                 null_values=("", na_value),
                 numbered=True,
+                widths=None if exclude_cols is None else _widths(numbers, exclude_cols),
             ),
             dtypes={name: column.dtype for name, column in zip(names, columns, strict=True)},
             structure=flatten(tuple(np.zeros(len(names))))[1],
@@ -245,6 +246,14 @@ class _Default:
 def _defaults(names: Sequence[str], columns: Sequence[_Default]) -> dict[str, Any]:
     pairs = zip(names, columns, strict=True)
     return {name: column.value for name, column in pairs if column.value is not None}
+
+
+def _widths(numbers: Sequence[int], exclude: Sequence[int]) -> range:
+    """How many columns a file may have of which those with `numbers` remain when some are left out."""
+    least = most = numbers[-1] + 1
+    while most in exclude:
+        most += 1
+    return range(least, most + 1)
 
 
 def _numbers(count: int, select: Sequence[int] | None, exclude: Sequence[int] | None) -> list[int]:

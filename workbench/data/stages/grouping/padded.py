@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -223,17 +224,41 @@ def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | Non
 def _value(value: Any, spec: TensorSpec) -> Any:
     if value is None:
         return b"" if spec.dtype == STRING else spec.dtype.type(0)
+    if (
+        isinstance(value, int | float | complex)
+        and not isinstance(value, np.generic)
+        and spec.dtype != STRING
+    ):
+        return _python_number(value, spec)
     converted = convert(value)
     if isinstance(converted, bytes) != (spec.dtype == STRING):
         raise TypeError(f"padded_batch: padding value {value!r} for a component of dtype {spec.dtype_name}")
     if isinstance(converted, bytes):
         return converted
-    if isinstance(value, np.generic | np.ndarray) and converted.dtype != spec.dtype:
+    if np.ndim(converted):
+        raise InvalidArgumentError(f"padded_batch: a padding value is one number, got {value!r:.60}")
+    if converted.dtype != spec.dtype:
         raise TypeError(
             f"padded_batch: padding value of dtype {converted.dtype} for a component of dtype "
             f"{spec.dtype_name}; make them equal"
         )
     return spec.dtype.type(converted)
+
+
+def _python_number(value: Any, spec: TensorSpec) -> Any:
+    """A number of Python, which tells no dtype, with that of a component; only floats may be rounded.
+
+    Raises:
+      TypeError: if another number would come out.
+    """
+    with contextlib.suppress(OverflowError, TypeError), np.errstate(over="ignore"):
+        fitted = spec.dtype.type(value)
+        same = not np.isinf(fitted) or np.isinf(value) if spec.dtype.kind in "fc" else bool(fitted == value)
+        if same and isinstance(value, bool) == (spec.dtype == np.bool_):
+            return fitted
+    raise TypeError(
+        f"padded_batch: {spec.dtype_name}, the dtype of a component, cannot hold the padding value {value!r}"
+    )
 
 
 def _padded(values: list[Any], shape: tuple[int | None, ...], padding: Any) -> Array:
