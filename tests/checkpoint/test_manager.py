@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,9 @@ def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidArgumentError):
             manager_in(tmp_path, **options)  # type: ignore[arg-type]
+    for hours in (Decimal(1), "1", float("nan"), -1):
+        with pytest.raises(InvalidArgumentError, match="hours must be a number above 0, or None, got"):
+            manager_in(tmp_path, keep_checkpoint_every_n_hours=hours)
     for wrong in ({"step_counter": "x"}, {"init_fn": 3}):
         with pytest.raises(TypeError, match=next(iter(wrong))):
             manager_in(tmp_path, **wrong)  # type: ignore[arg-type]

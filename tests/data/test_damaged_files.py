@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from workbench.data import (
     TFRecordDataset,
     service,
 )
+from workbench.data.experimental import SqlDataset
 from workbench.errors import DataCorruption, InvalidArgumentError
 from workbench.io import TFRecordWriter
 
@@ -82,6 +85,19 @@ def test_a_picture_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataCorruption) as caught:
         list(ImageFolderDataset(tmp_path, size=(2, 2)))
     assert caught.value.file == str(wrong)
+
+
+@pytest.mark.parametrize("kept_bytes", [5000, 0])
+def test_a_damaged_database_is_named(kept_bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table numbers (n integer)")
+        connection.executemany("insert into numbers values (?)", [(n,) for n in range(3000)])
+        connection.commit()
+    path.write_bytes(path.read_bytes()[:kept_bytes] or b"no database" * 99)
+    with pytest.raises(DataCorruption) as caught:
+        list(SqlDataset("sqlite", path, "select n from numbers", [np.int64]))
+    assert caught.value.file == str(path)
 
 
 def test_a_null_is_one_of_its_file(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from workbench.data.experimental import (
 )
 from workbench.data.sharding.autoshard import auto_shard
 from workbench.errors import InvalidArgumentError
-from workbench.io import FixedLenFeature, VarLenFeature, encode_example
+from workbench.io import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, encode_example
 
 INT, TEXT, BOOL = (TensorSpec((), dtype) for dtype in (np.int32, "string", np.bool_))
 
@@ -202,3 +202,35 @@ def test_what_no_batches_can_be_made_of_is_refused(pattern: str) -> None:
         make_batched_features_dataset(pattern.replace("*", "nothing*"), 2, FEATURES)
     with pytest.raises(InvalidArgumentError, match="features is empty"):
         make_batched_features_dataset(pattern, 2, {})
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "message"),
+    [
+        ({"x": 5}, ValueError, "feature 'x' is 5; use FixedLenFeature"),
+        (["x"], TypeError, "features is list .*; give a dict"),
+        (None, InvalidArgumentError, "features is empty"),
+        ({"x": FixedLenSequenceFeature((), np.int64)}, ValueError, "set allow_missing=True"),
+        ({"x": FixedLenFeature((), memoryview)}, InvalidArgumentError, "'x' is wanted as views.*hold bytes"),
+        ({"x": VarLenFeature(memoryview)}, InvalidArgumentError, "'x' is wanted as views.*hold bytes"),
+    ],
+)
+def test_features_are_checked_at_once(features: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        parse_example_dataset(features)
+    with pytest.raises(error, match=message):
+        make_batched_features_dataset("nowhere", 1, features, label_key="y")
+
+
+@pytest.mark.parametrize("argument", ["reader_num_threads", "parser_num_threads"])
+def test_a_number_of_threads_is_named_that_is_none(argument: str) -> None:
+    options: dict[str, Any] = {argument: 0}
+    with pytest.raises(InvalidArgumentError, match=f"make_batched_features_dataset: {argument} is 0; give"):
+        make_batched_features_dataset("nowhere", 1, {"x": FixedLenFeature((), np.int64)}, **options)
+
+
+def test_more_elements_than_padding_shall_give_are_to_be_taken_first() -> None:
+    with pytest.raises(InvalidArgumentError, match="; take as many first"):
+        ROWS.apply(pad_to_cardinality(1))
+    with pytest.raises(InvalidArgumentError, match="; state it with assert_cardinality"):
+        ROWS.filter(lambda row: True).apply(pad_to_cardinality(3))

@@ -36,18 +36,24 @@ def main() -> int:
             replay(name, arguments.seed, arguments.case)
         return 0
     found: list[Finding] = []
-    stop = threading.Event()
+    stops = {name: threading.Event() for name in names}
     with ThreadPoolExecutor(arguments.processes) as pool:
-        start = partial(pool.submit, fuzz, stop=stop)
         try:
             started = {
-                name: _start(start, name, arguments.seed, arguments.cases, arguments.results)
-                for name in names
+                name: _start(
+                    partial(pool.submit, fuzz, stop=stop),
+                    name,
+                    arguments.seed,
+                    arguments.cases,
+                    arguments.results,
+                )
+                for name, stop in stops.items()
             }
             for name, (result, parts) in started.items():
-                found += _count(name, result, parts, arguments.results)
+                found += _count(name, result, parts, arguments.results, stops[name])
         finally:
-            stop.set()
+            for stop in stops.values():
+                stop.set()
             pool.shutdown(cancel_futures=True)
     return 1 if found else 0
 
@@ -88,7 +94,9 @@ def _start(
     return result, parts
 
 
-def _count(name: str, result: Result, parts: list[Part], path: Path | None) -> list[Finding]:
+def _count(
+    name: str, result: Result, parts: list[Part], path: Path | None, stop: threading.Event
+) -> list[Finding]:
     """Waits for the parts in their order and counts them, so that what is counted has no gaps.
 
     Args:
@@ -96,6 +104,7 @@ def _count(name: str, result: Result, parts: list[Part], path: Path | None) -> l
       result: What is known of it.
       parts: The cases behind that.
       path: Where results are counted; None for nowhere.
+      stop: Ends those parts that run.
     """
     began = time.monotonic()
     found: list[Finding] = []
@@ -108,6 +117,7 @@ def _count(name: str, result: Result, parts: list[Part], path: Path | None) -> l
         if len(findings) >= MOST_FINDINGS:  # the last cases did not run
             for _, later in parts:
                 later.cancel()
+            stop.set()  # the next part may run already
             break
         result = Result(
             result.seed,

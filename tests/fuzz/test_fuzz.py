@@ -9,13 +9,14 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import psutil
 import pytest
 
 from tests.fuzz import results, run
 from tests.fuzz.__main__ import main
-from tests.fuzz.run import TARGETS, fuzz
+from tests.fuzz.run import TARGETS, Finding, fuzz
 from tests.fuzz.targets import Target, WrongData
 from tests.until import until
 
@@ -65,6 +66,29 @@ def test_the_harness_finds_wrong_data_crashes_hangs_and_claims_of_memory(
         findings, ("other data", "ended with -11", "MemoryError", "took too long"), strict=True
     ):
         assert told in finding.text
+
+
+def test_a_reader_with_many_findings_ends_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = Event(), Event()
+    seen: list[tuple[str, bool]] = []
+
+    def fake(name: str, seed: int, cases: int, first: int, *, stop: Event) -> tuple[list[Finding], int]:
+        if name != "records":
+            seen.append((name, ended.wait(60)))
+        elif first:
+            begun.set()
+            seen.append((name, stop.wait(60)))
+            ended.set()
+        else:
+            assert begun.wait(60)
+            return [Finding(name, case, "wrong") for case in range(run.MOST_FINDINGS)], 0
+        return [], 0
+
+    monkeypatch.setattr("tests.fuzz.__main__.fuzz", fake)
+    monkeypatch.setattr("tests.fuzz.__main__.TARGETS", {"records": Bad, "csv": Bad})
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--cases", "20000", "--processes", "2"])
+    assert main() == 1
+    assert sorted(seen) == [("csv", True), ("csv", True), ("records", True)]
 
 
 def test_an_interrupt_ends_it_and_its_process() -> None:

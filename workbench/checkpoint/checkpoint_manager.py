@@ -105,7 +105,7 @@ class CheckpointManager:
         hours = keep_checkpoint_every_n_hours
         if hours is not None and not (isinstance(hours, Real) and hours > 0):
             raise InvalidArgumentError(
-                f"keep_checkpoint_every_n_hours must be more than 0, or None, got {hours!r}"
+                f"keep_checkpoint_every_n_hours must be a number above 0, or None, got {hours!r}"
             )
         if checkpoint_interval is not None and step_counter is None:
             raise InvalidArgumentError(

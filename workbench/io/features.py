@@ -37,8 +37,9 @@ class FixedLenFeature:
 
     Attributes:
       shape: Shape of one example.
-      dtype: float32, int64 or "string"; `memoryview` gives texts, such as pictures, as views instead of copies, which
-        keep the bytes of their example in memory.
+      dtype: float32, int64 or "string"; `memoryview` gives texts, such as pictures, as views instead of copies. A
+        view keeps the examples in memory that were parsed together with its own: up to about 1 MiB, or a sixteenth of
+        the batch.
       default_value: For examples without the feature: one value, or as many as `shape` takes. None refuses those.
 
     Raises:

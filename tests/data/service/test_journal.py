@@ -17,6 +17,7 @@ from workbench.data.service.dispatch import ledger as ledgers
 from workbench.data.service.dispatch.journal import Journal, read_entries
 from workbench.data.service.dispatch.ledger import Ledger
 from workbench.data.service.dispatch.state import State
+from workbench.errors import DataLossError
 
 Entry = dict[str, Any]
 
@@ -205,3 +206,13 @@ def test_what_others_rely_on_reaches_the_disk_before_they_hear_of_it(
     assert not {"ack", "deal"} & set(synced)
     what = {entry["what"] for entry in read_entries((tmp_path / "journal").read_bytes(), "")[0]}
     assert {"ack", "deal"} <= what
+
+
+def test_an_entry_that_fits_no_other_names_its_journal(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "journal"))
+    journal.append({"what": "close", "job": "of which nobody has heard"})
+    journal.close()
+    for _ in range(2):  # it is not left open
+        with pytest.raises(DataLossError, match="an entry that fits no other") as caught:
+            Ledger(str(tmp_path))
+        assert caught.value.file == str(tmp_path / "journal")

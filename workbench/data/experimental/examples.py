@@ -31,8 +31,9 @@ def parse_example_dataset(
       deterministic: Whether they keep their order; None as the options say.
 
     Raises:
-      InvalidArgumentError: if no feature is wanted, or no call is to be made at a time.
-      TypeError: by `apply`, if elements are no batches of text.
+      InvalidArgumentError: if no feature is wanted, or one as views, or no call is to be made at a time.
+      ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
+      TypeError: if the features are no mapping; by `apply`, if elements are no batches of text.
 
     >>> records = wb.data.Dataset.from_tensor_slices([wb.io.encode_example({"x": [x]}) for x in range(3)])
     >>> parse = wb.data.experimental.parse_example_dataset({"x": wb.io.FixedLenFeature((), np.int64)})
@@ -86,11 +87,18 @@ def make_batched_features_dataset(
       drop_final_batch: Whether to leave out a smaller last batch; without `num_epochs` there is none.
 
     Raises:
-      InvalidArgumentError: if no file matches, no feature is wanted, or the label is none of them.
+      InvalidArgumentError: if no file matches, no feature is wanted, the label is none of them, or a number of threads
+        is none.
+      ValueError: if a feature is described by anything else.
+      TypeError: if the features are no mapping.
     """
+    name = "make_batched_features_dataset"
+    check_parallel_calls(name, reader_num_threads, "reader_num_threads")
+    check_parallel_calls(name, parser_num_threads, "parser_num_threads")
+    parsing = parse_example_dataset(features, 2 if parser_num_threads is None else parser_num_threads)
     if label_key is not None and label_key not in features:
         raise InvalidArgumentError(
-            f"make_batched_features_dataset: label_key {label_key!r} is none of the features {', '.join(features)}"
+            f"{name}: label_key {label_key!r} is none of the features {', '.join(features)}"
         )
     threads = 1 if reader_num_threads is None else reader_num_threads
     records = Dataset.list_files(file_pattern, shuffle, shuffle_seed).interleave(
@@ -104,7 +112,6 @@ def make_batched_features_dataset(
     if shuffle:
         records = records.shuffle(shuffle_buffer_size, shuffle_seed)
     batches = records.repeat(num_epochs).batch(batch_size, drop_final_batch or num_epochs is None)
-    parsing = parse_example_dataset(features, 2 if parser_num_threads is None else parser_num_threads)
     dataset = batches.apply(parsing)
     if label_key is not None:
         dataset = dataset.map(Labelled(label_key))

@@ -89,9 +89,10 @@ class Query(Source):
         try:
             yield
         except sqlite3.Error as error:
-            damaged = type(error) is sqlite3.DatabaseError  # no database, or a malformed one
-            kind: type[Exception] = DataLossError if damaged else InvalidArgumentError
-            raise kind(f"{self.place!r}: {error}; the query was {self.query!r}") from error
+            told = f"{self.place!r}: {error}; the query was {self.query!r}"
+            if type(error) is sqlite3.DatabaseError:  # no database, or a malformed one
+                raise DataLossError(told, file=self.place) from error
+            raise InvalidArgumentError(told) from error
         except Exception as error:  # every driver has errors of its own
             raise InvalidArgumentError(f"{self.place!r}: {error}; the query was {self.query!r}") from error
 

@@ -62,8 +62,15 @@ class Prefetch(Stage):
         return "prefetch(AUTOTUNE)" if self.buffer_size == AUTOTUNE else f"prefetch({self.buffer_size})"
 
 
-def check_parallel_calls(stage: str, num_parallel_calls: int | None) -> None:
+def check_parallel_calls(
+    stage: str, num_parallel_calls: int | None, argument: str = "num_parallel_calls"
+) -> None:
     """Refuses a number of parallel calls that is none.
+
+    Args:
+      stage: Name of the stage or function, for errors.
+      num_parallel_calls: The number.
+      argument: What its argument is called.
 
     Raises:
       TypeError: if it is no whole number.
@@ -71,9 +78,9 @@ def check_parallel_calls(stage: str, num_parallel_calls: int | None) -> None:
     """
     if num_parallel_calls is None:
         return
-    calls = whole_number(num_parallel_calls, f"{stage}: num_parallel_calls")
+    calls = whole_number(num_parallel_calls, f"{stage}: {argument}")
     if calls != AUTOTUNE and calls < 1:
         raise InvalidArgumentError(
-            f"{stage}: num_parallel_calls is {num_parallel_calls}; give at least 1, AUTOTUNE (-1), or None for "
+            f"{stage}: {argument} is {num_parallel_calls}; give at least 1, AUTOTUNE (-1), or None for "
             "one call after the other"
         )

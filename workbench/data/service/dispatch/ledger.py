@@ -37,9 +37,14 @@ class Ledger:
         self._journal: Journal | None = None
         self._compact_at = _MOST_BYTES
         if work_dir is not None:
-            self._journal = Journal(os.path.join(work_dir, "journal"))
-            for entry in self._journal.entries:
-                self.state.apply(entry)
+            path = os.path.join(work_dir, "journal")
+            self._journal = Journal(path)
+            try:
+                for entry in self._journal.entries:
+                    self.state.apply(entry)
+            except DataLossError as error:
+                self._journal.close()
+                raise DataLossError(f"{path!r}: {error}", file=path) from error
 
     def _compact(self) -> None:
         """Writes the journal anew if it has grown."""

@@ -39,11 +39,24 @@ class ParseExamples(Map):
           deterministic: Whether they keep their order; None as the options say.
 
         Raises:
-          InvalidArgumentError: if no feature is wanted.
+          InvalidArgumentError: if no feature is wanted, or one as views, which elements of datasets cannot hold.
+          ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
+          TypeError: if the features are no mapping.
         """
         if not features:
             raise InvalidArgumentError("parse_example: features is empty; name what you want of the examples")
+        if not isinstance(features, Mapping):
+            raise TypeError(
+                f"parse_example: features is {type(features).__name__} {features!r:.60}; give a dict of feature by name"
+            )
         wanted = dict(features)
+        parse_example(np.empty(0, object), wanted)  # refuses here what fits no example
+        for name, feature in wanted.items():
+            if feature.dtype is memoryview:
+                raise InvalidArgumentError(
+                    f"parse_example: feature {name!r} is wanted as views, but elements of datasets hold bytes; give "
+                    "'string', or use the views in a function of map that calls wb.io.parse_example"
+                )
         parse = functools.partial(parse_example, features=wanted)
         return cls(parse, num_parallel_calls or 0, deterministic, wanted)
 
@@ -71,7 +84,7 @@ class ParseExamples(Map):
 
 
 def _spec(wanted: FixedLenFeature | FixedLenSequenceFeature | VarLenFeature, rows: int | None) -> Any:
-    dtype = STRING if wanted.dtype is memoryview else as_dtype(wanted.dtype)
+    dtype = as_dtype(wanted.dtype)
     match wanted:
         case FixedLenFeature():
             return TensorSpec((rows, *wanted.shape), dtype)
