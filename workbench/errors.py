@@ -20,6 +20,7 @@ WorkbenchError
 └── the reference's names
     ├── InvalidArgumentError    (ValueError)
     │   ├── CollectiveMismatch  replicas asked for different collectives (also RuntimeError)
+    │   ├── FileSizeMismatch    a file holds no whole number of records (also DataCorruption)
     │   └── NotFinite           numbers that are checked have NaN or infinity among them
     ├── FailedPreconditionError (RuntimeError)
     ├── OutOfRangeError         the iterator has ended
@@ -175,6 +176,10 @@ class TracingError(WorkbenchError, TypeError):
 
 class InvalidArgumentError(WorkbenchError, ValueError):
     """An argument has the right type but a value that cannot work."""
+
+
+class FileSizeMismatch(InvalidArgumentError, DataCorruption):
+    """A file holds no whole number of records of a fixed length: it is cut off, or their length is another."""
 
 
 class CollectiveMismatch(InvalidArgumentError, RuntimeError):

@@ -20,6 +20,7 @@ from workbench.data import (
     ArrowDataset,
     CsvDataset,
     Dataset,
+    FixedLengthRecordDataset,
     ImageFolderDataset,
     NumpyDataset,
     ParquetDataset,
@@ -62,6 +63,7 @@ WRITTEN: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Dataset]]] = {
     "parquet": (lambda path: pa.parquet.write_table(TABLE, path), ParquetDataset),
     "feather": (lambda path: pa.feather.write_feather(TABLE, path), ArrowDataset),
     "npy": (_array, NumpyDataset),
+    "fixed length": (_array, lambda path: FixedLengthRecordDataset(path, 8)),
     "npz": (_archive, NumpyDataset),
     "csv": (lambda path: path.write_bytes(b'a,b\n1,"2\n3,4"\n1,2'), CsvDataset),
 }

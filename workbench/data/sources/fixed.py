@@ -10,7 +10,7 @@ from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.opening import size_bytes
 from workbench.data.tables import BytesTable, Run
-from workbench.errors import DataLossError, InvalidArgumentError
+from workbench.errors import DataLossError, FileSizeMismatch
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class FixedLength(FileReader):
     def _check_size(self, path: str, size: int) -> None:
         body = size - self.header_bytes - self.footer_bytes
         if body < 0 or body % self.record_bytes:
-            raise InvalidArgumentError(
+            raise FileSizeMismatch(
                 f"{path!r}: {size:,} bytes are no whole number of {self.record_bytes}-byte records "
-                f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes"
+                f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes",
+                file=path,
             )
