@@ -399,6 +399,13 @@ def test_a_generator_may_yield_numbers_that_have_to_be_rounded() -> None:
             list(wrong)
 
 
+@pytest.mark.parametrize("wrong", [1.5, 3, np.arange(2)])
+def test_numbers_of_a_generator_are_no_texts(wrong: Any) -> None:
+    dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), "string"))
+    with pytest.raises(InvalidArgumentError, match=r"element 0 .* does not fit into string"):
+        list(dataset)
+
+
 @pytest.mark.parametrize("wrong", [300, -129, np.array(["a"], object)])
 def test_what_does_not_fit_into_the_dtype_of_a_generator_is_named(wrong: Any) -> None:
     dataset = Dataset.from_generator(lambda: [wrong], output_signature=TensorSpec(np.shape(wrong), np.int8))

@@ -189,6 +189,8 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
         raise InvalidArgumentError(f"from_generator: element {index} has {value!r:.60}, the signature {want}")
     if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
         value = value.astype(object)  # an empty list, which tells no dtype
+    if want.dtype == STRING and isinstance(value, np.ndarray | np.generic) and value.dtype != STRING:
+        raise _unfit(value, want, index)
     if want.dtype != STRING:
         value = _converted(np.bytes_(value) if isinstance(value, bytes) else value, want, index)
     if not want.accepts(value):
