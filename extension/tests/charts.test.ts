@@ -16,7 +16,7 @@ import { collectives, runs } from "./recorded";
 const item = collectives.snapshot.groups[0]!.items[0]!;
 
 function at(begin: number, end: number): LaneItem {
-  return { ...item, step: 0, ready_ns: begin, enter_ns: [begin], end_ns: [end] };
+  return { ...item, step: 0, ready_ns: begin, enter_ns: [begin], end_ns: [end], last_end_ns: end };
 }
 
 const MS = 1e6;

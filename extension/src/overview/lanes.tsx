@@ -18,7 +18,7 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { gutters } from "./gutters";
 import { Swatch } from "./module";
-import { beginOf, lateSteps, type Row, timesOf, pausesOf, waitedOf } from "./rows";
+import { beginOf, endsOf, lateSteps, type Row, timesOf, pausesOf, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
@@ -208,13 +208,6 @@ export function paintPart(
 export function lanesBegin(items: readonly LaneItem[], first: number, usual: number): number {
   const begun = Math.min(...items.filter(({ step }) => step >= first).map(beginOf));
   return Math.max(endsOf(items).get(first - 1) ?? begun, begun - usual);
-}
-
-/** By step: when its last collective was over. */
-function endsOf(items: readonly LaneItem[]): Map<number, number> {
-  const ends = new Map<number, number>();
-  for (const { step, last_end_ns } of items) ends.set(step, Math.max(ends.get(step) ?? 0, last_end_ns));
-  return ends;
 }
 
 /** What a replica did from the end of its last collective, `before`, to the end of this one. */

@@ -104,24 +104,26 @@ const COMPUTING = 20;
 const BY_HAND = 0.25e9;
 
 /**
- * How long a step takes, how long it may compute between two collectives, and the room that a longer pause gets; in ns.
- * Where each step runs in a cell of its own, it takes as long as from its first collective to its last one.
+ * How long a step takes, and how long it may compute between two collectives; in ns. Where each step runs in a cell of
+ * its own, it takes as long as from its first collective to its last one.
  */
-export function pausesOf(items: readonly LaneItem[]): { usual: number; longest: number; hole: number } {
-  const steps = new Map<number, { begin: number; end: number }>();
-  for (const item of items) {
-    const before = steps.get(item.step) ?? { begin: Infinity, end: 0 };
-    const end = Math.max(before.end, item.ready_ns, ...known(item.end_ns));
-    steps.set(item.step, { begin: Math.min(before.begin, beginOf(item)), end });
-  }
-  const ordered = [...steps.values()].sort((one, other) => one.begin - other.begin);
-  const inside = Math.max(1, medianOf(ordered.map(({ begin, end }) => end - begin)));
-  const distance = medianOf(ordered.slice(1).map(({ begin }, index) => begin - ordered[index]!.begin));
+export function pausesOf(items: readonly LaneItem[]): { usual: number; longest: number } {
+  const begins = new Map([...items].reverse().map((item) => [item.step, beginOf(item)]));
+  const inside = medianOf([...endsOf(items)].map(([step, end]) => end - begins.get(step)!));
+  const ordered = [...begins.values()].reverse();
+  const distance = medianOf(ordered.slice(1).map((begin, index) => begin - ordered[index]!));
   const most = Math.max(BY_HAND, COMPUTING * inside);
   // The usual distance is that of pauses, then.
-  if (distance > most) return { usual: inside, longest: PAUSE * most, hole: PAUSE * inside };
-  const usual = Math.max(inside, distance);
-  return { usual, longest: PAUSE * usual, hole: usual };
+  if (distance > most) return { usual: inside, longest: PAUSE * most };
+  const usual = Math.max(1, inside, distance);
+  return { usual, longest: PAUSE * usual };
+}
+
+/** By step: when its last collective was over. */
+export function endsOf(items: readonly LaneItem[]): Map<number, number> {
+  const ends = new Map<number, number>();
+  for (const { step, last_end_ns } of items) ends.set(step, Math.max(ends.get(step) ?? 0, last_end_ns));
+  return ends;
 }
 
 /** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */

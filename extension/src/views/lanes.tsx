@@ -235,7 +235,7 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
-  const { usual, longest, hole } = pausesOf(items);
+  const { usual, longest } = pausesOf(items);
   const domain: number[] = [];
   const range: number[] = [];
   const breaks: Timeline["breaks"] = [];
@@ -248,8 +248,8 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
     const pause = span.begin - end;
     if (pause > longest) resumed.push(span.begin);
     if (squeezed && pause > longest) {
-      breaks.push({ axis: axis + hole / 2, ns: pause });
-      axis += hole;
+      breaks.push({ axis: axis + usual / 2, ns: pause });
+      axis += usual;
       domain.push(span.begin);
       range.push(axis);
       end = span.begin;
