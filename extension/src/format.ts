@@ -102,9 +102,9 @@ export function ageText(seconds: number | null): string {
   return `${value.toFixed(Number(value.toFixed(1)) < 10 ? 1 : 0)}${name}`;
 }
 
-/** A percentage for people: whole, and never a false 0 or 100; a thin space comes before its sign. */
+/** A percentage for people: whole, and never a false 0 or 100; its sign stays in the line of the number. */
 export function percent(value: number | null): string {
-  return value === null ? NOTHING : `${wholePercent(value)}\u2009%`;
+  return value === null ? NOTHING : `${wholePercent(value)}\u202f%`;
 }
 
 /** The number of a percentage, whose sign stands elsewhere. */

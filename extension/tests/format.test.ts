@@ -36,12 +36,12 @@ test("sizes are binary, rates decimal", () => {
   assert.deepEqual([375.8, 0.0123, null].map(rateText), ["376 GB/s", "12.3 MB/s", "–"]);
 });
 
-test("percentages are whole with a thin space, and no false 0 or 100, as in Python", () => {
+test("percentages are whole with a sign that stays beside them, and no false 0 or 100, as in Python", () => {
   const shares = [0, 0.4, 1.51, 62.5, 99.8, 100, 1200, null];
   const texts = ["0 %", "<1 %", "2 %", "63 %", ">99 %", "100 %", "1,200 %", "–"];
   assert.deepEqual(
     shares.map(percent),
-    texts.map((text) => text.replace(" ", "\u2009")),
+    texts.map((text) => text.replace(" ", "\u202f")),
   );
 });
 

@@ -46,10 +46,10 @@ def test_the_stage_that_takes_the_time_is_named_with_what_would_help(clock: Any)
 
     text = repr(found)
     advice = (
-        r"map\(parse\) takes (>99|100)\u2009% of the time: give it num_parallel_calls=wb\.data\.AUTOTUNE\."
+        r"map\(parse\) takes (>99|100)\u202f% of the time: give it num_parallel_calls=wb\.data\.AUTOTUNE\."
     )
     assert re.search(advice, text)
-    assert re.search(r"^> map\(parse\)\s+100\s.*(>99|100)\u2009%\s+10,000 µs$", text, re.M)
+    assert re.search(r"^> map\(parse\)\s+100\s.*(>99|100)\u202f%\s+10,000 µs$", text, re.M)
     assert "one pass" in text
     assert max(map(len, text.splitlines())) <= 88
 
@@ -200,7 +200,7 @@ def test_elements_one_by_one_are_said_to_want_batches() -> None:
 def test_each_kind_of_stage_has_advice_of_its_own(stage: str, advice: str) -> None:
     found = verdict([_flow(_stage("range"), _stage(stage, 7))], [])
 
-    assert found[0] == f"{stage} takes 70\u2009% of the time."
+    assert found[0] == f"{stage} takes 70\u202f% of the time."
     assert advice in found[1]
 
 
@@ -218,7 +218,7 @@ def test_workers_are_judged_by_how_busy_each_is_and_said_to_be_chosen() -> None:
     flow = _flow(_stage("range", 2), parallel, queued)
 
     assert flow.stages[flow.bottleneck].busy_share == pytest.approx(0.9)
-    assert verdict([flow], [])[0] == "map(parse) keeps its 4 threads busy 90\u2009% of the time."
+    assert verdict([flow], [])[0] == "map(parse) keeps its 4 threads busy 90\u202f% of the time."
     text = repr(InputExplanation(input_flow([flow], elapsed_seconds=10)))
     assert "4 threads (AUTOTUNE)" in text
     assert "3.00 of 4 (AUTOTUNE), 2 KiB" in text
@@ -234,7 +234,7 @@ def test_a_map_that_is_computed_in_blocks_gets_other_advice_than_one_that_is_cal
     assert blocks.block_rows > 1
     assert each.block_rows == 0
     sentence, advice = verdict([_flow(_stage("range"), _stage("map(scale)", 7, block_rows=4096))], [])
-    assert sentence == "map(scale) takes 70\u2009% of the time."
+    assert sentence == "map(scale) takes 70\u202f% of the time."
     assert "computed for 4,096 rows at a time already" in advice
     assert "num_parallel_calls" not in advice
 
@@ -269,7 +269,7 @@ def test_replicas_that_hardly_wait_need_no_advice() -> None:
     waits = replica_waits([0.1, 0.2], [0, 0], 10)
 
     assert verdict([_flow(_stage("map(parse)", 9))], waits) == (
-        "Input keeps up: replicas waited 2\u2009% of the time for it.",
+        "Input keeps up: replicas waited 2\u202f% of the time for it.",
         "",
     )
     assert not any(wait.starving for wait in waits)
@@ -284,7 +284,7 @@ def test_the_starving_replica_and_the_host_with_the_bottleneck_are_named() -> No
 
     assert [wait.starving for wait in waits] == [False, True]
     assert verdict(pipelines, waits)[0] == (
-        "Replica 1 waits 60\u2009% of the time for input: map(parse) takes 80\u2009% of the time on b."
+        "Replica 1 waits 60\u202f% of the time for input: map(parse) takes 80\u202f% of the time on b."
     )
 
 
@@ -293,9 +293,9 @@ def test_replicas_that_all_wait_alike_are_named_together() -> None:
 
     assert [wait.starving for wait in waits] == [True, True]
     assert verdict([_flow(_stage("generator", 9))], waits)[0] == (
-        "Every replica waits 90\u2009% of the time for input: generator takes 90\u2009% of the time."
+        "Every replica waits 90\u202f% of the time for input: generator takes 90\u202f% of the time."
     )
-    assert verdict([_flow(_stage("range"))], waits)[0].startswith("Every replica waits 90\u2009% of the time")
+    assert verdict([_flow(_stage("range"))], waits)[0].startswith("Every replica waits 90\u202f% of the time")
 
 
 def test_many_hosts_and_replicas_are_bounded() -> None:

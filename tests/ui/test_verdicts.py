@@ -27,7 +27,7 @@ STEPS = 40
 
 def words(verdict: Verdict) -> str:
     """The sentence with plain spaces."""
-    return verdict.sentence.replace("\N{THIN SPACE}", " ")
+    return verdict.sentence.replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def judged(cluster: wb.Cluster) -> tuple[Verdict, ...]:

@@ -76,12 +76,12 @@ def rate_text(gigabytes_per_second: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share, of which 1 is all, in whole percent: never a false 0 or 100; a thin space comes before the sign.
+    """A share, of which 1 is all, in whole percent: never a false 0 or 100; the sign stays in the line of the number.
 
-    >>> [percent(x).replace(chr(0x2009), " ") for x in (0.0, 0.004, 0.0151, 0.625, 0.998, 1.0, 12.0)]
+    >>> [percent(x).replace(chr(0x202F), " ") for x in (0.0, 0.004, 0.0151, 0.625, 0.998, 1.0, 12.0)]
     ['0 %', '<1 %', '2 %', '63 %', '>99 %', '100 %', '1,200 %']
     """
-    return f"{whole_percent(100 * share)}\N{THIN SPACE}%"
+    return f"{whole_percent(100 * share)}\N{NARROW NO-BREAK SPACE}%"
 
 
 def whole_percent(value: float) -> str:

@@ -77,7 +77,9 @@ export function Figures({ overview, group, steps, open }: Props) {
         >
           <span class="wb-figure-name">{name}</span>
           <span>
-            <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
+            <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b>
+            {"\u00a0"}
+            {unit}
           </span>
           {drawn}
         </Button>

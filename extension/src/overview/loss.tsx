@@ -35,7 +35,7 @@ export function Loss({ group, rows, shown, context }: Props) {
       </Module>
     );
   const { name, function: of, replicas } = course;
-  const about = `${name ? "" : `what ${of} returns: `}mean, and ${replicas.length ? "a dot per replica" : "10 to 90 % of the replicas"}`;
+  const about = `${name ? "" : `what ${of} returns: `}mean, and ${replicas.length ? "a dot per replica" : "10 to 90\u202f% of the replicas"}`;
   const legend =
     replicas.length <= 8 && replicas.map((_, replica) => <Dot key={replica} replica={replica} />);
   return (
@@ -136,7 +136,7 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
     if (index < 0) return `step ${steps[column]}: ${NOTHING}`;
     const each = replicas.length
       ? rows.map(({ replica }) => `${replica}: ${text(replicas[replica]?.[index])}`)
-      : low.length > 0 && [`10 to 90 %: ${text(low[index])} to ${text(high[index])}`];
+      : low.length > 0 && [`10 to 90\u202f%: ${text(low[index])} to ${text(high[index])}`];
     return joined([`step ${steps[column]}: ${word} ${text(mean[index])}`, each && each.join(", ")]);
   };
   return (

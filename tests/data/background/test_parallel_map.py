@@ -388,7 +388,7 @@ class Clock:
     ("clock", "count", "kind", "note"),
     [
         (Clock(10e-6, 10e-6, 0), 1, "threads", "less than handing it over"),
-        (Clock(2e-3, 0.0, 0), 16, "threads", "waits for 100\u2009%"),
+        (Clock(2e-3, 0.0, 0), 16, "threads", "waits for 100\u202f%"),
         (Clock(2e-3, 2e-3, 1e-3), 3, "threads", "lets other threads run"),
         (Clock(2e-3, 2e-3, 2e-3), 1, "threads", "holds Python's lock; it refers to Clock"),
     ],

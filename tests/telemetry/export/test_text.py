@@ -34,14 +34,14 @@ def test_one_collective_as_one_line() -> None:
     (row,) = feed_with(replicas, Call(enter, 12 * MS + 3_100_000, nbytes=16 << 20)).table()
     assert line_text(row) == (
         "all_reduce  sum  f32  n=4  16 MiB   last 3.10 ms  p99 3.10  algbw 5.41  busbw 8.12 GB/s"
-        "  wait 30\N{THIN SPACE}%  late: r3@b"
+        "  wait 30\u202f%  late: r3@b"
     )
 
 
 def test_one_replica_alone_prints_dashes() -> None:
     (row,) = feed_with(Replicas(["a"]), Call([MS], 2 * MS, op="broadcast", redop="")).table()
     assert line_text(row) == (
-        "broadcast  f32  n=1  4 KiB   last 1.00 ms  p99 1.00  algbw –  busbw – GB/s  wait 0\N{THIN SPACE}%  late: –"
+        "broadcast  f32  n=1  4 KiB   last 1.00 ms  p99 1.00  algbw –  busbw – GB/s  wait 0\u202f%  late: –"
     )
 
 

@@ -153,7 +153,7 @@ def test_the_late_replica_of_noisy_runs_is_found_with_its_figure(n: int) -> None
     for seed in range(20 if n < 64 else 3):
         heat = lateness(Replicas(["a"] * n), *noisy(n, seed, late={1: MS}))
         assert heat.stragglers == (1,)
-        pattern = r"late step after step: replica 1, by ([\d.]+) ms a step \((\d+)\u2009%\)"
+        pattern = r"late step after step: replica 1, by ([\d.]+) ms a step \((\d+)\u202f%\)"
         found = re.fullmatch(pattern, heat.text)
         assert found is not None
         assert 0.7 < float(found[1]) < 1.3

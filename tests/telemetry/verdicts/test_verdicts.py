@@ -38,7 +38,7 @@ def judged(calls: Iterable[Call], **how: object) -> tuple[Verdict, ...]:
 
 def words(text: str) -> str:
     """With plain spaces."""
-    return text.replace("\N{THIN SPACE}", " ")
+    return text.replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def even(count: int = 64, *, inputs: str = "finite", n: int = 4) -> list[Call]:

@@ -49,7 +49,7 @@ def rows(cluster: wb.Cluster) -> dict[str, list[str]]:
 
 def test_a_gpu_that_replicas_share_has_one_row(cluster: wb.Cluster) -> None:
     assert rows(cluster) == {
-        "NVIDIA H200 of worker 0": ["GPU", "live", "37\N{THIN SPACE}%", "72 GiB", "80 GiB"]
+        "NVIDIA H200 of worker 0": ["GPU", "live", "37\N{NARROW NO-BREAK SPACE}%", "72 GiB", "80 GiB"]
     }
 
 

@@ -665,7 +665,7 @@ def test_64_replicas_are_summarised_by_quantiles_and_outliers() -> None:
 
     lines = repr(found).splitlines()
     assert len(lines) == 7
-    assert lines[1].replace("\N{THIN SPACE}", "").split() == [
+    assert lines[1].replace("\N{NARROW NO-BREAK SPACE}", "").split() == [
         *("over", "replicas", "min", "10%", "median", "90%", "max")
     ]
     assert lines[4].split()[0] == "40"

@@ -179,7 +179,7 @@ def test_the_text_names_who_is_behind(steps: tuple[int, ...], text: str) -> None
 
     lines = " ".join(line.strip() for line in progress_lines(progress, 10))
     assert lines.startswith(
-        f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50\N{THIN SPACE}% 50\N{THIN SPACE}%"
+        f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50\u202f% 50\u202f%"
     )
     assert lines.endswith("explain() of the distributed dataset tells which stage takes that time")
     hardly = replace(progress, waited_seconds=(0.1,) * len(steps))
