@@ -63,9 +63,9 @@ test("a pane asks for its model, says each time that it has taken one, and draws
   assert.match(textOf(root), /Topology/);
   assert.doesNotMatch(textOf(root), /onerror/);
 
-  component.say({ kind: "model", model: { ...recorded.topology, run: "another" } });
+  component.say({ kind: "model", model: { ...recorded.topology, status: "stale" } });
   await settled();
-  assert.match(textOf(root), /run another/);
+  assert.match(textOf(root), /stale/);
   component.remove();
   assert.equal(component.sent.at(-1)?.kind, "visible");
   assert.equal(textOf(root), "");

@@ -181,7 +181,7 @@ test("a drag over the lanes zooms into a part of the time of their steps, and fu
   const selection = new Selection();
   const shown = show("lanes", model, { selection });
   const lanes = [...shown.root.querySelectorAll(".wb-part")].find((one) =>
-    textOf(one).includes(group.group),
+    textOf(one).includes("MirroredStrategy, 4 replicas"),
   )!;
   const canvas = lanes.querySelector("canvas")!;
   await drag(canvas, 600, 300);

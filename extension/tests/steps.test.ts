@@ -332,7 +332,7 @@ test("a step that another chart points at is marked in a dataset, which says wha
 
   press("ArrowLeft", chartOf(overview.root, "lateness"));
   await settled();
-  const each = read.readers.map(({ replica, readings }) => `r${replica} 4 rows ${readings[3]!.text}`);
+  const each = read.readers.map(({ replica, readings }) => `replica ${replica}: 4 rows ${readings[3]!.text}`);
   assert.equal(said(), [`step ${newest}: batch 3 of epoch 0`, ...each].join(" · "));
 
   for (const [step, batch] of [
@@ -342,7 +342,10 @@ test("a step that another chart points at is marked in a dataset, which says wha
   ]) {
     selection.point({ of, number: step! });
     await settled();
-    assert.match(said(), new RegExp(`^step ${step}: batch ${batch} of epoch 0 · r0 4 rows ${16 * batch!}–`));
+    assert.match(
+      said(),
+      new RegExp(`^step ${step}: batch ${batch} of epoch 0 · replica 0: 4 rows ${16 * batch!}–`),
+    );
   }
   for (const step of [newest - 6, newest + 1]) {
     selection.point({ of, number: step });
@@ -362,7 +365,7 @@ test("of another epoch a dataset says whose elements it shows", async () => {
   await settled();
   assert.match(
     textOf(shown.root.querySelector("output")),
-    /: batch 3 of epoch 2 · r0 .* · elements as in epoch 0$/,
+    /: batch 3 of epoch 2 · replica 0: .* · elements as in epoch 0$/,
   );
 });
 
@@ -375,7 +378,7 @@ test("steps can be picked out in a dataset: it says what was read for them, and 
   await settled();
   assert.equal(
     textOf(shown.root.querySelector("output")),
-    `steps ${newest - 5} to ${newest - 4}: batches 0 to 1 of epoch 0 · r0 8 rows · r1 8 rows · r2 8 rows · r3 8 rows`,
+    `steps ${newest - 5} to ${newest - 4}: batches 0 to 1 of epoch 0 · replica 0: 8 rows · replica 1: 8 rows · replica 2: 8 rows · replica 3: 8 rows`,
   );
   press("Home", chart);
   await settled();

@@ -393,7 +393,7 @@ found
         assert_printed(printed.text_content(), n)  # also where it has been scrolled out of sight
         view = cell.locator(".wb-sweep")
         if n == 1:
-            expect(view).to_contain_text("bandwidth over size appears")
+            expect(view).to_contain_text("Bandwidth over size appears")
             continue
         table, more = (view.get_by_role("button", name=name, exact=True) for name in ("Table", "More"))
         expect(table.or_(more).first).to_be_visible()

@@ -75,7 +75,7 @@ def test_a_pane_follows_replicas_through_a_dataset_while_a_cell_runs(page: Any, 
     command(page, "workbench:open-pane", view="dataset_sharding")
     expect(picked).to_have_text("step 9 ×")
     expect(pane.locator("output")).to_have_text(
-        "step 9: batch 9 of epoch 0 · r0 2 rows 36–37 · r1 2 rows 38–39"
+        "step 9: batch 9 of epoch 0 · replica 0: 2 rows 36–37 · replica 1: 2 rows 38–39"
     )
 
     cells = page.locator(".jp-Notebook .jp-Cell")

@@ -52,6 +52,12 @@ export function wording(plain: string, term: string): string {
   return saysFieldTerms() ? term : plain;
 }
 
+/** A strategy, and how many replicas it has: the first of its kind without a number. */
+export function groupText(group: string, n?: number): string {
+  const plain = group.replace(/\/1$/, "").replace(/\/(?=\d+$)/, " ");
+  return joined([wording(plain, group), n && replicasText(n)], ", ");
+}
+
 /** How many replicas took part. */
 export function replicasText(n: number): string {
   return wording(counted(n, "replica"), `n=${n}`);

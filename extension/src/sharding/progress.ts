@@ -2,6 +2,7 @@
 import { counted, joined, percent, timeText } from "../format";
 import type { DatasetSharding, InputProgress, InputWait } from "../models";
 import { isIn, rangeText, type Span, spanText } from "../parts/steps";
+import { wording } from "../parts/terms";
 import { readingOf, rowsOf } from "./columns";
 
 /** From here on waiting for input is worth a sign, in percent of the time. */
@@ -40,7 +41,11 @@ export function readText(
     `${rangeText(steps)}: batch${several ? "es" : ""} ${spanText(span)} of epoch ${epoch}`,
     ...readers.map((reader) =>
       joined(
-        [`r${reader.replica}`, counted(rowsOf(reader, span), "row"), readingOf(reader, span)?.text],
+        [
+          wording(`replica ${reader.replica}:`, `r${reader.replica}`),
+          counted(rowsOf(reader, span), "row"),
+          readingOf(reader, span)?.text,
+        ],
         " ",
       ),
     ),

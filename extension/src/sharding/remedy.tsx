@@ -1,8 +1,6 @@
-// What helps replicas without data, as code: whatever surrounds the view puts it into a notebook, as JupyterLab does; else it is shown.
-import { useState } from "preact/hooks";
+// What helps replicas without data, as code for the notebook; where nothing puts it there, it is shown.
 import type { DatasetSharding } from "../models";
-import { Button } from "../parts/small";
-import { INSERT } from "../view";
+import { Insert } from "../parts/insert";
 
 /** By its name in the model. The code is here, not there: a saved notebook of a stranger has a model, too. */
 const REMEDIES: Record<string, { label: string; code: string }> = {
@@ -15,19 +13,14 @@ dataset = dataset.with_options(options)`,
 };
 
 export function Remedy({ model: { remedy = "" } }: { model: DatasetSharding }) {
-  const [shown, setShown] = useState(false);
   if (!Object.hasOwn(REMEDIES, remedy)) return null;
   const { label, code } = REMEDIES[remedy]!;
-  const insert = (button: HTMLElement) => {
-    const options = { detail: { code }, bubbles: true, composed: true, cancelable: true };
-    setShown(button.dispatchEvent(new CustomEvent(INSERT, options)));
-  };
   return (
-    <>
-      <Button class="wb-link" onClick={(event) => insert(event.currentTarget)}>
-        {label} →
-      </Button>
-      <span role="status">{shown && <code class="wb-code">{code}</code>}</span>
-    </>
+    <Insert
+      class="wb-link"
+      label={`${label} →`}
+      code={code}
+      otherwise={<code class="wb-code">{code}</code>}
+    />
   );
 }

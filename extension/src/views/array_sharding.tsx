@@ -4,6 +4,7 @@ import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { wording } from "../parts/terms";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
@@ -197,10 +198,15 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
   const replicas = block.holders.map((part) => part.replica);
   const selected = context.selected.replica;
   const lit = selected === null || replicas.includes(selected);
-  const text = `r${runsOf(replicas)}`;
   const inside = Math.min(right - left, bottom - top);
   const sheets = block.holders.slice(0, clamped(Math.floor(inside / (3 * SHEET)), 1, MAX_SHEETS));
   const behind = SHEET * (sheets.length - 1); // copies lie on each other like sheets of paper
+  const numbers = runsOf(replicas);
+  const room = right - left - behind;
+  // The buttons below say what a number alone is of.
+  const text = [wording(`replica${replicas.length > 1 ? "s" : ""} ${numbers}`, `r${numbers}`), numbers].find(
+    (one) => 7 * one.length < room,
+  );
   return (
     <g opacity={lit ? 1 : 0.3} onClick={() => context.select(replicas[0]!)}>
       {sheets.map((part, index) => {
@@ -224,7 +230,7 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
           </g>
         );
       })}
-      {bottom - top > 12 && right - left > 7 * text.length && (
+      {bottom - top > 12 && text && (
         <text
           class="wb-strong"
           x={(left + right + behind) / 2}

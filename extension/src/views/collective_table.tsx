@@ -2,7 +2,8 @@
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { wording } from "../parts/terms";
+import { Nothing, STEP } from "../parts/nothing";
+import { groupText, wording } from "../parts/terms";
 import {
   count,
   counted,
@@ -38,15 +39,14 @@ export const collectiveTable: View<Collectives> = {
           ]}
           status={model.status}
         />
-        <CollectiveRows
-          table={table}
-          empty={
-            counters.internal > 0
-              ? "only collectives that workbench itself needed were recorded"
-              : "no collectives recorded yet"
-          }
-          context={context}
-        />
+        {table.length ? (
+          <CollectiveRows table={table} context={context} />
+        ) : (
+          <Nothing title="No collective was recorded yet" code={STEP}>
+            {counters.internal > 0 && "Only those that workbench itself needed were. "}How long each one
+            takes, and who comes late, stands here as soon as replicas meet.
+          </Nothing>
+        )}
       </div>
     );
   },
@@ -59,16 +59,14 @@ export function unitOf(table: readonly TableRow[]): TimeUnit {
 
 interface RowsProps {
   table: readonly TableRow[];
-  empty?: string | undefined;
   context: Context;
 }
 
 /** The rows alone. */
-export function CollectiveRows({ table, empty, context }: RowsProps) {
+export function CollectiveRows({ table, context }: RowsProps) {
   return (
     <Table
       label="Collective timing"
-      empty={empty}
       columns={columnsOf(unitOf(table), table)}
       rows={table}
       keyOf={(row) => row.key}
@@ -152,15 +150,15 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   if (new Set(rows.map((row) => row.group)).size > 1)
     columns.unshift({
       ...{ title: "group", left: true, rank: 1, least: 80 },
-      text: (row) => row.group,
-      show: (row) => <Group name={row.group} />,
+      text: (row) => groupText(row.group),
+      show: (row) => <Group name={groupText(row.group)} />,
     });
   return columns;
 }
 
 /** The name of a group. Of those of one kind only the ends differ, so where there is no room the end is what stays. */
 function Group({ name }: { name: string }) {
-  const [, kind, end] = /^(.*?)(\/\d+)?$/s.exec(name)!;
+  const [, kind, end] = /^(.*?)([ /]\d+)?$/s.exec(name)!;
   return (
     <span class="wb-group">
       <span>{kind}</span>

@@ -6,6 +6,7 @@ import { Courses } from "../parts/courses";
 import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
+import { wording } from "../parts/terms";
 import { counted, memoryText, percent, sumOf } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
@@ -22,7 +23,7 @@ export const devices: View<Devices> = {
           facts={[
             counted(model.devices.length, "device"),
             model.status !== "stopped" && `${memoryText(memory)} in use`,
-            `run ${model.run}`,
+            wording("", `run ${model.run}`),
           ]}
           status={model.status}
         >

@@ -4,7 +4,8 @@ import type { Collectives, GroupView } from "../models";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import { laneNames, type Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
-import { Note } from "../parts/small";
+import { Nothing, STEP } from "../parts/nothing";
+import { groupText } from "../parts/terms";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import type { Context, View } from "../view";
@@ -16,7 +17,11 @@ export const heatMap: View<Collectives> = {
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.lateness.steps.length);
     if (!groups.length) {
-      return <Note>no step in which several replicas met yet</Note>;
+      return (
+        <Nothing title="No step yet in which several replicas met" code={STEP}>
+          Who came last, step by step, stands here as soon as replicas meet in a collective.
+        </Nothing>
+      );
     }
     return (
       <>
@@ -47,7 +52,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
       title="Lateness"
       facts={[
         "by replica and step",
-        group.group,
+        groupText(group.group, group.n),
         group.hidden_lanes > 0 && `the ${replicas.length} latest of ${group.n} replicas`,
         text && `▶ ${text}`,
         slow_steps.length > 0 && `▼ slow for everybody: step ${runsOf(slow_steps.slice(-8))}`,

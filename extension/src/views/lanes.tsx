@@ -15,7 +15,7 @@ import {
 import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
-import { wording } from "../parts/terms";
+import { groupText, wording } from "../parts/terms";
 import { NOTHING, sizeText, timeText, known } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
@@ -25,7 +25,8 @@ import { Swatch } from "../overview/module";
 import { beginOf, laneNames, laneTimes, pausesOf } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
-import { Button, Note } from "../parts/small";
+import { Button } from "../parts/small";
+import { Nothing, STEP } from "../parts/nothing";
 
 /** How high a lane is: up to so many are that high. */
 const HEIGHTS = [
@@ -40,7 +41,13 @@ export const lanes: View<Collectives> = {
   title: "Lanes",
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.items.length);
-    if (!groups.length) return <Note>no collectives recorded yet</Note>;
+    if (!groups.length) {
+      return (
+        <Nothing title="No collective was recorded yet" code={STEP}>
+          Each replica gets a lane here as soon as replicas meet in a collective.
+        </Nothing>
+      );
+    }
     return (
       <>
         {groups.map((group) => (
@@ -161,7 +168,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     <ChartOrTable
       title="Lanes"
       facts={[
-        shown.group,
+        groupText(shown.group, shown.n),
         `newest ${items.length} collectives`,
         shown.hidden_lanes > 0 && `the ${shown.lanes.length} latest of ${shown.n} replicas`,
         shown.lateness.text && `▶ ${shown.lateness.text}`,

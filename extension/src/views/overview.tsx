@@ -10,13 +10,14 @@ import { LaneStrip, lanesLegend } from "../overview/lanes";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import { Loss } from "../overview/loss";
 import { Module } from "../overview/module";
-import { Nothing } from "../overview/nothing";
 import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../parts/verdict";
+import { Nothing, STEP } from "../parts/nothing";
 import { type Open, useOpening } from "../parts/opening";
 import { Status } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";
+import { groupText } from "../parts/terms";
 import { useRoom } from "../parts/width";
 import { clamped } from "../scale";
 import { type Context, OPEN, type View, type ViewName } from "../view";
@@ -91,7 +92,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
           ) : (
             <Icon name="overview" />
           )}
-          <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
+          <h3>{groupText(about.group) || "Overview"}</h3>
           <span class="wb-about">{factsOf(shown)}</span>
           {group && <Brushed steps={stepsOf(group, context)} />}
           <Status word={shown.status} />
@@ -116,7 +117,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
         ) : !group ? (
           <Nothing
             title={verdict.severity === "error" ? verdict.sentence : "No step has run yet"}
-            code="strategy.run(step, args=(batch,))"
+            code={STEP}
           >
             Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
             are.
@@ -199,7 +200,8 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
       {room >= WIDE_PX && (
         <>
           <Module
-            name="Collectives"
+            name="Collective timing"
+            kind="collectives"
             about={`${counted(counters.collectives, "collective")}, times in ${unitOf(table).name}`}
             pane="collective_table"
             open={open}

@@ -7,11 +7,21 @@ import { count, counted, momentText, NOTHING, sizeText, timeText } from "../form
 import type { RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
 import { Comparison } from "./comparison";
+import { Nothing, STEP } from "../parts/nothing";
 import { Button } from "../parts/small";
+
+const RECORD = `with wb.record("runs/first.parquet"):\n    ${STEP}`;
 
 export const runs: View<Runs> = {
   title: "Runs",
   draw({ model, context }) {
+    if (!model.runs.length)
+      return (
+        <Nothing title="No run was recorded yet" code={RECORD}>
+          Runs that are recorded{model.folder !== "." && ` below ${model.folder}`} stand here: to be opened
+          again without a cluster, and two of them side by side.
+        </Nothing>
+      );
     return (
       <>
         <RunList model={model} context={context} />
@@ -44,7 +54,6 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
       />
       <Table
         label="Recorded runs"
-        empty={'None yet: with wb.record("runs/first.parquet"): … makes one.'}
         columns={COLUMNS}
         rows={model.runs}
         keyOf={(run) => run.path}

@@ -1,6 +1,7 @@
 // The banner that says which collective does not get on, and who is waited for.
 import { Head } from "../parts/head";
 import { Card } from "../parts/verdict";
+import { groupText } from "../parts/terms";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
@@ -57,7 +58,7 @@ function Banner({ group, stuck, events }: BannerProps) {
       sentence={`step ${stuck.step} ${stuck.op} #${stuck.seq + 1}: ${howText(stuck)}`}
     >
       <p>
-        {group.group}
+        {groupText(group.group, group.n)}
         {stuck.site && ` · entered at ${stuck.site}`} by replica{stuck.waiting.length > 1 ? "s " : " "}
         {runsOf(stuck.waiting)}
       </p>

@@ -4,7 +4,7 @@ import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
-import { replicasText, wording } from "../parts/terms";
+import { groupText, replicasText, wording } from "../parts/terms";
 import { clamped, logarithmic, logTicks } from "../scale";
 import { useWidth } from "../parts/width";
 import {
@@ -20,7 +20,8 @@ import {
 } from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
-import { Note, take } from "../parts/small";
+import { take } from "../parts/small";
+import { Nothing } from "../parts/nothing";
 
 const [LOWEST, HIGHEST] = [260, 400];
 const LEFT = 62;
@@ -32,7 +33,12 @@ export const sweep: View<Collectives> = {
   title: "Bandwidth over size",
   draw({ model }) {
     if (!model.sweeps.length) {
-      return <Note>bandwidth over size appears when one operation was seen with several sizes</Note>;
+      return (
+        <Nothing title="No operation of several sizes yet" code="wb.collectives.sweep(strategy)">
+          Bandwidth over size appears here when replicas ran one operation with several sizes. This line
+          measures it, and draws it below its cell.
+        </Nothing>
+      );
     }
     return <Sweeps sweeps={model.sweeps} />;
   },
@@ -49,7 +55,7 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
     <ChartOrTable
       title="Bandwidth over size"
       facts={[
-        `${chosen.group} · ${replicasText(chosen.n)} · ${chosen.transport}`,
+        joined([groupText(chosen.group, chosen.n), chosen.transport]),
         fitText(chosen),
         baselineText(chosen),
       ]}
@@ -75,7 +81,7 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
 function nameOf(one: Sweep, sweeps: readonly Sweep[]): string {
   const reductions = sweeps.some((two) => two.op === one.op && two.redop !== one.redop);
   const groups = sweeps.some((two) => two.group !== one.group);
-  return `${one.op}${reductions ? ` ${one.redop}` : ""} ${dtypeText(one.dtype)}${groups ? ` · ${one.group}` : ""}`;
+  return `${one.op}${reductions ? ` ${one.redop}` : ""} ${dtypeText(one.dtype)}${groups ? ` · ${groupText(one.group)}` : ""}`;
 }
 
 function baselineText({ baseline, n }: Sweep): string {

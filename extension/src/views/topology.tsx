@@ -4,6 +4,7 @@ import { ChartOrTable } from "../parts/head";
 import { QUIET, StatusWord } from "../parts/status";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { groupText, wording } from "../parts/terms";
 import { count, counted, memoryText, NOTHING, joined, sumOf } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
@@ -31,7 +32,7 @@ export const topology: View<Topology> = {
         title="Topology"
         facts={[
           `${counted(devices.length, `${kinds} device`.trim())} on ${counted(model.hosts.length, "host")}`,
-          `run ${model.run}`,
+          wording("", `run ${model.run}`),
           model.status === "stopped" && "as it was last",
           devices.length > drawn && `${drawn} of ${count(devices.length)} devices drawn, lost ones first`,
         ]}
@@ -198,7 +199,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
           key={`${replica.group}|${replica.replica}`}
           class="wb-replica"
           aria-pressed={context.selected.replica === replica.replica}
-          title={`${replica.group}, replica ${replica.replica}${replica.doing && `: ${replica.doing}`}`}
+          title={`${groupText(replica.group)}, replica ${replica.replica}${replica.doing && `: ${replica.doing}`}`}
           onClick={() => context.select(replica.replica)}
         >
           <ReplicaName replica={replica.replica} /> <Quiet>{device.name}</Quiet>
@@ -251,7 +252,7 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
       order: (line) => line.worker.heartbeat_age_seconds,
     },
     named("device", (line) => line.device, { rank: 2 }),
-    named("strategy", (line) => line.replica?.group ?? NOTHING, {
+    named("strategy", ({ replica }) => (replica ? groupText(replica.group) : NOTHING), {
       rank: 6,
       least: 80,
       help: "of the replica",

@@ -27,7 +27,8 @@ import type { Context, View } from "../view";
 import { binsOf, countedOf, Distribution } from "../values/distribution";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "../values/elements";
 import { axisOf, History, Numbers } from "../values/numbers";
-import { Button, Note, Quiet } from "../parts/small";
+import { Nothing } from "../parts/nothing";
+import { Button, Quiet } from "../parts/small";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";
 
@@ -39,7 +40,12 @@ export const values: View<Values> = {
   draw({ model, context }) {
     const parts = useRef<HTMLDivElement>(null);
     const { elements, steps } = model;
-    if (!model.values.length && !steps) return <Note>nothing to inspect</Note>;
+    if (!model.values.length && !steps)
+      return (
+        <Nothing title="No value was inspected yet" code="wb.inspect(value)">
+          What each replica holds of a value stands here, and whether copies agree.
+        </Nothing>
+      );
     return (
       <>
         {steps && <StepChoice steps={steps} ask={context.ask} />}

@@ -1,7 +1,8 @@
 // What panes show while there is nothing to draw: how to begin a run, the frame of what is about to come, or a line of code.
 import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
-import { Nothing } from "../../overview/nothing";
+import { Insert } from "../../parts/insert";
+import { Nothing } from "../../parts/nothing";
 import type { Channel } from "../server/messages";
 
 const CODE = "cluster = wb.connect(replicas=4)";
@@ -19,7 +20,11 @@ export const LINES: Partial<Record<Channel, string>> = {
 /** With such a line. */
 export function nothingYet(trans: TranslationBundle, line: string) {
   return (
-    <Nothing title={trans.__("Nothing to show yet")} code={line}>
+    <Nothing
+      title={trans.__("Nothing to show yet")}
+      code={line}
+      actions={<Insert class="wb-filled" label={trans.__("Insert this line")} code={line} otherwise={null} />}
+    >
       {trans.__("Run this line in the notebook, and this pane fills by itself.")}
     </Nothing>
   );

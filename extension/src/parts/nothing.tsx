@@ -1,5 +1,9 @@
 // What stands where there is nothing to draw yet: what will appear, and the line that makes it appear.
 import type { ComponentChildren } from "preact";
+import { Insert } from "./insert";
+
+/** The line that makes replicas meet. */
+export const STEP = "strategy.run(step, args=(batch,))";
 
 /** Four small machines, of which one is awake. */
 const MACHINES = [0, 1, 2, 3];
@@ -8,6 +12,7 @@ interface Props {
   title: string;
   children: ComponentChildren;
   code: string;
+  /** Instead of the button that inserts the line. */
   actions?: ComponentChildren;
 }
 
@@ -34,7 +39,16 @@ export function Nothing({ title, children, code, actions }: Props) {
       <h3>{title}</h3>
       <p>{children}</p>
       <code>{code}</code>
-      {actions && <div class="wb-nothing-actions">{actions}</div>}
+      <div class="wb-nothing-actions">
+        {actions ?? (
+          <Insert
+            class="wb-filled"
+            label="Insert this line"
+            code={code}
+            otherwise="Nothing here can: copy it into a cell."
+          />
+        )}
+      </div>
     </div>
   );
 }
