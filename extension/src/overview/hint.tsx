@@ -22,7 +22,7 @@ export function endHint(): void {
   document.body.classList.add(SEEN);
 }
 
-/** Stands in the page like a card: it covers nothing, takes no focus and does not move. */
+/** Stands below all charts like a card of the page: it covers and moves nothing, and takes no focus. */
 export function Hint() {
   const scope = useContext(ExportScope);
   const isSaved = useContext(SavedPage) !== null;

@@ -22,6 +22,8 @@ import { beginOf, endsOf, lateSteps, type Row, timesOf, pausesOf, waitedOf } fro
 
 const TOP = 20;
 const BOTTOM = 24;
+/** How high a lane may be. */
+const [LEAST, MOST] = [20, 48];
 /** A replica is drawn as late, and others as waiting for it, from this share of the step on. */
 const NOTABLE = 0.05;
 
@@ -54,7 +56,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const first = items.findIndex(({ step }) => step >= steps.first);
   const shown = items.filter(({ step }) => isIn(steps, step));
   const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
-  const bar = height - 8;
+  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / rows.length);
   const ends = endsOf(items);
   const from = lanesBegin(items, steps.first, pausesOf(items).usual);
   const to = Math.max(...shown.map((item) => item.last_end_ns));
@@ -77,6 +79,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const { left, right } = gutters(width);
+    const height = rowOf(painting.height);
+    const bar = height - 8;
     const x = scale(width);
     const foot = TOP + rows.length * height;
     const edge = width - right;
@@ -160,8 +164,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       paintCursor(painting, box, 1.5);
     }
   };
-  const at = (px: number, py: number, width: number): Cell | null => {
-    const row = Math.floor((py - TOP) / height);
+  const at = (px: number, py: number, width: number, all: number): Cell | null => {
+    const row = Math.floor((py - TOP) / rowOf(all));
     const ns = scale(width).invert(px);
     const column = parts[row]?.findIndex((one) => one.length > 0 && ns <= one.at(-1)!.to) ?? -1;
     const { left, right } = gutters(width);
@@ -174,6 +178,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       rows={rows.length}
       columns={items.length}
       height={TOP + rows.length * height + BOTTOM}
+      least={TOP + rows.length * LEAST + BOTTOM}
+      most={TOP + rows.length * MOST + BOTTOM}
       paint={paint}
       at={at}
       steps={axis}

@@ -13,6 +13,8 @@ import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
 const BOTTOM = 22;
+/** How high a cell may be. */
+const [LEAST, MOST] = [14, 64];
 
 export function LatenessLegend({ group }: { group: GroupView }) {
   const { peak } = scaleOf(group.lateness.late_us);
@@ -39,12 +41,14 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
   const { lateness } = group;
   const top = slow ? 16 : TOP;
   const height = rows.length > 8 ? 16 : 24;
+  const rowOf = (all: number) => Math.floor((all - top - BOTTOM) / rows.length);
   const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
   const level = levels(lateness);
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const { left, right, first, size } = cellsOf(lateness.steps.length, width);
+    const height = rowOf(painting.height);
     const gap = size > 6 ? 1 : 0.5;
     const foot = top + rows.length * height;
     rows.forEach((row, index) => {
@@ -91,10 +95,10 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
         height,
       });
   };
-  const at = (px: number, py: number, width: number): Cell | null => {
+  const at = (px: number, py: number, width: number, all: number): Cell | null => {
     const { left, first, size } = cellsOf(lateness.steps.length, width);
     const column = first + Math.floor((px - left) / size);
-    return column < first ? null : { row: Math.floor((py - top) / height), column };
+    return column < first ? null : { row: Math.floor((py - top) / rowOf(all)), column };
   };
   const describe = ({ row, column }: Cell) => {
     const us = late[row]![column] ?? null;
@@ -111,6 +115,8 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
       rows={rows.length}
       columns={lateness.steps.length}
       height={top + rows.length * height + BOTTOM}
+      least={top + rows.length * LEAST + BOTTOM}
+      most={top + rows.length * MOST + BOTTOM}
       paint={paint}
       at={at}
       steps={axis}

@@ -14,7 +14,9 @@ import type { Row } from "./rows";
 import { Note } from "../parts/small";
 
 const TOP = 8;
-const BODY = 104;
+const BOTTOM = 22;
+/** How high the course itself is: by itself, and in a pane. */
+const [BODY, LEAST, MOST] = [104, 64, 320];
 
 interface Props {
   group: GroupView;
@@ -78,11 +80,12 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
   const most = finite.length ? Math.max(...finite) : 0;
   const least = finite.length ? Math.min(...finite) : 0;
   const ground = least >= 0 && least < 0.6 * most ? 0 : least;
-  const y = linear([ground, most > ground ? most : ground + 1], [TOP + BODY, TOP]);
   const paint = (painting: Painting) => {
     const { canvas, width, palette } = painting;
     const { left, right, first, size } = cellsOf(steps.length, width);
     const edge = left + (steps.length - first) * size;
+    const foot = painting.height - BOTTOM;
+    const y = linear([ground, most > ground ? most : ground + 1], [foot, TOP]);
     const x = (column: number) => left + (column - first + 0.5) * size;
     for (const tick of roundTicks(ground, most, 3)) {
       canvas.fillStyle = palette.line;
@@ -124,11 +127,11 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
     }
     paintSteps(painting, {
       ...{ steps, first, size, left, shown },
-      ...{ range: axis.range, top: TOP, foot: TOP + BODY },
+      ...{ range: axis.range, top: TOP, foot },
     });
     const pointed = steps.indexOf(axis.pointed ?? -1);
     if (pointed >= first)
-      paintBand(painting, { from: x(pointed) - size / 2, to: x(pointed) + size / 2, foot: TOP + BODY });
+      paintBand(painting, { from: x(pointed) - size / 2, to: x(pointed) + size / 2, foot });
   };
   const describe = ({ column }: Cell) => {
     const text = (value: number | null | undefined) => (value == null ? "not finite" : figure(value));
@@ -145,7 +148,9 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
       hint="the values of a step"
       rows={1}
       columns={steps.length}
-      height={TOP + BODY + 22}
+      height={TOP + BODY + BOTTOM}
+      least={TOP + LEAST + BOTTOM}
+      most={TOP + MOST + BOTTOM}
       paint={paint}
       at={(px, _, width) => {
         const { left, first, size } = cellsOf(steps.length, width);

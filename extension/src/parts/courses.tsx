@@ -14,6 +14,8 @@ const HEIGHTS = [
   [8, 40],
   [Infinity, 28],
 ] as const;
+/** In a pane. */
+const [LEAST, MOST] = [28, 96];
 const TOP = 6;
 const BOTTOM = 18;
 const LEFT = 100;
@@ -47,8 +49,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const known = [...ends.keys()];
   const axis = stepsOf(sampled, context);
   const span = known.length ? { first: known[0]!, last: known.at(-1)! } : null;
-  const height = HEIGHTS.find(([most]) => rows.length <= most)![1];
-  const foot = TOP + rows.length * height;
+  const usual = HEIGHTS.find(([most]) => rows.length <= most)![1];
+  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / rows.length);
   const top = Math.max(100, ...rows.flatMap(({ values }) => values.map((value) => value ?? 0)));
   const valueOf = ({ row, column }: Cell) => {
     const { values } = rows[row]!;
@@ -59,6 +61,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
     const x = scale(width);
+    const height = rowOf(painting.height);
+    const foot = TOP + rows.length * height;
     const y = (row: number, value: number) => TOP + (row + 1) * height - 4 - (value / top) * (height - 8);
     rows.forEach(({ name, values }, row) => {
       const middle = TOP + (row + 0.5) * height;
@@ -105,10 +109,12 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
         hint="one sample"
         rows={rows.length}
         columns={samples}
-        height={foot + BOTTOM}
+        height={TOP + rows.length * usual + BOTTOM}
+        least={TOP + rows.length * LEAST + BOTTOM}
+        most={TOP + rows.length * MOST + BOTTOM}
         paint={paint}
-        at={(px, py, width) => ({
-          row: Math.floor((py - TOP) / height),
+        at={(px, py, width, all) => ({
+          row: Math.floor((py - TOP) / rowOf(all)),
           column: Math.round(scale(width).invert(px)),
         })}
         steps={axis}

@@ -7,6 +7,7 @@ import { IconButton } from "./icons";
 import { Button, Quiet } from "./small";
 import { Verdict } from "./verdict";
 import { sumOf } from "../format";
+import { REST, useRest } from "./filling";
 import { useRoom } from "./width";
 
 const GAP = 10;
@@ -110,10 +111,23 @@ interface ChartProps extends HeadProps {
   /** What is no good chart is a table alone. */
   chart: ComponentChildren;
   table: ComponentChildren;
+  /** What the table comes after where there is room below the chart. */
+  more?: ComponentChildren;
 }
 
-/** A chart with its table twin, one of them at a time. */
-export function ChartOrTable({ chart, table, verdict, children, ...head }: ChartProps) {
+/** What is there only where charts leave much of their pane free. */
+function Rest({ children }: { children: ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const height = useRest(box);
+  return (
+    <div class={REST} ref={box} style={{ "--wb-rest": `${height}px` }}>
+      {height > 0 && children}
+    </div>
+  );
+}
+
+/** A chart with its table twin, one of them at a time where there is no room for both. */
+export function ChartOrTable({ chart, table, more, verdict, children, ...head }: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   return (
     <div class="wb-part">
@@ -124,7 +138,17 @@ export function ChartOrTable({ chart, table, verdict, children, ...head }: Chart
         )}
       </Head>
       {verdict && <Verdict {...verdict} />}
-      {asTable || !chart ? table : chart}
+      {asTable || !chart ? (
+        table
+      ) : (
+        <>
+          {chart}
+          <Rest>
+            {more}
+            {table}
+          </Rest>
+        </>
+      )}
     </div>
   );
 }

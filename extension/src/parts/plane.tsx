@@ -6,6 +6,7 @@ import type { Steps } from "../selection";
 import { clamped } from "../scale";
 import { rangeText } from "./steps";
 import { type Cell, drawings, type Painting } from "./painting";
+import { FILLS, useFilling } from "./filling";
 import { useWidth } from "./width";
 import { take } from "./small";
 
@@ -16,9 +17,12 @@ interface Props {
   rows: number;
   columns: number;
   height: number;
+  /** How low and how high it may be where it stands in a pane, if that is something else; `paint` and `at` are told. */
+  least?: number;
+  most?: number;
   paint(painting: Painting): void;
   /** The cell at a point, in CSS pixels from the corner of the canvas; null, or one that there is not, for none. */
-  at(x: number, y: number, width: number): Cell | null;
+  at(x: number, y: number, width: number, height: number): Cell | null;
   /** What is in a cell, in words. */
   describe(cell: Cell): string;
   /** Clicked, or Enter; by default that pins the step of the cell, and lights up its replica. */
@@ -52,10 +56,12 @@ const MOVES: Record<string, readonly [rows: number, columns: number]> = {
 };
 
 export function Plane(props: Props) {
-  const { rows, columns, height, steps, stepOf, stepAt, within = [0, columns - 1] } = props;
+  const { rows, columns, steps, stepOf, stepAt, within = [0, columns - 1] } = props;
+  const { least = props.height, most = props.height } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
+  const height = props.height + useFilling(box, least - props.height, most - props.height);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
   const asked = useRef(false); // a menu is open for the cell at the pointer, which goes to the menu
@@ -117,7 +123,7 @@ export function Plane(props: Props) {
     const corner = canvas.current!.getBoundingClientRect();
     return { x: event.clientX - corner.left, y: event.clientY - corner.top };
   };
-  const cellAt = ({ x, y }: { x: number; y: number }) => isThere(props.at(x, y, width));
+  const cellAt = ({ x, y }: { x: number; y: number }) => isThere(props.at(x, y, width, height));
   const onPointerMove = (event: PointerEvent) => {
     const place = where(event);
     if (drag) {
@@ -163,6 +169,7 @@ export function Plane(props: Props) {
       hint={`arrow keys or pointer: ${props.hint}${steps && stepOf ? " · click or Enter: pin its step" : ""}${stepAt ? " · drag: some steps" : ""}`}
       text={inside ? extended + props.describe(inside) : (props.said ?? "")}
       onKeyDown={onKeyDown}
+      fills={most > least}
     >
       <canvas
         ref={canvas}
@@ -187,11 +194,13 @@ interface ReadOutProps {
   /** What is at the cursor, or "". */
   text: string;
   onKeyDown(event: KeyboardEvent): void;
+  /** Whether it fills the pane that it stands in. */
+  fills?: boolean;
   children: ComponentChildren;
 }
 
 /** A chart that keys go through, and below it what is at its cursor. */
-export function ReadOut({ box, label, hint, text, onKeyDown, children }: ReadOutProps) {
+export function ReadOut({ box, label, hint, text, onKeyDown, fills, children }: ReadOutProps) {
   return (
     <>
       <div
@@ -202,6 +211,7 @@ export function ReadOut({ box, label, hint, text, onKeyDown, children }: ReadOut
         aria-roledescription="chart"
         tabIndex={0}
         onKeyDown={onKeyDown}
+        {...(fills && FILLS)}
       >
         {children}
       </div>

@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import { clamped } from "../scale";
 import type { Context } from "../view";
+import { FILLS, useFilling } from "./filling";
 import { type Foldable, useFolding } from "./folding";
 import { Button, Note, take } from "./small";
 import { worded, type Worded } from "./terms";
@@ -65,6 +66,8 @@ interface Props<Row> {
   follow?: boolean;
 }
 
+/** How high it is at most: by itself, and in a pane. */
+const [HEIGHT, LOWEST, HIGHEST] = [340, 140, 600];
 const ROW_HEIGHT = 24;
 const WINDOW = 40;
 let tables = 0;
@@ -80,6 +83,7 @@ export function Table<Row>(props: Props<Row>) {
   const grid = useRef<HTMLTableElement>(null);
   const wantsFocus = useRef(false);
   const atEnd = useRef(true);
+  const more = useFilling(scroll, LOWEST - HEIGHT, HIGHEST - HEIGHT, rows.length > 0);
   const id = useRef("");
   id.current ||= `wb-folded-${(tables += 1)}`;
 
@@ -172,6 +176,8 @@ export function Table<Row>(props: Props<Row>) {
       <div
         class="wb-scroll"
         ref={scroll}
+        style={{ maxHeight: `var(--wb-rest, ${HEIGHT + more}px)` }}
+        {...FILLS}
         onScroll={onScroll}
         onPointerLeave={() => {
           setHovered(-1);

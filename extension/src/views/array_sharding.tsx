@@ -5,6 +5,7 @@ import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
+import { FILLS, useFilling } from "../parts/filling";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
@@ -14,6 +15,8 @@ import { Button } from "../parts/small";
 
 const BESIDE = 60;
 const MAX_HEIGHT = 320;
+/** In a pane. */
+const [LEAST, MOST] = [160, 640];
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
 const MAX_NAMED = 16;
@@ -76,7 +79,11 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const box = useRef<HTMLDivElement>(null);
   const room = useWidth(box) - BESIDE;
   const flat = shape.length < 2;
-  const scale = Math.min(room / Math.max(1, columns), flat ? Infinity : MAX_HEIGHT / Math.max(1, rows));
+  const extra = useFilling(box, LEAST - MAX_HEIGHT, MOST - MAX_HEIGHT);
+  const scale = Math.min(
+    room / Math.max(1, columns),
+    flat ? Infinity : (MAX_HEIGHT + extra) / Math.max(1, rows),
+  );
   const width = clamped(columns * scale, MIN_SIDE, room);
   const height = flat ? MIN_SIDE : Math.max(MIN_SIDE, rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
@@ -103,7 +110,7 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
           <span>{index}</span>
         </label>
       ))}
-      <div class="wb-chart" ref={box}>
+      <div class="wb-chart" ref={box} {...FILLS}>
         <svg
           viewBox={`0 0 ${width + BESIDE} ${height + 24}`}
           style={{ maxWidth: `${width + BESIDE}px` }}

@@ -1,7 +1,8 @@
 // Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
 import { known, meanOf, runsOf, significant } from "../format";
-import type { Collectives, GroupView } from "../models";
+import type { Collectives, GroupView, ResultCourse } from "../models";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
+import { Course } from "../overview/loss";
 import { laneNames, type Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
 import { Nothing, STEP } from "../parts/nothing";
@@ -69,11 +70,34 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
           </div>
         </>
       }
+      more={
+        <>
+          <h4>Milliseconds behind the first one</h4>
+          <Course
+            {...{ of: group, steps, rows, context, shown: { first: steps[0]!, last: steps.at(-1)! } }}
+            course={courseOf(group.lateness)}
+          />
+        </>
+      }
       table={<Twin lateness={group.lateness} rows={rows} context={context} />}
     >
       <Brushed steps={axis} />
     </ChartOrTable>
   );
+}
+
+/** The same as a line: the mean, and a dot for each replica. */
+function courseOf({ replicas, steps, late_us }: GroupView["lateness"]): ResultCourse {
+  const ms = late_us.map((line) => line.map((us) => us && us / 1000));
+  const of =
+    replicas.length > 8
+      ? []
+      : Array.from({ length: Math.max(...replicas) + 1 }, () => [] as (number | null)[]);
+  if (of.length) replicas.forEach((replica, line) => (of[replica] = ms[line]!));
+  return {
+    ...{ name: "lateness", function: "", steps, replicas: of, low: [], high: [] },
+    mean: steps.map((_, column) => meanOf(known(ms.map((line) => line[column] ?? null)))),
+  };
 }
 
 interface TwinProps {

@@ -37,6 +37,8 @@ const HEIGHTS = [
 ] as const;
 const TOP = 4;
 const BOTTOM = 22;
+/** How high it may be in a pane. */
+const [LEAST, MOST] = [20, 48];
 export const lanes: View<Collectives> = {
   title: "Lanes",
   draw({ model, context }) {
@@ -86,8 +88,11 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     return linear([from, to], [margin, width - 6]);
   };
 
+  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / shown.lanes.length);
+
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
+    const height = rowOf(painting.height);
     const x = scale(width);
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
@@ -138,8 +143,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       });
     }
   };
-  const at = (px: number, py: number, width: number): Cell | null => {
-    const row = Math.floor((py - TOP) / height);
+  const at = (px: number, py: number, width: number, all: number): Cell | null => {
+    const row = Math.floor((py - TOP) / rowOf(all));
     if (px < margin) return null;
     const x = scale(width);
     let best: Cell | null = null;
@@ -183,6 +188,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             rows={shown.lanes.length}
             columns={items.length}
             height={TOP + shown.lanes.length * height + BOTTOM}
+            least={TOP + shown.lanes.length * LEAST + BOTTOM}
+            most={TOP + shown.lanes.length * MOST + BOTTOM}
             paint={paint}
             at={at}
             steps={axis}

@@ -127,7 +127,6 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
             <VerdictCard verdict={verdict} open={open} />
             {said}
             <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
-            <Hint />
             {asTable ? (
               <Twin overview={about} group={group} rows={rowsOf(group)} />
             ) : (
@@ -140,6 +139,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
                 open={open}
               />
             )}
+            <Hint />
           </>
         )}
       </div>

@@ -6,6 +6,7 @@ import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
 import { groupText, replicasText, wording } from "../parts/terms";
 import { clamped, logarithmic, logTicks } from "../scale";
+import { useFilling } from "../parts/filling";
 import { useWidth } from "../parts/width";
 import {
   counted,
@@ -24,6 +25,8 @@ import { take } from "../parts/small";
 import { Nothing } from "../parts/nothing";
 
 const [LOWEST, HIGHEST] = [260, 400];
+/** In a pane. */
+const [LEAST, MOST] = [180, 640];
 const LEFT = 62;
 const RIGHT = 28;
 const TOP = 12;
@@ -108,7 +111,8 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const [cursor, setCursor] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const height = clamped(0.3 * width, LOWEST, HIGHEST);
+  const usual = clamped(0.3 * width, LOWEST, HIGHEST);
+  const height = usual + useFilling(box, LEAST - usual, MOST - usual);
   const ghost = ghostOf(sweep);
   const points = sweep.points.filter((point) => point.p50_busbw !== null);
   const sizes = points.map((point) => point.size_bytes);
@@ -147,6 +151,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       text={at ? pointText(at, sweep) : ""}
       onKeyDown={onKeyDown}
+      fills
     >
       <svg viewBox={`0 0 ${width} ${height}`} aria-hidden onMouseLeave={() => setCursor(null)}>
         {logTicks(low, high).map((tick) => (
