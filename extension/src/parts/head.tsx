@@ -7,7 +7,7 @@ import { IconButton } from "./icons";
 import { Button, Quiet } from "./small";
 import { Verdict } from "./verdict";
 import { sumOf } from "../format";
-import { REST, useRest } from "./filling";
+import { REST, useRest } from "../filling";
 import { useRoom } from "./width";
 
 const GAP = 10;

@@ -6,7 +6,7 @@ import type { Steps } from "../selection";
 import { clamped } from "../scale";
 import { rangeText } from "./steps";
 import { type Cell, drawings, type Painting } from "./painting";
-import { FILLS, useFilling } from "./filling";
+import { FILLS, useFilling } from "../filling";
 import { useWidth } from "./width";
 import { take } from "./small";
 

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import { clamped } from "../scale";
 import type { Context } from "../view";
-import { FILLS, useFilling } from "./filling";
+import { FILLS, useFilling } from "../filling";
 import { type Foldable, useFolding } from "./folding";
 import { Button, Note, take } from "./small";
 import { worded, type Worded } from "./terms";

@@ -5,7 +5,7 @@ import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
-import { FILLS, useFilling } from "../parts/filling";
+import { FILLS, useFilling } from "../filling";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";

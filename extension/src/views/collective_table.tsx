@@ -2,7 +2,7 @@
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { Nothing, STEP } from "../parts/nothing";
+import { Nothing, STEP } from "../overview/nothing";
 import { groupText, wording } from "../parts/terms";
 import {
   count,

@@ -26,7 +26,7 @@ import { beginOf, laneNames, laneTimes, pausesOf } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
-import { Nothing, STEP } from "../parts/nothing";
+import { Nothing, STEP } from "../overview/nothing";
 
 /** How high a lane is: up to so many are that high. */
 const HEIGHTS = [

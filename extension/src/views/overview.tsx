@@ -13,7 +13,7 @@ import { Module } from "../overview/module";
 import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../parts/verdict";
-import { Nothing, STEP } from "../parts/nothing";
+import { Nothing, STEP } from "../overview/nothing";
 import { type Open, useOpening } from "../parts/opening";
 import { Status } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";

@@ -6,7 +6,7 @@ import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
 import { groupText, replicasText, wording } from "../parts/terms";
 import { clamped, logarithmic, logTicks } from "../scale";
-import { useFilling } from "../parts/filling";
+import { useFilling } from "../filling";
 import { useWidth } from "../parts/width";
 import {
   counted,
@@ -22,7 +22,7 @@ import {
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
 import { take } from "../parts/small";
-import { Nothing } from "../parts/nothing";
+import { Nothing } from "../overview/nothing";
 
 const [LOWEST, HIGHEST] = [260, 400];
 /** In a pane. */

@@ -2,7 +2,7 @@
 // drawn, small, and all of them are counted by what they do.
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { FILLS, useFilling } from "../parts/filling";
+import { FILLS, useFilling } from "../filling";
 import { ChartOrTable } from "../parts/head";
 import { QUIET, StatusWord } from "../parts/status";
 import { ReplicaName } from "../parts/marks";

@@ -27,7 +27,7 @@ import type { Context, View } from "../view";
 import { binsOf, countedOf, Distribution } from "../values/distribution";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "../values/elements";
 import { axisOf, History, Numbers } from "../values/numbers";
-import { Nothing } from "../parts/nothing";
+import { Nothing } from "../overview/nothing";
 import { Button, Quiet } from "../parts/small";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";

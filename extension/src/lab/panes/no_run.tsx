@@ -1,8 +1,8 @@
 // What panes show while there is nothing to draw: how to begin a run, the frame of what is about to come, or a line of code.
 import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
-import { Insert } from "../../parts/insert";
-import { Nothing } from "../../parts/nothing";
+import { Insert } from "../../overview/insert";
+import { Nothing } from "../../overview/nothing";
 import type { Channel } from "../server/messages";
 
 const CODE = "cluster = wb.connect(replicas=4)";

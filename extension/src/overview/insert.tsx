@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { INSERT } from "../view";
-import { Button } from "./small";
+import { Button } from "../parts/small";
 
 interface Props {
   code: string;

@@ -2,8 +2,8 @@
 // them leave free has room for their table. In a notebook's output, which is as high as what is in it, nothing of this happens.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { sumOf } from "../format";
-import { clamped } from "../scale";
+import { sumOf } from "./format";
+import { clamped } from "./scale";
 
 /** What scrolls, where views stand in panes. */
 const PANE = ".wb-pane-body";
