@@ -75,7 +75,6 @@ const EMPTY = {
   lanes: [nothing, "strategy.run(step, args=(batch,))"],
   heat_map: [nothing, "strategy.run(step, args=(batch,))"],
   sweep: [nothing, "wb.collectives.sweep(strategy)"],
-  values: [{ values: [], elements: null, looked_at: 0, first: null, steps: null }, "wb.inspect(value)"],
   runs: [
     { folder: "runs", runs: [], compared: [], rows: [] },
     'with wb.record("runs/first.parquet"):\n    strategy.run(step, args=(batch,))',

@@ -52,3 +52,12 @@ export function Nothing({ title, children, code, actions }: Props) {
     </div>
   );
 }
+
+/** While replicas have met in no collective. */
+export function NoMeeting({ title }: { title: string }) {
+  return (
+    <Nothing title={title} code={STEP}>
+      Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps are.
+    </Nothing>
+  );
+}

@@ -2,7 +2,7 @@
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { Nothing, STEP } from "../overview/nothing";
+import { NoMeeting } from "../overview/nothing";
 import { groupText, wording } from "../parts/terms";
 import {
   count,
@@ -42,10 +42,7 @@ export const collectiveTable: View<Collectives> = {
         {table.length ? (
           <CollectiveRows table={table} context={context} />
         ) : (
-          <Nothing title="No collective was recorded yet" code={STEP}>
-            {counters.internal > 0 && "Only those that workbench itself needed were. "}How long each one
-            takes, and who comes late, stands here as soon as replicas meet.
-          </Nothing>
+          <NoMeeting title="No collective was recorded yet" />
         )}
       </div>
     );

@@ -5,7 +5,7 @@ import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import { Course } from "../overview/loss";
 import { laneNames, type Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
-import { Nothing, STEP } from "../overview/nothing";
+import { NoMeeting } from "../overview/nothing";
 import { groupText } from "../parts/terms";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
@@ -18,11 +18,7 @@ export const heatMap: View<Collectives> = {
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.lateness.steps.length);
     if (!groups.length) {
-      return (
-        <Nothing title="No step yet in which several replicas met" code={STEP}>
-          Who came last, step by step, stands here as soon as replicas meet in a collective.
-        </Nothing>
-      );
+      return <NoMeeting title="No step yet in which several replicas met" />;
     }
     return (
       <>

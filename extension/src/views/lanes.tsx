@@ -26,7 +26,7 @@ import { beginOf, laneNames, laneTimes, pausesOf } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
-import { Nothing, STEP } from "../overview/nothing";
+import { NoMeeting } from "../overview/nothing";
 
 /** How high a lane is: up to so many are that high. */
 const HEIGHTS = [
@@ -44,11 +44,7 @@ export const lanes: View<Collectives> = {
   draw({ model, context }) {
     const groups = model.snapshot.groups.filter((group) => group.items.length);
     if (!groups.length) {
-      return (
-        <Nothing title="No collective was recorded yet" code={STEP}>
-          Each replica gets a lane here as soon as replicas meet in a collective.
-        </Nothing>
-      );
+      return <NoMeeting title="No collective was recorded yet" />;
     }
     return (
       <>

@@ -13,7 +13,7 @@ import { Module } from "../overview/module";
 import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../parts/verdict";
-import { Nothing, STEP } from "../overview/nothing";
+import { NoMeeting } from "../overview/nothing";
 import { type Open, useOpening } from "../parts/opening";
 import { Status } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";
@@ -115,13 +115,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
             <Other model={shown} context={context} />
           </section>
         ) : !group ? (
-          <Nothing
-            title={verdict.severity === "error" ? verdict.sentence : "No step has run yet"}
-            code={STEP}
-          >
-            Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
-            are.
-          </Nothing>
+          <NoMeeting title={verdict.severity === "error" ? verdict.sentence : "No step has run yet"} />
         ) : (
           <>
             <VerdictCard verdict={verdict} open={open} />

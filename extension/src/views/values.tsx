@@ -27,8 +27,7 @@ import type { Context, View } from "../view";
 import { binsOf, countedOf, Distribution } from "../values/distribution";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "../values/elements";
 import { axisOf, History, Numbers } from "../values/numbers";
-import { Nothing } from "../overview/nothing";
-import { Button, Quiet } from "../parts/small";
+import { Button, Note, Quiet } from "../parts/small";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";
 
@@ -40,12 +39,7 @@ export const values: View<Values> = {
   draw({ model, context }) {
     const parts = useRef<HTMLDivElement>(null);
     const { elements, steps } = model;
-    if (!model.values.length && !steps)
-      return (
-        <Nothing title="No value was inspected yet" code="wb.inspect(value)">
-          What each replica holds of a value stands here, and whether copies agree.
-        </Nothing>
-      );
+    if (!model.values.length && !steps) return <Note>nothing to inspect</Note>;
     return (
       <>
         {steps && <StepChoice steps={steps} ask={context.ask} />}
