@@ -243,6 +243,7 @@ DATA: Calls = {
         "take_while": lambda d: d.take_while(lambda x: x < 2),
         "unbatch": lambda d: d.batch(2).unbatch(),
         "unique": lambda d: d.unique(),
+        "unread": lambda d: d.unread(),
         "upstream": lambda d: d.batch(2).upstream(),
         "window": lambda d: d.window(2),
         "with_options": lambda d: d.with_options(wb.data.Options()),
