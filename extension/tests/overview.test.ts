@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, EpochFacts, GroupView, LaneItem, ResultCourse } from "../src/models";
+import { epochText } from "../src/overview/figures";
 import { lanesBegin, partsOf } from "../src/overview/lanes";
 import { beginOf, latenessOf, newestSteps, pausesOf, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
 import { Selection } from "../src/selection";
@@ -215,13 +216,13 @@ test("a loop over a dataset tells its epoch, and how much of it is read", async 
     return { ...model, snapshot: { ...model.snapshot, groups } };
   };
   const shown = show("overview", at({ number: 2, batches: 40, of: 100 }));
-  const rate = shown.root.querySelector<HTMLElement>(".wb-figure")!;
-  assert.match(textOf(rate), /epoch 2, 40\s%$/);
-  assert.equal(rate.title, "epoch 2, batch 40 of 100");
+  const facts = shown.root.querySelector<HTMLElement>(".wb-about")!;
+  assert.match(textOf(facts), /, epoch 2, 40\s%$/);
+  assert.equal(epochText({ number: 2, batches: 40, of: 100 }), "epoch 2, batch 40 of 100");
 
   await shown.update(at({ number: 0, batches: 1234, of: -1 }));
-  assert.match(textOf(rate), /epoch 0$/);
-  assert.equal(rate.title, "epoch 0, batch 1,234");
+  assert.match(textOf(facts), /, epoch 0$/);
+  assert.equal(epochText({ number: 0, batches: 1234, of: -1 }), "epoch 0, batch 1,234");
   shown.unmount();
 });
 

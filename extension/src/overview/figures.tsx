@@ -18,7 +18,6 @@ interface Props {
 export function Figures({ overview, group, steps, open }: Props) {
   const { live, replicas, lost } = overview;
   const { range } = steps;
-  const { epoch } = group.told;
   const { steps_per_second, waited_percent, not_finite_steps } = range ? figuresOf(group, range) : overview;
   const course = (value: (step: StepTiming) => number | null, top?: number, filled = false) => {
     const shown = group.steps.filter((step) => value(step) !== null);
@@ -36,8 +35,7 @@ export function Figures({ overview, group, steps, open }: Props) {
     {
       name: "Steps per second",
       value: significant(steps_per_second),
-      unit: epoch ? epochShare(epoch) : "",
-      title: epoch && epochText(epoch),
+      unit: "",
       course: course(({ seconds }) => (seconds ? 1 / seconds : null)),
       view: "collective_table",
     },
@@ -69,12 +67,7 @@ export function Figures({ overview, group, steps, open }: Props) {
   return (
     <div class="wb-figures" role="group" aria-label={range ? `Figures of ${rangeText(range)}` : "Figures"}>
       {figures.map(({ name, value, unit, course: drawn, view, ...rest }) => (
-        <Button
-          key={name}
-          class="wb-figure"
-          title={("title" in rest && rest.title) || undefined}
-          onClick={() => open(view)}
-        >
+        <Button key={name} class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
           <span>
             <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b>
@@ -94,7 +87,7 @@ export function epochText({ number, batches, of }: EpochFacts): string {
 }
 
 /** As "epoch 2, 40 %", where there is little room. */
-function epochShare({ number, batches, of }: EpochFacts): string {
+export function epochShare({ number, batches, of }: EpochFacts): string {
   return joined([`epoch ${number}`, of > 0 && percent((100 * batches) / of)], ", ");
 }
 

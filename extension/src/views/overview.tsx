@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
 import { counted, joined } from "../format";
-import type { Collectives, GroupView, Verdict } from "../models";
-import { Figures } from "../overview/figures";
+import type { Collectives, EpochFacts, GroupView, Verdict } from "../models";
+import { epochShare, Figures } from "../overview/figures";
 import { endHint, Hint } from "../overview/hint";
 import { Icon, IconButton, PauseButton } from "../parts/icons";
 import { LaneStrip, lanesLegend } from "../overview/lanes";
@@ -93,7 +93,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
             <Icon name="overview" />
           )}
           <h3>{groupText(about.group) || "Overview"}</h3>
-          <span class="wb-about">{factsOf(shown)}</span>
+          <span class="wb-about">{factsOf(shown, group?.told.epoch)}</span>
           {group && <Brushed steps={stepsOf(group, context)} />}
           <Status word={shown.status} />
           {group && shown.status !== "replay" && shown.status !== "stopped" && (
@@ -216,11 +216,17 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
   );
 }
 
-function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectives): string {
+function factsOf(
+  { overview: { replicas, hosts, step, more_groups } }: Collectives,
+  epoch?: EpochFacts | null,
+): string {
   if (!replicas) return "";
   const more = more_groups && `${more_groups} more ${more_groups > 1 ? "strategies" : "strategy"}`;
   const where = hosts > 0 ? ` on ${counted(hosts, "host")}` : "";
-  return joined([counted(replicas, "replica") + where, step >= 0 && `step ${step}`, more], ", ");
+  return joined(
+    [counted(replicas, "replica") + where, step >= 0 && `step ${step}`, epoch && epochShare(epoch), more],
+    ", ",
+  );
 }
 
 /** What nobody has to wait for: an error, and whatever is known once enough was seen. */
