@@ -59,6 +59,7 @@ export function mount<K extends ViewName>(
       brush: (range: StepRange | null) => selection.brush(range),
       ask: options.ask,
     };
+    const focused = root.contains(document.activeElement);
     render(
       <SavedPage.Provider value={options.saved ?? null}>
         {problem && (
@@ -74,6 +75,9 @@ export function mount<K extends ViewName>(
       </SavedPage.Provider>,
       root,
     );
+    // What had the focus may be gone, such as the button that fills a view.
+    if (focused && !root.contains(document.activeElement))
+      root.querySelector<HTMLElement>("[tabindex='0'], button, select, input")?.focus();
   };
   const frames = new FrameScheduler(paint);
   const over = new AbortController();

@@ -1260,3 +1260,13 @@ test("a topology says its status once, and what has another one beside it", () =
   const strategies = recorded.topology.strategies.map((one) => ({ ...one, status: "stale" }));
   assert.deepEqual(said({ ...recorded.topology, strategies }), ["● live", "◐ stale"]);
 });
+
+test("the focus stays in a view whose button goes once there is something to draw", async () => {
+  const shown = show("sweep", { ...recorded.collectives, sweeps: [] });
+  shown.root.querySelector<HTMLElement>("button")!.focus();
+  await shown.update(recorded.collectives);
+
+  assert.ok(shown.root.querySelector(".wb-chart svg"));
+  assert.ok(shown.root.contains(document.activeElement));
+  shown.unmount();
+});

@@ -162,6 +162,7 @@ class TestOneCell:
         command(shared, "workbench:open-pane", view="sweep")
         sweep = shared.locator(".wb-pane .wb-sweep")
         expect(sweep.locator(".wb-chart svg")).to_be_visible()
+        expect(shared.locator(".wb-pane:focus-within .wb-sweep")).to_be_visible()  # who presses keys is there
         shared.keyboard.press("Alt+m")
         expect(sweep.locator(".wb-ghost")).to_be_visible()
         expect(sweep).to_contain_text("baseline: one_cell.ipynb, ")

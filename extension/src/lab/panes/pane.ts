@@ -329,6 +329,7 @@ export class Pane extends Widget {
   }
 
   #clear(): void {
+    if (this.#body.contains(document.activeElement)) this.node.focus(); // what has it goes
     this.#model = null;
     this.#mounted?.unmount();
     this.#mounted = null;
