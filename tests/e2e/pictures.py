@@ -13,7 +13,7 @@ from tests.e2e.conftest import ARTIFACTS, ROOT
 from tests.few_colours import few_colours
 
 IMAGES: Final = ROOT / "notebooks" / "guide" / "images"
-NAMES: Final = ("lab", "dashboard", "nan", "sharding")
+NAMES: Final = ("overview", "lab", "dashboard", "nan", "sharding")
 
 
 def keep(name: str) -> None:

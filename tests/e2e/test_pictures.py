@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import ARTIFACTS, NOTEBOOK_IS_READY, ROOT, Lab, command, expect, open_notebook
 from tests.e2e.test_dashboard import Job
+from tests.e2e.test_first_sight import CELL as LATE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -113,6 +114,18 @@ def test_the_quickstart_with_its_panes(page: Any, lab: Lab) -> None:
     page.wait_for_function(NOTEBOOK_IS_READY)
     last.evaluate("(node) => node.scrollIntoView({ block: 'end' })")
     page.screenshot(path=ARTIFACTS / "picture_lab.png")
+
+
+def test_a_late_replica_beside_its_cell(page: Any, lab: Lab) -> None:
+    wide(page)
+    open_notebook(page, lab, lab.notebook("late.ipynb", LATE.strip()))
+    command(page, "application:toggle-left-area")
+    command(page, "notebook:run-all-cells")
+    page.wait_for_function(NOTEBOOK_IS_READY)
+    command(page, "workbench:open-layout", name="overview")
+    expect(page.locator(".wb-pane .wb-overview .wb-verdict")).to_contain_text("late in 40 of 40 steps")
+    page.get_by_role("button", name="Got it").first.click()
+    page.screenshot(path=ARTIFACTS / "picture_overview.png")
 
 
 @pytest.mark.parametrize(
