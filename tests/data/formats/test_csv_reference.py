@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,13 @@ def test_no_column_is_left_out_that_is_not_excluded(tmp_path: Path) -> None:
     for defaults, excluded in (([0], [0]), ([0], [2]), ([0, 0], [3]), ([0], [1])):
         with pytest.raises(InvalidArgumentError, match=r"has 3 columns, \d are expected"):
             list(CsvDataset(str(path), defaults, exclude_cols=excluded))
+
+
+@pytest.mark.parametrize("form", [iter, tuple, np.array])
+def test_numbers_of_columns_may_come_in_any_form(tmp_path: Path, form: Callable[[list[int]], Any]) -> None:
+    path = written(tmp_path / "a", "1,2,3\n4,5,6\n")
+    assert list(CsvDataset(path, [0], exclude_cols=form([1, 2]))) == [(1,), (4,)]
+    assert list(CsvDataset(path, [0, 0], select_cols=form([0, 2]))) == [(1, 3), (4, 6)]
+    for cols in ({"exclude_cols": [1.5]}, {"select_cols": ["1"]}):
+        with pytest.raises(TypeError, match=r"each of (ex|se)\w+_cols is a whole number"):
+            CsvDataset(path, [0], **cols)  # type: ignore[arg-type]

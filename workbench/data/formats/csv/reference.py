@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.backends.numpy import STRING, as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
@@ -62,7 +63,9 @@ class CsvDataset(Dataset):
         exclude_cols: Sequence[int] | None = None,
     ) -> None:
         columns = [_Default.of(default, number) for number, default in enumerate(record_defaults)]
-        numbers = _numbers(len(columns), select_cols, exclude_cols)
+        selected = _ascending("select_cols", select_cols)
+        left_out = _ascending("exclude_cols", exclude_cols)
+        numbers = _numbers(len(columns), selected, left_out)
         names = tuple(f"f{number}" for number in numbers)
         reader = CsvFiles(
             file_names(filenames),
@@ -71,12 +74,12 @@ class CsvDataset(Dataset):
             reading=ColumnReading(names, _defaults(names, columns)),
             form=CsvForm(
                 header=bool(header),
-                names=names if select_cols is None and exclude_cols is None else None,
+                names=names if selected is None and left_out is None else None,
                 delimiter=field_delim,
                 quote='"' if use_quote_delim else "",
                 null_values=("", na_value),
                 numbered=True,
-                widths=None if exclude_cols is None else _widths(numbers, exclude_cols),
+                widths=None if left_out is None else _widths(numbers, left_out),
             ),
             dtypes={name: column.dtype for name, column in zip(names, columns, strict=True)},
             structure=flatten(tuple(np.zeros(len(names))))[1],
@@ -248,37 +251,37 @@ def _defaults(names: Sequence[str], columns: Sequence[_Default]) -> dict[str, An
     return {name: column.value for name, column in pairs if column.value is not None}
 
 
-def _widths(numbers: Sequence[int], exclude: Sequence[int]) -> range:
+def _widths(numbers: list[int], left_out: list[int]) -> range:
     """How many columns a file may have of which those with `numbers` remain when some are left out."""
     least = most = numbers[-1] + 1
-    while most in exclude:
+    while most in left_out:
         most += 1
     return range(least, most + 1)
 
 
-def _numbers(count: int, select: Sequence[int] | None, exclude: Sequence[int] | None) -> list[int]:
+def _numbers(count: int, selected: list[int] | None, left_out: list[int] | None) -> list[int]:
     """The numbers of `count` columns."""
     if not count:
         raise InvalidArgumentError(
             "CsvDataset: record_defaults is empty; give a type or a default for each column"
         )
-    if select is not None and exclude is not None:
+    if selected is not None and left_out is not None:
         raise InvalidArgumentError("CsvDataset takes select_cols or exclude_cols, not both")
-    if exclude is not None:
-        left_out = _ascending("exclude_cols", exclude)
+    if left_out is not None:
         return list(itertools.islice((n for n in itertools.count() if n not in left_out), count))
-    if select is None:
+    if selected is None:
         return list(range(count))
-    chosen = _ascending("select_cols", select)
-    if len(chosen) != count:
+    if len(selected) != count:
         raise InvalidArgumentError(
-            f"CsvDataset: {len(chosen)} select_cols and {count} record_defaults; give one default for each column"
+            f"CsvDataset: {len(selected)} select_cols and {count} record_defaults; give one default for each column"
         )
-    return chosen
+    return selected
 
 
-def _ascending(what: str, numbers: Sequence[int]) -> list[int]:
-    found = [int(number) for number in numbers]
+def _ascending(what: str, numbers: Iterable[int] | None) -> list[int] | None:
+    if numbers is None:
+        return None
+    found = [whole_number(number, f"CsvDataset: each of {what}") for number in numbers]
     if found != sorted(set(found)) or (found and found[0] < 0):
         raise InvalidArgumentError(
             f"CsvDataset: {what} is {found}; numbers of columns ascend from 0, each once"
