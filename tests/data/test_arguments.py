@@ -174,7 +174,8 @@ def test_numbers_of_numpy_count_as_those_of_python_do() -> None:
         assert wb.explain_sharding(dataset, number).steps == two.steps
         one_each = wb.explain_sharding(dataset, hosts=number, replicas_per_host=np.int64(1))
         assert one_each.steps == wb.explain_sharding(dataset, hosts=2).steps
-        assert wb.data.context.InputOptions(experimental_per_replica_buffer_size=number)
+        options = wb.data.context.InputOptions(experimental_per_replica_buffer_size=number)
+        assert type(options.experimental_per_replica_buffer_size) is int
         assert wb.distribute.experimental.CommunicationOptions(
             bytes_per_pack=number, timeout_seconds=np.float32(2)
         )

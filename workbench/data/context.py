@@ -86,8 +86,8 @@ class InputOptions:
                 f"experimental_fetch_to_device={newer} and experimental_prefetch_to_device={older} are two names of "
                 f"one option; give one of them"
             )
-        size = self.experimental_per_replica_buffer_size
-        count(size, "experimental_per_replica_buffer_size")
+        name = "experimental_per_replica_buffer_size"
+        object.__setattr__(self, name, count(self.experimental_per_replica_buffer_size, name))
         chosen = True if newer is None and older is None else bool(older if newer is None else newer)
         object.__setattr__(self, "experimental_fetch_to_device", chosen)
         object.__setattr__(self, "experimental_prefetch_to_device", chosen)

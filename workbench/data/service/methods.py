@@ -26,8 +26,8 @@ from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgum
 from workbench.runtime.comm.messages import dumps
 
 TIMEOUT_SECONDS = 60.0
-_SERVICE = "the data service"
 """How long a service that is away, or has no worker, is waited for."""
+_SERVICE = "the data service"
 
 
 def distribute(
