@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from workbench import forks
 from workbench.backends import users_line
@@ -15,12 +15,18 @@ from workbench.data.tables import Failed
 from workbench.debugging import numerics
 from workbench.errors import FailedPreconditionError
 
+_T = TypeVar("_T")
 CHECK_SECONDS: Final = 1.0
 """Who waits looks around this often; what it waits for wakes it before."""
 _GRACE_SECONDS: Final = 0.5
 """How long closing waits for threads. One that is in a user's function then goes on until that returns."""
 _here = threading.local()
 _living: weakref.WeakSet[Threads] = weakref.WeakSet()
+
+
+def inherited(target: Callable[..., _T]) -> Callable[..., _T]:
+    """`target`, for another thread: it warns at the user's line that runs now, and is checked for NaN as this one."""
+    return users_line.shared(numerics.shared(target))
 
 
 class Signal:
@@ -82,8 +88,7 @@ class Threads:
           *args: Arguments of `target`.
         """
         # Daemons: one that hangs in a user's function must not keep the process from ending.
-        target = users_line.shared(numerics.shared(target))
-        thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
+        thread = threading.Thread(target=self._run, args=(inherited(target), args), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from workbench import tree
+from workbench.data.background.threads import inherited
 from workbench.data.meter import Meter
 from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.tables import Failed
@@ -107,7 +108,7 @@ class Reader:
             with self._changed:
                 if not under_way and self._goes_on():
                     self._reads_ahead = True
-                    ahead = numerics.shared(self._read_ahead)
+                    ahead = inherited(self._read_ahead)
                     threading.Thread(target=ahead, name="workbench-input", daemon=True).start()
                 while not self._has(self._needed):
                     if not self._reads_ahead:
