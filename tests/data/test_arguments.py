@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.data import Dataset, TensorSpec
-from workbench.runtime.layout import layout
+from workbench.errors import InvalidArgumentError
 
 _FIVE = Dataset.range(5)
 _NO_FUNCTION: dict[str, Callable[[Any], Any]] = {
@@ -167,30 +168,23 @@ def test_a_number_of_elements_that_is_asserted_is_one_or_none() -> None:
         _FIVE.assert_cardinality(wb.data.UNKNOWN_CARDINALITY)
 
 
-def test_numbers_of_numpy_count_as_those_of_python_do() -> None:
+@pytest.mark.parametrize("number", [np.int64(2), np.int32(2), np.uint8(2), np.array(2)[()]])
+def test_numbers_of_numpy_count_as_those_of_python_do(number: Any) -> None:
     dataset = _FIVE.batch(2)
-    two = wb.explain_sharding(dataset, 2)
-    for number in (np.int64(2), np.int32(2), np.uint8(2), np.array(2)[()]):
-        assert wb.explain_sharding(dataset, number).steps == two.steps
-        one_each = wb.explain_sharding(dataset, hosts=number, replicas_per_host=np.int64(1))
-        assert one_each.steps == wb.explain_sharding(dataset, hosts=2).steps
-        options = wb.data.context.InputOptions(experimental_per_replica_buffer_size=number)
-        assert type(options.experimental_per_replica_buffer_size) is int
-        assert wb.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=number, timeout_seconds=np.float32(2)
-        )
-        wb.debugging.assert_shapes([(np.zeros((2, 3)), (number, "n"))])
-    for wrong in (0, np.int64(0), True, np.True_, 1.0, np.float32(2)):
-        with pytest.raises((TypeError, ValueError)):
-            wb.explain_sharding(dataset, wrong)
+    assert wb.explain_sharding(dataset, number).steps == wb.explain_sharding(dataset, 2).steps
+    one_each = wb.explain_sharding(dataset, hosts=number, replicas_per_host=np.int64(1))
+    assert one_each.steps == wb.explain_sharding(dataset, hosts=2).steps
+    options = wb.data.context.InputOptions(experimental_per_replica_buffer_size=number)
+    assert type(options.experimental_per_replica_buffer_size) is int
 
 
-def test_a_cluster_of_numpys_numbers_is_laid_out() -> None:
-    wanted = layout(4, 2, None, 1, True)
-    assert layout(np.int64(4), np.int32(2), None, np.int64(1), True) == wanted  # type: ignore[arg-type]
-    for wrong in (0, True, 2.0, "2"):
-        with pytest.raises(ValueError, match="replicas must be an integer of at least 1"):
-            layout(wrong, None, None, 1, True)  # type: ignore[arg-type]
+@pytest.mark.parametrize("wrong", [0, np.int64(0), -1, True, np.True_, 1.0, np.float32(2), "2"])
+def test_what_is_no_number_of_hosts_or_steps_is_refused(wrong: Any) -> None:
+    says = f"must be an integer of at least 1, got {re.escape(repr(wrong))}$"
+    with pytest.raises(InvalidArgumentError, match=f"^hosts {says}"):
+        wb.explain_sharding(_FIVE.batch(2), hosts=wrong)
+    with pytest.raises(InvalidArgumentError, match=f"^experimental_per_replica_buffer_size {says}"):
+        wb.data.context.InputOptions(experimental_per_replica_buffer_size=wrong)
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,8 @@ def test_symbols_stand_for_one_size_in_all_shapes() -> None:
         [(x, ("N", "Q")), (y, "N"), (1.0, ()), (x, (..., 3)), (y, ("*", "N")), (y, ("4",))]
     )
     wb.debugging.assert_shapes([(x, (None, ".")), (y, (4,)), (np.zeros(1), ())])
+    for size in (np.int64(3), np.int32(3), np.uint8(3)):
+        wb.debugging.assert_shapes([(np.zeros((3, 2)), (size, "N"))])
     for shape, says in (
         (("Q",), r"array 1 has shape \(4,\), where 'Q' is 4; it is 3 in array 0"),
         ((5,), "expected a size of 5 where it has 4"),

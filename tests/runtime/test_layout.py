@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+from workbench.errors import InvalidArgumentError
 from workbench.runtime.layout import default_replicas, layout
 
 
@@ -32,3 +36,16 @@ def test_a_number_that_was_asked_for_is_what_there_is(monkeypatch: pytest.Monkey
     monkeypatch.setattr("workbench.allowance.memory_bytes", lambda: 1 << 30)
 
     assert len(layout(4, None, None, 1, processes=True)) == 4
+
+
+def test_a_cluster_of_numpys_numbers_is_laid_out() -> None:
+    wanted = layout(4, 2, None, 1, True)
+    assert layout(np.int64(4), np.int32(2), None, np.int64(1), True) == wanted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [0, True, 2.0, "2"])
+def test_what_is_no_number_of_replicas_is_refused(wrong: Any) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=f"^replicas must be an integer of at least 1, got {wrong!r}$"
+    ):
+        layout(wrong, None, None, 1, True)

@@ -82,7 +82,7 @@ def test_a_change_that_is_under_way_is_cancelled_by_the_next() -> None:
 @pytest.mark.parametrize("options", [WorkerOptions(2, threads=True), WorkerOptions(2, kind="tpu")])
 def test_replicas_of_one_process_are_used_as_they_were_started(options: WorkerOptions) -> None:
     if options.kind == "tpu":
-        pytest.importorskip("jax")
+        pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
     with held(options) as pool:
         with wb.connect(f"workbench://{pool.entry.id}") as cluster:
             assert [device.kind for device in cluster.devices] == [options.kind.upper()] * 2

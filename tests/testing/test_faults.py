@@ -68,11 +68,16 @@ def test_nan_reaches_arrays_of_other_libraries(strategy: wb.MirroredStrategy, li
 
     match library:
         case "torch":
-            array = pytest.importorskip("torch").ones(2, 3)
+            torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+            array = torch.ones(2, 3)
         case "jax":
-            array = pytest.importorskip("jax").numpy.ones((2, 3))
+            jax = pytest.importorskip("jax", reason="JAX is not installed: pip install -e '.[jax]'")
+            array = jax.numpy.ones((2, 3))
         case _:
-            array = np.ones((2, 3), pytest.importorskip("ml_dtypes").bfloat16)
+            dtypes = pytest.importorskip(
+                "ml_dtypes", reason="ml_dtypes is not installed: pip install ml_dtypes"
+            )
+            array = np.ones((2, 3), dtypes.bfloat16)
 
     texts = strategy.run(inject(first_of, NaNInput(1)), args=(array,)).values
 

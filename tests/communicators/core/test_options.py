@@ -37,6 +37,13 @@ def test_bytes_per_pack_is_a_natural_number(kind: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [CommunicationOptions, CollectiveHints])
+@pytest.mark.parametrize("number", [np.int64(2), np.int32(2), np.uint8(2), np.array(2)[()]])
+def test_numbers_of_numpy_count_as_those_of_python_do(kind: Any, number: Any) -> None:
+    options = kind(bytes_per_pack=number, timeout_seconds=np.float32(2))
+    assert (options.bytes_per_pack, options.timeout_seconds) == (2, 2.0)
+
+
+@pytest.mark.parametrize("kind", [CommunicationOptions, CollectiveHints])
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "2"])
 def test_timeouts_are_finite_and_not_negative(kind: Any, value: Any) -> None:
     with pytest.raises(ValueError, match="timeout_seconds"):
