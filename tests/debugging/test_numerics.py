@@ -57,6 +57,18 @@ def test_a_finite_number_comes_back_and_another_is_named(check: Any, number: Any
             check(bad, "loss")
 
 
+@pytest.mark.parametrize("check", [debugging.check_numerics, debugging.assert_all_finite])
+def test_a_list_is_checked_as_the_array_that_comes_back(check: Any) -> None:
+    found = check([[1.0, 2.5]], "loss")
+    assert (found.dtype, found.tolist()) == (np.float32, [[1.0, 2.5]])
+    with pytest.raises(NotFinite, match=r"^loss: 0 NaN and 1 infinite of 2 elements of float32\[2\]"):
+        check([1.0, 1e300], "loss")  # more than float32 holds
+    with pytest.raises(InvalidArgumentError, match=r"^loss: .* floating dtypes, got int32"):
+        check([1, 2], "loss")
+    with pytest.raises(InvalidArgumentError, match=r"^loss: .* floating dtypes, got string"):
+        check(["a"], "loss")
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.complex64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
 def test_values_of_every_dtype_that_can_hold_nan_are_checked(dtype: Any) -> None:
     with (

@@ -282,9 +282,11 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
       NotFinite: for NaN and infinity.
       InvalidArgumentError: for other dtypes.
     """
-    if not is_finite_scalar(x):
-        each_replica(lambda part: _finite(part, message), x)
-    return given(x)
+    if is_finite_scalar(x):
+        return x
+    x = given(x)
+    each_replica(lambda part: _finite(part, message), x)
+    return x
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:

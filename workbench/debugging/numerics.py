@@ -17,7 +17,7 @@ from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import can_be_infinite, view
 from workbench.debugging.first_operation import NotebookErrors, stopping
 from workbench.debugging.gpu_lines import watched_lines
-from workbench.debugging.operands import dtype_of, given, not_finite
+from workbench.debugging.operands import dtype_of, given, named, not_finite
 from workbench.errors import InvalidArgumentError, NotFinite
 
 _T = TypeVar("_T")
@@ -75,14 +75,15 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
         return tensor
     if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):
         return tensor
+    tensor = given(tensor)  # what comes back is what is checked: 1e300 in a list is infinite as a float32
     array = view(fetched(tensor))
     if not _is_floating(array.dtype):
         raise InvalidArgumentError(
-            f"{message}: check_numerics looks at floating dtypes, got {array.dtype.name}"
+            f"{message}: check_numerics looks at floating dtypes, got {named(array.dtype)}"
         )
     if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
-    return given(tensor)
+    return tensor
 
 
 def is_finite_scalar(x: Any) -> bool:

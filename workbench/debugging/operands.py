@@ -163,7 +163,8 @@ def given(x: _T) -> _T:
     """The operand as a checked value: lists as arrays, with which one computes; anything else as it is."""
     if not isinstance(x, _Nested):
         return x
-    return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
+    with np.errstate(over="ignore"):  # whoever looks for infinities finds them in what comes back
+        return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
 
 
 def named(dtype: np.dtype[Any]) -> str:
