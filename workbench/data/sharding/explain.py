@@ -241,7 +241,9 @@ def _dropped(
         return None, "the source has no end"
     if known >= len(delivered) and not source.source.inputs():  # whose elements have one id each
         return known - len(delivered), ""
-    most = max(_MOST_COUNTED, 2 * len(delivered), known)
+    most = max(_MOST_COUNTED, 2 * len(delivered))
+    if known > most:
+        return None, f"the source has {known:,} elements, too many to count"
     available: list[np.ndarray[Any, np.dtype[np.int64]]] = []
     count, ends = 0, time.monotonic() + most_seconds
     try:
