@@ -146,3 +146,23 @@ def test_unknown_reduction_names_the_known_ones() -> None:
 def test_dtypes_by_name() -> None:
     assert backend.dtype_named("bfloat16") == ml_dtypes.bfloat16
     assert backend.dtype_named("<f4") == np.float32
+
+
+@pytest.mark.parametrize("name", ["finfo", "iinfo", "real", "__doc__", "_np", "nothing"])
+def test_a_name_of_ml_dtypes_that_is_no_dtype_is_refused(name: str) -> None:
+    for read in (backend.dtype_named, backend.as_dtype):
+        with pytest.raises(TypeError, match=f"data type '{name}' not understood"):
+            read(name)
+
+
+@pytest.mark.parametrize("wrong", [dict, list, np.ndarray, type(None), ml_dtypes.finfo])
+def test_a_class_that_is_no_dtype_is_refused(wrong: type) -> None:
+    with pytest.raises(TypeError, match=f"^{wrong.__name__} is no dtype; give one, such as np.float32$"):
+        backend.as_dtype(wrong)
+
+
+@pytest.mark.parametrize(
+    "text", [str, bytes, object, np.object_, np.str_, np.bytes_, "string", "U3", "S", "O"]
+)
+def test_dtypes_of_texts_are_those_of_bytes_objects(text: Any) -> None:
+    assert backend.as_dtype(text) == np.dtype(object)

@@ -264,9 +264,10 @@ def dtype_named(name: str) -> np.dtype:
     except TypeError:
         import ml_dtypes
 
-        if not hasattr(ml_dtypes, name):
+        found = getattr(ml_dtypes, name, None)
+        if not isinstance(found, type) or not issubclass(found, np.generic):
             raise
-        narrow: np.dtype = np.dtype(getattr(ml_dtypes, name))
+        narrow: np.dtype = np.dtype(found)
         return narrow
 
 
@@ -274,13 +275,15 @@ def as_dtype(dtype: Any) -> np.dtype:
     """The dtype that a user names by a dtype of NumPy, a type, or a text; those of texts mean bytes objects.
 
     Raises:
-      TypeError: if it names none, as None does, which to NumPy is float64.
+      TypeError: if it names none, as None does, which to NumPy is float64, or a class such as dict, which is object.
     """
     if dtype is None:
         raise TypeError("a dtype is missing; give one, such as np.float32")
     if dtype is str or dtype is bytes or (isinstance(dtype, str) and dtype == "string"):
         return STRING
     found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    if found == STRING and isinstance(dtype, type) and dtype not in (object, np.object_):
+        raise TypeError(f"{dtype.__name__} is no dtype; give one, such as np.float32")
     return STRING if found.kind in "US" else found
 
 
