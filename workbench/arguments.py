@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,33 @@ from workbench.errors import InvalidArgumentError
 
 
 def whole_number(value: Any, argument: str) -> int:
-    """A number that says how many or which, given as an int or an integer array of one number.
+    """A number that says how many or which: an int, or an integer of NumPy, also as an array without dimensions.
 
     Raises:
-      TypeError: if it is something else: 1.5 elements are not 1.
+      TypeError: if it is something else: neither 1.5 elements nor True of them are 1.
     """
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}") from None
+    if (number := _integer(value)) is not None:
+        return number
+    raise TypeError(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}")
+
+
+def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> int:
+    """A whole number of `least` or more.
+
+    Args:
+      value: What was given.
+      argument: Its name.
+      least: The lowest number that makes sense.
+      otherwise: What else may be given, for the error, such as ", or None for no limit".
+
+    Raises:
+      InvalidArgumentError: if it is something else.
+    """
+    if (number := _integer(value)) is not None and number >= least:
+        return number
+    raise InvalidArgumentError(
+        f"{argument} must be an integer of at least {least}{otherwise}, got {value!r:.60}"
+    )
 
 
 def flag(value: Any, argument: str) -> bool:
@@ -46,15 +63,10 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     raise TypeError(f"{argument} is a function, got {type(value).__name__} {value!r:.60}")
 
 
-def count(value: Any, argument: str) -> int:
-    """A whole number above 0; True and False are none.
-
-    Raises:
-      InvalidArgumentError: if it is something else.
-    """
-    if not isinstance(value, bool | np.bool_):
-        with suppress(TypeError):
-            number = operator.index(value)
-            if number > 0:
-                return number
-    raise InvalidArgumentError(f"{argument} must be an integer of at least 1, got {value!r:.60}")
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool):  # whose index is 0 or 1
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None

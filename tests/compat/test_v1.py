@@ -166,7 +166,9 @@ def test_a_tpu_strategy_knows_its_steps_per_run(emulated: wb.Cluster) -> None:
 
     assert strategy.steps_per_run == 20
     assert [float(x) for x in strategy.local_results(doubled)] == [6.0, 6.0]
-    with pytest.raises(wb.errors.InvalidArgumentError, match="positive integer"):
+    with pytest.raises(
+        wb.errors.InvalidArgumentError, match="steps_per_run must be an integer of at least 1, got 0"
+    ):
         distribute.experimental.TPUStrategy(steps_per_run=0)
 
 

@@ -81,7 +81,7 @@ def test_only_true_and_false_are_taken_for_an_answer(call: Callable[[Any], Any])
             call(given)
 
 
-@pytest.mark.parametrize("seed", [1.5, "1", [1]])
+@pytest.mark.parametrize("seed", [1.5, "1", [1], True])
 def test_a_seed_is_a_whole_number(seed: Any) -> None:
     for make in (
         lambda: _FIVE.shuffle(2, seed),
@@ -91,6 +91,26 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
     ):
         with pytest.raises(TypeError, match="seed is a whole number"):
             make()
+
+
+@pytest.mark.parametrize("number", [True, np.True_, 1.0, "1", np.array([1])])
+def test_how_many_is_said_by_a_whole_number(number: Any) -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "range: each number": lambda: Dataset.range(number),
+        "take: count": lambda: _FIVE.take(number),
+        "batch: batch_size": lambda: _FIVE.batch(number),
+        "prefetch: buffer_size": lambda: _FIVE.prefetch(number),
+        "map: num_parallel_calls": lambda: _FIVE.map(lambda x: x, number),
+    }
+    for argument, call in calls.items():
+        says = f"^{argument} is a whole number, got {type(number).__name__} {re.escape(repr(number))}"
+        with pytest.raises(TypeError, match=says):
+            call()
+    assert list(_FIVE.take(np.array(1)[()])) == list(_FIVE.take(np.array(1))) == [0]  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidArgumentError, match="explain: elements must be an integer of at least 1, or None"
+    ):
+        _FIVE.explain(elements=number)
 
 
 def test_a_length_and_sizes_of_buckets_and_windows_are_whole_numbers() -> None:

@@ -335,7 +335,7 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
         enable(tmp_path / "f", tensor_dtypes="float32")
     with pytest.raises(TypeError, match="tensor_dtypes must be a list of dtypes or a function, got 3"):
         enable(tmp_path / "f", tensor_dtypes=3)
-    with pytest.raises(TypeError, match="circular_buffer_size must be a whole number, got '9'"):
+    with pytest.raises(TypeError, match="circular_buffer_size is a whole number, got str '9'"):
         enable(tmp_path / "f", circular_buffer_size="9")
     with pytest.raises(TypeError, match="dump_root is the path of a folder, got None"):
         enable(None)

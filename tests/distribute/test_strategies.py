@@ -63,8 +63,11 @@ def test_nccl_says_what_it_needs(threads: Any) -> None:
         MirroredStrategy(["CPU:0"], cross_device_ops=NcclAllReduce())
     with pytest.raises(TypeError, match=r"RingAllReduce\(\)"):
         MirroredStrategy(["CPU:0"], cross_device_ops=RingAllReduce)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="num_packs"):
-        RingAllReduce(num_packs=-1)
+    for wrong in (-1, True, 1.5):
+        with pytest.raises(
+            ValueError, match=rf"num_packs must be an integer of at least 0 .*, got {wrong!r}"
+        ):
+            RingAllReduce(num_packs=wrong)  # type: ignore[arg-type]
 
 
 class _Doubling(CrossDeviceOps):

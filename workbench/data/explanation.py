@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.arguments import count
 from workbench.data.cost.bottleneck import verdict
 from workbench.data.cost.flow import InputFlow, PipelineFlow, ReplicaWait, StageFlow, pipeline_flow
 from workbench.data.cost.recent import RECENT_SECONDS
@@ -105,8 +106,8 @@ def explain_dataset(
     dataset: Pipeline, current: Pass, *, elements: int | None, seconds: float
 ) -> InputExplanation:
     """See `Dataset.explain`; `current` is the pass that it goes through."""
-    if elements is not None and elements < 1:
-        raise InvalidArgumentError(f"explain: elements is {elements}; take at least 1, or None for no bound")
+    if elements is not None:
+        elements = count(elements, "explain: elements", otherwise=", or None for no bound")
     if not seconds > 0:
         raise InvalidArgumentError(f"explain: seconds is {seconds}; measure for a time above 0, such as 1.0")
     meter = Meter(dataset)

@@ -13,12 +13,12 @@ A `FunctionOptimizer` makes a step that you write as a function of arrays.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from workbench.arguments import count
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.servers.function_optimizer import FunctionOptimizer
 from workbench.distribute.servers.on_servers import OnServers
@@ -65,7 +65,9 @@ def apply_gradients(
             f"apply_gradients takes an optimizer of wb.distribute.server_optimizers, got {optimizer!r:.80}; its "
             f"FunctionOptimizer makes a step of a function"
         )
-    most = _checked_staleness(max_staleness)
+    most = max_staleness
+    if most is not None:
+        most = count(most, "max_staleness", 0, otherwise=", or None to take all")
     rule = optimizer if isinstance(optimizer, FunctionOptimizer) else rule_fields(optimizer)
     checked = [
         (_checked(gradient, variable), variable)
@@ -84,19 +86,6 @@ def apply_gradients(
             placement: Any = of_strategy[0][0].placement  # of servers, as was checked
             left_out += placement.step_all(rule, of_strategy, most)
     return left_out
-
-
-def _checked_staleness(given: Any) -> int | None:
-    if given is None:
-        return None
-    try:
-        if (most := operator.index(given)) >= 0:
-            return most
-    except TypeError:
-        pass
-    raise InvalidArgumentError(
-        f"max_staleness must be a whole number, 0 or more, or None to take all, got {given!r:.80}"
-    )
 
 
 def _pairs(given: Any) -> Iterator[tuple[Any, Any]]:

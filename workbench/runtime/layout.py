@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from workbench import allowance
@@ -49,10 +49,8 @@ def gpus_asked(
 
 def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
     """Refuses numbers of TPU cores that are none, and what cannot be said together with them."""
-    if tpu != "auto" and (not isinstance(tpu, Integral) or isinstance(tpu, bool) or tpu < 1):
-        raise InvalidArgumentError(
-            f"tpu must be an integer of at least 1, the TPU cores of a host, or 'auto' for all there are; got {tpu!r}"
-        )
+    if tpu != "auto":
+        count(tpu, "tpu", otherwise=", the TPU cores of a host, or 'auto' for all there are")
     if replicas is not None or per_host is not None or per_worker != 1 or not processes:
         raise InvalidArgumentError(
             "tpu=n gives each host n devices in a process of its own; leave out replicas, replicas_per_host, "

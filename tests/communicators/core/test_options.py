@@ -32,7 +32,9 @@ def test_unknown_implementations_are_refused(name: Any) -> None:
 @pytest.mark.parametrize("kind", [CommunicationOptions, CollectiveHints])
 @pytest.mark.parametrize("value", [-1, 1.5, True, "1"])
 def test_bytes_per_pack_is_a_natural_number(kind: Any, value: Any) -> None:
-    with pytest.raises(ValueError, match="bytes_per_pack"):
+    with pytest.raises(
+        ValueError, match=f"^bytes_per_pack must be an integer of at least 0 .*, got {value!r}$"
+    ):
         kind(bytes_per_pack=value)
 
 
@@ -41,6 +43,7 @@ def test_bytes_per_pack_is_a_natural_number(kind: Any, value: Any) -> None:
 def test_numbers_of_numpy_count_as_those_of_python_do(kind: Any, number: Any) -> None:
     options = kind(bytes_per_pack=number, timeout_seconds=np.float32(2))
     assert (options.bytes_per_pack, options.timeout_seconds) == (2, 2.0)
+    assert type(options.bytes_per_pack) is int
 
 
 @pytest.mark.parametrize("kind", [CommunicationOptions, CollectiveHints])

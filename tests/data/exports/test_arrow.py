@@ -41,7 +41,7 @@ def test_what_has_no_columns_is_refused() -> None:
     nested = Dataset.range(2).map(lambda x: {"a": {"b": x}})
     with pytest.raises(InvalidArgumentError, match=r"'a' of the elements .* is nested"):
         to_arrow_batches(nested)
-    with pytest.raises(InvalidArgumentError, match="batch_rows is 0"):
+    with pytest.raises(InvalidArgumentError, match="batch_rows must be an integer of at least 1, got 0"):
         to_arrow_batches(Dataset.range(2), 0)
 
 

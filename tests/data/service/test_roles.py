@@ -91,9 +91,11 @@ def test_replicas_of_a_strategy_share_a_job_without_a_loss(cluster: Any) -> None
         assert sorted(seen) == list(range(96))
 
 
-def test_less_than_one_worker_is_refused(cluster: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="workers is 0"):
-        wb.data.service.start(cluster, workers=0)
+@pytest.mark.parametrize("workers", [0, 1.5, True, "2"])
+def test_what_is_no_number_of_workers_is_refused(cluster: Any, workers: Any) -> None:
+    says = f"workers must be an integer of at least 1, or None for one per Dask worker, got {workers!r}"
+    with pytest.raises(InvalidArgumentError, match=says):
+        wb.data.service.start(cluster, workers=workers)
 
 
 def test_a_service_ends_with_its_cluster() -> None:

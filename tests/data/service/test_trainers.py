@@ -184,9 +184,18 @@ def test_arguments_that_do_not_go_together_fail_at_once(options: dict[str, Any],
         wb.data.service.distribute("parallel_epochs", "grpc://localhost:1", **given)
 
 
-def test_the_size_of_the_cache_is_checked() -> None:
-    with pytest.raises(InvalidArgumentError, match="cross_trainer_cache_size_bytes"):
-        wb.data.service.WorkerConfig("a@localhost:1", cross_trainer_cache_size_bytes=0)
+def test_sizes_and_times_of_a_worker_are_checked() -> None:
+    config = wb.data.service.WorkerConfig("a@localhost:1", heartbeat_interval_ms=np.int64(5))  # type: ignore[arg-type]
+    assert (config.heartbeat_interval_ms, type(config.heartbeat_interval_ms)) == (5, int)
+    for wrong in (0, 1.5, True, "2"):
+        for name, least in (
+            ("cross_trainer_cache_size_bytes", "1"),
+            ("heartbeat_interval_ms", "1 millisecond, or None"),
+            ("dispatcher_timeout_ms", "1 millisecond, or None"),
+        ):
+            says = rf"WorkerConfig\({name}\) must be an integer of at least {least}, got {wrong!r}"
+            with pytest.raises(InvalidArgumentError, match=says):
+                wb.data.service.WorkerConfig("a@localhost:1", **{name: wrong})  # type: ignore[arg-type]
 
 
 def test_a_window_keeps_its_bound_and_its_newest_run_however_large() -> None:

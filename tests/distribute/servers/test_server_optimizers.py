@@ -159,10 +159,10 @@ def test_what_is_no_optimizer_no_pair_and_no_staleness_is_named(servers: Any) ->
         apply_gradients(SGD(), [np.ones(4)])
     with pytest.raises(TypeError, match=r"takes pairs \(gradient, variable\), got 3"):
         apply_gradients(SGD(), 3)  # type: ignore[arg-type]
-    for wrong in (-1, "8", np.array([1, 2])):
+    for wrong in (-1, "8", 1.5, True, np.array([1, 2])):
         with pytest.raises(
             InvalidArgumentError,
-            match=f"max_staleness must be a whole number, .*got {re.escape(repr(wrong))}",
+            match=f"max_staleness must be an integer of at least 0, .*got {re.escape(repr(wrong))}",
         ):
             apply_gradients(SGD(), [pair], max_staleness=wrong)  # type: ignore[arg-type]
     assert w.read_value().tolist() == [1.0]

@@ -277,9 +277,9 @@ def test_a_partitioner_may_give_whole_floats(four: Any) -> None:
     strategy.close()
 
 
-@pytest.mark.parametrize("servers", ["2", 1.5])
+@pytest.mark.parametrize("servers", ["2", 1.5, True])
 def test_a_number_of_servers_that_is_none_is_refused(four: Any, servers: Any) -> None:
-    with pytest.raises(TypeError, match=rf"servers must be a whole number, got {servers!r}"):
+    with pytest.raises(TypeError, match=rf"servers is a whole number, got \w+ {servers!r}"):
         distribute.ParameterServerStrategy(servers=servers)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, NamedTuple
+
+from workbench.arguments import count
 
 Algorithm = Literal["auto", "one_device", "hierarchical", "ring"]
 
@@ -38,7 +40,8 @@ class CollectiveHints:
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _check(self.bytes_per_pack, self.timeout_seconds)
+        object.__setattr__(self, "bytes_per_pack", _bytes(self.bytes_per_pack))
+        _check_timeout(self.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,16 @@ class CommunicationOptions:
     implementation: CommunicationImplementation = CommunicationImplementation.AUTO
 
     def __post_init__(self) -> None:
-        _check(self.bytes_per_pack, self.timeout_seconds)
+        object.__setattr__(self, "bytes_per_pack", _bytes(self.bytes_per_pack))
+        _check_timeout(self.timeout_seconds)
         object.__setattr__(self, "implementation", _implementation(self.implementation))
 
 
-def _check(bytes_per_pack: int, timeout_seconds: float | None) -> None:
-    if isinstance(bytes_per_pack, bool) or not isinstance(bytes_per_pack, Integral) or bytes_per_pack < 0:
-        raise ValueError(
-            f"bytes_per_pack must be an integer >= 0, got {bytes_per_pack!r}; 0 chooses automatically"
-        )
+def _bytes(bytes_per_pack: int) -> int:
+    return count(bytes_per_pack, "bytes_per_pack", 0, otherwise=" (0 chooses automatically)")
+
+
+def _check_timeout(timeout_seconds: float | None) -> None:
     if timeout_seconds is None:
         return
     if not isinstance(timeout_seconds, Real) or not timeout_seconds >= 0 or math.isinf(timeout_seconds):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from numbers import Integral
 from typing import Any
 
+from workbench.arguments import count
 from workbench.compat.modern_spelling import tell
 from workbench.compat.v1.input_iterator import InputIterator
 from workbench.compat.whole_steps import whole_steps
@@ -209,11 +209,5 @@ class TPUStrategy(StrategyV1, tpu.TPUStrategy):
                 "TPUStrategy(steps_per_run=n)",
                 "a loop of n calls of strategy.run; wb.function compiles the step",
             )
-            if (
-                isinstance(steps_per_run, bool)
-                or not isinstance(steps_per_run, Integral)
-                or steps_per_run < 1
-            ):
-                raise InvalidArgumentError(f"steps_per_run must be a positive integer, got {steps_per_run!r}")
-        self.steps_per_run = 1 if steps_per_run is None else int(steps_per_run)
+        self.steps_per_run = 1 if steps_per_run is None else count(steps_per_run, "steps_per_run")
         super().__init__(tpu_cluster_resolver, device_assignment)

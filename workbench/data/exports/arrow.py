@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.arguments import count
 from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.spec import INFINITE_CARDINALITY, required_spec
@@ -34,8 +35,7 @@ def to_arrow_batches(dataset: Dataset, batch_rows: int = DEFAULT_BATCH_ROWS) -> 
     """
     import pyarrow as pa
 
-    if batch_rows < 1:
-        raise InvalidArgumentError(f"to_arrow_batches: batch_rows is {batch_rows}, it must be at least 1")
+    batch_rows = count(batch_rows, "to_arrow_batches: batch_rows")
     names = _names(dataset)
     elements = iter(dataset)
     return (

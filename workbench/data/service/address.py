@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 
+from workbench.arguments import count
 from workbench.communicators.core.tcp import is_loopback
 from workbench.errors import InvalidArgumentError, UnsafeBind
 
@@ -152,9 +153,7 @@ def positive_ms(value: int | None, default: int, what: str) -> int:
     """
     if value is None:
         return default
-    if isinstance(value, bool) or int(value) < 1:
-        raise InvalidArgumentError(f"{what} is {value!r}; it must be at least 1 millisecond, or None")
-    return int(value)
+    return count(value, what, otherwise=" millisecond, or None")
 
 
 def _without_token(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import count
 from workbench.communicators.core.tcp import is_loopback
 from workbench.data.dataset import Dataset
 from workbench.data.service.address import Address, Tls
@@ -196,15 +197,16 @@ class _Rounds:
             raise InvalidArgumentError(
                 f"consumer_index is {self.index!r} and num_consumers {self.count!r}; coordinated reads need both"
             )
-        if isinstance(self.count, bool) or int(self.count) < 1 or not 0 <= int(self.index) < int(self.count):
+        index, consumers = count(self.index, "consumer_index", 0), count(self.count, "num_consumers")
+        if index >= consumers:
             raise InvalidArgumentError(
-                f"consumer_index is {self.index!r} of {self.count!r} consumers; it must be from 0 to num_consumers - 1"
+                f"consumer_index is {index} of {consumers} consumers; it must be from 0 to num_consumers - 1"
             )
         if job_name is None:
             raise InvalidArgumentError(
                 "consumers that read in rounds share a job, so they need its name: job_name=..."
             )
-        return int(self.index), int(self.count)
+        return index, consumers
 
 
 def _reading(
@@ -224,8 +226,8 @@ def _reading(
     if job_name is not None and not (isinstance(job_name, str) and job_name):
         raise InvalidArgumentError(f"job_name is {job_name!r}; it must be a text that is not empty, or None")
     most = max_outstanding_requests
-    if most is not None and (isinstance(most, bool) or int(most) < 1):
-        raise InvalidArgumentError(f"max_outstanding_requests is {most!r}; it must be at least 1, or None")
+    if most is not None:
+        most = count(most, "max_outstanding_requests", otherwise=", or None")
     if data_transfer_protocol not in (None, "grpc"):
         raise InvalidArgumentError(
             f"data_transfer_protocol is {data_transfer_protocol!r}; there is 'grpc' only"
@@ -235,18 +237,18 @@ def _reading(
         raise InvalidArgumentError(
             f"target_workers is {target_workers!r}; it must be 'AUTO', 'ANY' or 'LOCAL'"
         )
-    index, count = rounds.checked(job_name)
-    if count and target == "LOCAL":
+    index, consumers = rounds.checked(job_name)
+    if consumers and target == "LOCAL":
         raise InvalidArgumentError(
             "consumers that read in rounds all read from the same workers, so target_workers cannot be 'LOCAL'"
         )
     trainer = _trainer(cross_trainer_cache, job_name)
-    if count and trainer:
+    if consumers and trainer:
         raise InvalidArgumentError(
             "cross_trainer_cache and consumer_index exclude each other: trainers read at their own pace, rounds do not"
         )
     return Reading(
-        address, tls, 0, policy.value, job_name or "", int(most or 0), float(timeout_seconds), index, count,
+        address, tls, 0, policy.value, job_name or "", most or 0, float(timeout_seconds), index, consumers,
         trainer, target,
     )  # fmt: skip
 

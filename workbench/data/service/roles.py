@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from workbench.arguments import count
 from workbench.communicators.core.tcp import is_loopback
 from workbench.data.service.dispatcher import DispatcherConfig, DispatchServer
 from workbench.data.service.overview import ServiceStatus, status
 from workbench.data.service.watching import Watched
 from workbench.data.service.worker import WorkerConfig, WorkerServer
-from workbench.errors import ClusterClosed, InvalidArgumentError, UnsafeBind
+from workbench.errors import ClusterClosed, UnsafeBind
 from workbench.runtime.connect_cluster import auto_connect
 from workbench.runtime.deploy.roles import Roles
 
@@ -119,10 +120,8 @@ def start(cluster: _Cluster | None = None, *, workers: int | None = None) -> Ser
     found: Any = auto_connect() if cluster is None else cluster
     if found.closed:
         raise ClusterClosed("the cluster is closed; connect again: wb.connect()")
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise InvalidArgumentError(
-            f"workers is {workers!r}; it must be at least 1, or None for one per Dask worker"
-        )
+    if workers is not None:
+        workers = count(workers, "workers", otherwise=", or None for one per Dask worker")
     elsewhere = sorted({host for host in Roles.hosts(found.client) if host and not is_loopback(host)})
     if elsewhere:
         raise UnsafeBind(

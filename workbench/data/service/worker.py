@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import forks
+from workbench.arguments import count
 from workbench.data.service import local_workers
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.blocks import packed, size_of
@@ -21,7 +22,6 @@ from workbench.data.service.wire import Fields
 from workbench.errors import (
     CancelledError,
     FailedPreconditionError,
-    InvalidArgumentError,
     WorkbenchError,
 )
 
@@ -58,11 +58,8 @@ class WorkerConfig:
     cross_trainer_cache_size_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        size = self.cross_trainer_cache_size_bytes
-        if isinstance(size, bool) or int(size) < 1:
-            raise InvalidArgumentError(
-                f"WorkerConfig(cross_trainer_cache_size_bytes) is {size!r}; it must be at least 1 byte"
-            )
+        size = count(self.cross_trainer_cache_size_bytes, "WorkerConfig(cross_trainer_cache_size_bytes)")
+        object.__setattr__(self, "cross_trainer_cache_size_bytes", size)
         for name, default in {"heartbeat_interval_ms": 1_000, "dispatcher_timeout_ms": 3_600_000}.items():
             object.__setattr__(self, name, positive_ms(getattr(self, name), default, f"WorkerConfig({name})"))
 

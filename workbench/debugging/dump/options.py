@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, SupportsIndex
+from typing import Any, Final
 
 import numpy as np
 
 from workbench import by_value
+from workbench.arguments import whole_number
 from workbench.errors import CaptureError
 
 MODES: Final = (
@@ -100,6 +100,5 @@ def dump_options(
                 f"the function tensor_dtypes cannot travel to workers: {error}; let it use only "
                 f"the dtype, numbers, texts and functions"
             ) from error
-    if not isinstance(buffer, SupportsIndex):
-        raise TypeError(f"circular_buffer_size must be a whole number, got {buffer!r}")
-    return DumpOptions(root, mode.upper(), max(0, operator.index(buffer)), op_regex, names)
+    kept = max(0, whole_number(buffer, "circular_buffer_size"))
+    return DumpOptions(root, mode.upper(), kept, op_regex, names)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from workbench.arguments import count
 from workbench.backends.users_line import Line, apply_at, users_line
 from workbench.communicators.core.options import (
     Algorithm,
@@ -283,11 +283,7 @@ _PAIRS = "batch_reduce needs a list of (value, destinations) tuples, got {!r}; w
 
 
 def _packs(num_packs: int) -> int:
-    if isinstance(num_packs, bool) or not isinstance(num_packs, Integral) or num_packs < 0:
-        raise ValueError(
-            f"num_packs must be an integer >= 0, got {num_packs!r}; 0 means no packing of our own"
-        )
-    return int(num_packs)
+    return count(num_packs, "num_packs", 0, otherwise=" (0 means no packing of our own)")
 
 
 def _require_outside(what: str) -> None:

@@ -6,9 +6,10 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 from workbench import runtime
+from workbench.arguments import whole_number
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
 from workbench.distribute.cluster_resolver.resolver import checked_resolver
@@ -97,8 +98,7 @@ class ParameterServerStrategy(Strategy):
                 f"variable_partitioner must be one of wb.distribute.experimental.partitioners, or a function of shape "
                 f"and dtype, got {type(variable_partitioner).__name__}: {variable_partitioner!r:.80}"
             )
-        if not (servers is None or isinstance(servers, SupportsIndex)):
-            raise TypeError(f"servers must be a whole number, got {servers!r:.80}")
+        servers = None if servers is None else whole_number(servers, "servers")
         workers, keepers = _roles(checked_resolver(cluster_resolver, type(self).__name__), servers)
         cluster = runtime.current_cluster()
         assert cluster is not None
