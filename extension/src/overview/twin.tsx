@@ -1,12 +1,13 @@
 // The numbers of the overview as tables.
 import { figure, NOTHING, percent, significant } from "../format";
 import type { GroupView, Overview } from "../models";
-import { named, numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column, type Columns } from "../parts/table";
 import { epochText } from "./figures";
 import { lateSteps, type Row, waitedOf } from "./rows";
 
 export function Twin({ overview, group, rows }: { overview: Overview; group: GroupView; rows: Row[] }) {
-  const columns: Column<Row>[] = [
+  const course = group.told.result;
+  const columns: Columns<Row> = [
     named("replica", ({ label }) => label),
     {
       title: "steps late",
@@ -18,14 +19,11 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     numeric("waited", (row) => waitedOf(group, row), percent, {
       help: "share of its steps that it waited for the last one",
     }),
-  ];
-  const course = group.told.result;
-  if (course?.replicas.length)
-    columns.push(
+    course?.replicas.length &&
       numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure, {
         help: "of the newest step",
       }),
-    );
+  ];
   const figures: [name: string, value: string][] = [
     ["steps per second", significant(overview.steps_per_second)],
     ["replicas live", `${overview.live} of ${overview.replicas}`],

@@ -21,6 +21,9 @@ export interface Column<Row> extends Foldable, Worded {
   left?: boolean;
 }
 
+/** A condition before a column, joined by `&&`, leaves it out. */
+export type Columns<Row> = readonly (Column<Row> | 0 | false | null | undefined)[];
+
 /** A column of numbers, which it is sorted by; null, which `as` says in its way, is the least. */
 export function numeric<Row, Value extends number | null>(
   title: string,
@@ -50,7 +53,7 @@ export function selecting<Row>({ selected, select }: Context, of: (row: Row) => 
 
 interface Props<Row> {
   label: string;
-  columns: Column<Row>[];
+  columns: Columns<Row>;
   rows: readonly Row[];
   keyOf(row: Row): string;
   /** Said where there are no rows. */
@@ -87,7 +90,7 @@ export function Table<Row>(props: Props<Row>) {
   const id = useRef("");
   id.current ||= `wb-folded-${(tables += 1)}`;
 
-  const every = props.columns.map(worded);
+  const every = props.columns.flatMap((column) => (column ? [worded(column)] : []));
   const sorter = every.find(({ plain }) => plain === sorting?.plain);
   // The column that the rows are sorted by stays.
   const foldable = sorter

@@ -2,7 +2,7 @@
 import { count, NOTHING, percent, timeText } from "../format";
 import type { DatasetSharding, Reader } from "../models";
 import { type Span, spanText, stepsOf } from "../parts/steps";
-import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column, type Columns } from "../parts/table";
 import type { Context } from "../view";
 import { columnsOf, readingOf, rowsOf } from "./columns";
 import { stepOf, waitedShare, waitIn, waitsOf } from "./progress";
@@ -59,7 +59,7 @@ export function Twin({ model, context }: Props) {
   const waits = waitsOf(model, every);
   const rows = readers.flatMap((reader) => every.map((steps): Line => ({ reader, steps })));
   const axis = stepsOf(model.progress?.sampled, context);
-  const columns: Column<Line>[] = [
+  const columns: Columns<Line> = [
     { title: "step", text: ({ steps }) => spanText(steps), order: ({ steps }) => steps.first },
     {
       title: "replica",
@@ -68,16 +68,16 @@ export function Twin({ model, context }: Props) {
     },
     numeric("host", ({ reader: { host } }) => (host < 0 ? null : host), count, { rank: 2 }),
     numeric("rows", ({ reader, steps }) => rowsOf(reader, steps), count, { rank: 1, help: "how many" }),
-    ...(model.progress?.waits?.length
-      ? [
-          numeric(
-            "waited",
-            ({ reader: { replica }, steps }: Line) => waitIn(waits, replica, steps)?.waited_us ?? null,
-            timeText,
-            { rank: 3, help: "for it and the batches that came with it" },
-          ),
-        ]
-      : []),
+    model.progress?.waits?.length &&
+      numeric(
+        "waited",
+        ({ reader, steps }) => waitIn(waits, reader.replica, steps)?.waited_us ?? null,
+        timeText,
+        {
+          rank: 3,
+          help: "for it and the batches that came with it",
+        },
+      ),
     named("elements", ({ reader, steps }) => readingOf(reader, steps)?.text || NOTHING, {
       least: 120,
       help: "which",

@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReadOut } from "../parts/plane";
-import { numeric, Table, type Column } from "../parts/table";
+import { numeric, Table, type Columns } from "../parts/table";
 import { groupText, replicasText, wording } from "../parts/terms";
 import { clamped, logarithmic, logTicks } from "../scale";
 import { useFilling } from "../filling";
@@ -267,7 +267,7 @@ function Twin({ sweep }: { sweep: Sweep }) {
     });
   const rate = (title: string, term: string, rank: number, of: (point: SweepPoint) => number | null) =>
     numeric(title, of, significant, { rank, term, help: "GB/s" });
-  const columns: Column<SweepPoint>[] = [
+  const columns: Columns<SweepPoint> = [
     numeric("size", (point) => point.size_bytes, sizeText),
     numeric("samples", (point) => point.samples, String, { rank: 6, help: "how many" }),
     time("fast", 10, 4, (point) => point.p10_us),
@@ -277,14 +277,11 @@ function Twin({ sweep }: { sweep: Sweep }) {
     rate("bandwidth", "busbw p50", 0, (point) => point.p50_busbw),
     rate("high bandwidth", "busbw p90", 5, (point) => point.p90_busbw),
     rate("fit", "", 2, (point) => fittedBusbw(sweep, point.size_bytes)),
-    ...(sweep.baseline
-      ? [
-          numeric("× baseline", (point: SweepPoint) => timesAsFast(sweep, point), significant, {
-            rank: 1,
-            help: `median time of ${sweep.baseline.name} over that of this sweep; above 1 this one is faster`,
-          }),
-        ]
-      : []),
+    sweep.baseline &&
+      numeric("× baseline", (point) => timesAsFast(sweep, point), significant, {
+        rank: 1,
+        help: `median time of ${sweep.baseline.name} over that of this sweep; above 1 this one is faster`,
+      }),
   ];
   return (
     <Table
