@@ -87,6 +87,8 @@ def test_a_python_number_takes_the_dtype_of_the_other_operand_if_it_fits() -> No
     wb.debugging.assert_equal(np.array([1], ml_dtypes.bfloat16), 1.0)
     with pytest.raises(InvalidArgumentError, match="300 does not fit the dtype of the other operand, uint8"):
         wb.debugging.assert_equal(np.array([2], np.uint8), 300)
+    with pytest.raises(InvalidArgumentError, match="300 does not fit the dtype of the other operand, int4"):
+        wb.debugging.assert_equal(np.array([-4]).astype(ml_dtypes.int4), 300)
     with pytest.raises(
         InvalidArgumentError, match=r"1\.5 does not fit the dtype of the other operand, int32"
     ):

@@ -6,6 +6,7 @@ import gc
 import pickle
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -146,6 +147,36 @@ def test_a_variable_of_texts_takes_texts_alone(strategy: Any) -> None:
     assert v.numpy().item() == b"b"
     with pytest.raises(InvalidArgumentError, match="a value of int64 does not fit object"):
         v.assign(np.array(1))
+
+
+@pytest.mark.parametrize("dtype", [None, "string"])
+@pytest.mark.parametrize(
+    "texts", [["a", "b"], ["a", b"b"], np.array(["a", "b"]), np.array(["a", "b"], object)]
+)
+def test_a_variable_of_texts_has_bytes_objects(texts: Any, dtype: Any) -> None:
+    variable = wb.Variable(texts, dtype=dtype)
+    assert variable.numpy().tolist() == [b"a", b"b"]
+    assert variable.assign(np.array(["longer", ""])).numpy().tolist() == [b"longer", b""]
+    with pytest.raises(TypeError, match="may hold only text and bytes, item 1 is int"):
+        variable.assign(np.array(["a", 1], object))
+    with pytest.raises(TypeError, match="may hold only text and bytes, item 0 is int"):
+        wb.Variable(np.array([1, 2], object), dtype=dtype)
+
+
+@pytest.mark.parametrize("how", ["assign", "assign_add", "scatter_update"])
+def test_narrow_whole_numbers_of_ml_dtypes_do_not_wrap_around(how: str) -> None:
+    variable = wb.Variable([0, 0], dtype="int4")
+
+    def change(values: Any) -> Any:
+        return getattr(variable, how)(wb.IndexedSlices(values, [0, 1]) if how == "scatter_update" else values)
+
+    assert change([-8, 7]).numpy().tolist() == [-8, 7]
+    for value in ([8, 0], np.array([0, -9]), [0.5, 0]):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"fit int4; convert it with value\.astype\(ml_dtypes\.int4\)"
+        ):
+            change(value)
+    assert variable.numpy().tolist() == [-8, 7]
 
 
 def test_kinds_that_cannot_be_are_refused(strategy: Any) -> None:
@@ -351,22 +382,64 @@ def test_python_numbers_get_32_bits_and_arrays_keep_their_dtype(value: Any, dtyp
         (2, "bfloat16"),
         (True, np.int32),
         ([], np.int32),
+        (-8, "int4"),
+        (True, "uint2"),
+        (2**64, np.float64),
+        ([2**64, 1, 2], np.float64),
+        ([[2**64, 0.1], [1, 2]], np.float64),
+        ([1, 2**63], np.uint64),
+        ([0.1, 1j], np.complex128),
+        (0.1, np.complex128),
+        (0.1, ">f8"),
+        ([], "string"),
         ("a", "string"),
     ],
 )
 def test_an_initial_value_takes_the_dtype_that_is_named(value: Any, dtype: Any) -> None:
     assert wb.Variable(value, dtype=dtype).numpy().tolist() == (
-        value.encode() if dtype == "string" else value
+        value.encode() if isinstance(value, str) else value
     )
 
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [(1.5, np.int32), (300, "uint8"), (-1, np.uint32), (2**31, np.int32), (1j, "bfloat16")],
+    [
+        (1.5, np.int32),
+        (300, "uint8"),
+        (-1, np.uint32),
+        (2**31, np.int32),
+        (1j, "bfloat16"),
+        (300, "int4"),
+        (-1, "uint4"),
+        (0.5, "int4"),
+        (np.array([0, 8], "int8"), "int4"),
+        (np.array(-1).astype(ml_dtypes.int4), np.uint8),
+        (-1, np.uint64),
+        ([-1, 2**63], np.uint64),
+        (1.0, "string"),
+        ([1, 2], "string"),
+        (np.array([1, 2]).astype(ml_dtypes.bfloat16), "string"),
+        (1.0, "V4"),
+        (np.zeros(2, "V8"), np.float64),
+    ],
 )
 def test_a_dtype_that_cannot_hold_the_initial_value_is_refused(value: Any, dtype: Any) -> None:
-    with pytest.raises(TypeError, match=r"the initial value of a variable: \w+ does not fit"):
+    with pytest.raises(TypeError, match=r"the initial value of a variable: [|\w]+ does not fit"):
         wb.Variable(value, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "instead"),
+    [
+        (np.int32, r"convert it with np\.asarray\(value\)\.astype\(np\.int32\), or"),
+        ("int4", r"convert it with np\.asarray\(value\)\.astype\(ml_dtypes\.int4\), or"),
+        ("string", "give texts, or"),
+        ("V4", r"give an array of dtype '\|V4', or"),
+    ],
+)
+def test_the_error_says_how_to_get_a_value_of_the_dtype(dtype: Any, instead: str) -> None:
+    with pytest.raises(TypeError, match=f"{instead} leave dtype out$"):
+        wb.Variable(1.5, dtype=dtype)
 
 
 @pytest.mark.parametrize("how", ["assign", "assign_add"])
@@ -411,3 +484,4 @@ def test_a_wide_variable_keeps_all_digits_of_pythons_numbers(strategy: Any, aggr
     large = wb.Variable(2**63, dtype=np.uint64)
     assert large.assign(2**64 - 1).numpy() == 2**64 - 1
     assert large.assign(3).dtype == np.uint64
+    assert total.assign(2**64).numpy() == 2.0**64

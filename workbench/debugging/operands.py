@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import STRING, require_values, view
+from workbench.backends.numpy import STRING, holds, require_values, view
 from workbench.errors import InvalidArgumentError, TracingError
 
 _T = TypeVar("_T")
@@ -227,18 +227,7 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 
 def _as_dtype(array: np.ndarray, dtype: np.dtype[Any], which: str) -> np.ndarray:
-    order = "biufc"  # a number may become one of a kind further right
-    if dtype.kind == "V" or array.dtype.kind not in order or dtype.kind not in order:
-        fits = dtype.kind == "V" and array.dtype.kind in "iuf"  # bfloat16 and its like
-    else:
-        integers = array.dtype.kind in "iu" and dtype.kind in "iu"
-        fits = integers or (
-            array.dtype.kind != "b" and order.index(array.dtype.kind) <= order.index(dtype.kind)
-        )
-        if integers and array.size:
-            limits = np.iinfo(dtype)
-            fits = limits.min <= int(array.min()) and int(array.max()) <= limits.max
-    if not fits:
+    if array.dtype.kind == "b" or not holds(dtype, array):
         raise InvalidArgumentError(
             f"{which}: {text(array.tolist())} does not fit the dtype of the other operand, {named(dtype)}; give an "
             "array of that dtype"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
 from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import dtype_text, native, view
+from workbench.backends.numpy import STRING, dtype_text, native, view
 from workbench.data.structure import convert
 
 Array = np.ndarray[Any, Any]
 _PYTHON = (bool, int, float, complex, str, bytes, list, tuple, range)
-_WIDE = frozenset(np.dtype(code) for code in "dgGQ")  # hold more than what Python's numbers become
+# Dtypes that hold more than what Python's numbers become, and the types of numbers that they hold.
+_WIDE = {
+    np.dtype(code): types
+    for codes, types in (("Q", {int}), ("dg", {int, float}), ("DG", {int, float, complex}))
+    for code in codes
+}
 
 
 def is_python_number(value: Any) -> bool:
@@ -25,17 +32,19 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
 
     Args:
       value: Any array that a backend reads, a Python number, text, or nested lists of them.
-      dtype: What Python's numbers shall become where that holds more digits of them; they keep their kind otherwise.
+      dtype: What Python's numbers shall become where that holds more digits of them, and what texts shall; numbers
+        keep their kind otherwise.
 
     Raises:
       TypeError: if `value` is none of these, or a masked array.
     """
     if type(value) is np.ndarray:
+        if value.dtype.kind in "OUS" and dtype == STRING:
+            return convert(value)  # type: ignore[no-any-return]  # bytes objects, and no numbers
         return value if value.dtype.isnative else native(value)
-    if dtype in _WIDE and _holds_numbers(value):
-        array = np.asarray(value)
-        if np.can_cast(array.dtype, dtype, "same_kind"):
-            return array.astype(dtype)
+    if dtype in _WIDE and _leaf_types(value) <= _WIDE[dtype]:
+        with contextlib.suppress(OverflowError, ValueError):  # out of its range, or no array: told below
+            return np.asarray(value, dtype)
     if isinstance(value, _PYTHON):
         found = convert(list(value) if isinstance(value, tuple) else value)
         return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
@@ -59,11 +68,17 @@ def as_operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     return value if namespace_of(value) is not np else as_array(value, dtype)
 
 
-def _holds_numbers(value: Any) -> bool:
-    """Whether `value` is a number of Python other than a bool, or nested lists of them."""
-    if isinstance(value, list | tuple):
-        return all(map(_holds_numbers, value))
-    return type(value) in (int, float, complex)
+def _leaf_types(value: Any) -> set[type]:
+    """The types of what is in nested lists; of anything else its own."""
+    found: set[type] = set()
+    level = [value]
+    while True:
+        types = set(map(type, level))  # a level at once: lists can be long
+        lists = {kind for kind in types if issubclass(kind, list | tuple)}
+        found |= types - lists
+        if not lists:
+            return found
+        level = list(itertools.chain.from_iterable(part for part in level if type(part) in lists))
 
 
 def describe(array: Array) -> str:

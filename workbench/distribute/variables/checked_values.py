@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.backends.numpy import holds
+from workbench.backends.numpy import conversion, dtype_text, holds
 from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
 from workbench.debugging.dump.recording import thread as dump_thread
@@ -59,12 +59,12 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
         )
     if array.dtype == variable.dtype:
         return array
-    if variable.dtype == object or not holds(variable.dtype, array):
+    if not holds(variable.dtype, array):
         # The reference tells them apart so: a Python number of another kind, an array of another dtype.
         refusal = InvalidArgumentError if hasattr(value, "dtype") else TypeError
         raise refusal(
-            f"{how} on variable {variable.name!r}: a value of {array.dtype.name} does not fit {variable.dtype.name}; "
-            f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
+            f"{how} on variable {variable.name!r}: a value of {dtype_text(array.dtype)} does not fit "
+            f"{dtype_text(variable.dtype)}; {conversion(variable.dtype)}, or create the variable with its dtype"
         )
     return apply_at_users_line()(array.astype, variable.dtype)  # type: ignore[no-any-return]
 

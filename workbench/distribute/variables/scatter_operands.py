@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import holds, view
+from workbench.backends.numpy import conversion, dtype_text, holds, view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_operand, describe
 
@@ -20,9 +20,10 @@ def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
     """
     if values.dtype == dtype:
         return values
-    if dtype.kind == "O" or not holds(dtype, values):
-        instead = "give texts" if dtype.kind == "O" else f"convert them with values.astype(np.{dtype.name})"
-        raise TypeError(f"{where}: values of {values.dtype.name} do not fit {dtype.name}; {instead}")
+    if not holds(dtype, values):
+        raise TypeError(
+            f"{where}: values of {dtype_text(values.dtype)} do not fit {dtype_text(dtype)}; {conversion(dtype)}"
+        )
     return apply_at_users_line()(values.astype, dtype)  # type: ignore[no-any-return]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import optree
 
-from workbench.backends.numpy import as_dtype, holds, native
+from workbench.backends.numpy import STRING, as_dtype, conversion, dtype_text, holds
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
@@ -391,15 +391,18 @@ def initial_array(initial_value: Any, dtype: Any) -> Array:
             f"the initial value of a variable is one value for all replicas, got {type(value).__name__}; give one of "
             f"its components, or assign in a replica function"
         )
-    wanted = None if dtype is None else as_dtype(dtype)
-    array = np.array(as_array(value, wanted))
+    wanted = None if dtype is None else as_dtype(dtype).newbyteorder("=")
+    array = as_array(value, wanted)
+    if wanted is None and array.dtype.kind in "OUS":
+        array = as_array(array, STRING)
+    array = np.array(array)
     if wanted is not None:
         if not holds(wanted, array):
             raise TypeError(
-                f"the initial value of a variable: {array.dtype.name} does not fit {wanted.name}; convert it with "
-                f"np.asarray(value).astype(np.{wanted.name}), or leave dtype out"
+                f"the initial value of a variable: {dtype_text(array.dtype)} does not fit {dtype_text(wanted)}; "
+                f"{conversion(wanted, 'np.asarray(value)')}, or leave dtype out"
             )
-        array = native(array.astype(wanted))
+        array = array.astype(wanted, copy=False)
     return array
 
 
