@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -211,7 +212,8 @@ def test_what_is_no_number_of_hosts_or_steps_is_refused(wrong: Any) -> None:
     ("dtype", "value"),
     [
         (np.int64, 1.5), (np.int64, True), (np.int64, 2**63), (np.uint8, 300), (np.uint8, -1),
-        (np.bool_, 1), (np.float16, 1e6), (np.float32, 1j), (np.float32, False),
+        (np.bool_, 1), (np.float16, 1e6), (np.float32, 1j), (np.float32, False), (np.int64, float("nan")),
+        (np.uint8, float("inf")), (ml_dtypes.bfloat16, 1e300), (ml_dtypes.int4, 8),
     ],
 )  # fmt: skip
 def test_a_padding_value_is_what_is_padded_with(dtype: Any, value: Any) -> None:
@@ -226,5 +228,8 @@ def test_a_padding_value_keeps_its_digits_and_is_one_number() -> None:
     assert next(iter(rows.padded_batch(1, [2], 7))).tolist() == [[0.0, 7.0]]
     assert np.isnan(next(iter(rows.padded_batch(1, [2], float("nan"))))[0, 1])
     assert np.isinf(next(iter(rows.padded_batch(1, [2], -float("inf"))))[0, 1])
+    narrow = Dataset.from_tensor_slices(np.zeros((1, 1), ml_dtypes.bfloat16))
+    assert next(iter(narrow.padded_batch(1, [2], 0.1))).tolist() == [[0.0, ml_dtypes.bfloat16(0.1)]]
+    assert np.isnan(next(iter(narrow.padded_batch(1, [2], float("nan"))))[0, 1])
     with pytest.raises(ValueError, match="a padding value is one number"):
         rows.padded_batch(1, [2], np.array([2.0]))

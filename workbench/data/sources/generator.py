@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.conversion import converted
 from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
@@ -192,37 +193,16 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
     if want.dtype == STRING and isinstance(value, np.ndarray | np.generic) and value.dtype != STRING:
         raise _unfit(value, want, index)
     if want.dtype != STRING:
-        value = _converted(np.bytes_(value) if isinstance(value, bytes) else value, want, index)
+        fitted = converted(np.bytes_(value) if isinstance(value, bytes) else value, want.dtype)
+        if fitted is None:
+            raise _unfit(value, want, index)
+        value = fitted
     if not want.accepts(value):
         raise InvalidArgumentError(
             f"from_generator: element {index} has shape {np.shape(value)}, the signature says {want}; "
             "give the varying dimensions as None in output_signature"
         )
     return value
-
-
-def _converted(value: Any, want: TensorSpec, index: int) -> Any:
-    """The numbers with the wanted dtype; floats may be rounded, but nothing else may get lost."""
-    if value.dtype == want.dtype:
-        return value
-    given = value.real if value.dtype.kind == "c" and want.dtype.kind != "c" else value
-    # Integers of a narrower dtype would wrap around, and fractions be cut off.
-    is_checked = want.dtype.kind in "biu" or not np.can_cast(given.dtype, want.dtype, "same_kind")
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            converted = given.astype(want.dtype)
-        # A number that was finite must not become infinite, though it may be rounded.
-        fits = (
-            np.array_equal(given, converted)
-            if is_checked
-            else not (np.isinf(converted) > np.isinf(given)).any()
-        )
-        fits = fits and (given is value or not value.imag.any())
-    except (TypeError, ValueError):  # a text, say
-        fits = False
-    if not fits:
-        raise _unfit(value, want, index)
-    return converted
 
 
 def _unfit(value: Any, want: TensorSpec, index: int) -> InvalidArgumentError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from workbench import tree
+from workbench.backends.conversion import converted
 from workbench.backends.numpy import STRING
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.passes import Pass
@@ -230,32 +230,30 @@ def _value(value: Any, spec: TensorSpec) -> Any:
         and spec.dtype != STRING
     ):
         return _python_number(value, spec)
-    converted = convert(value)
-    if isinstance(converted, bytes) != (spec.dtype == STRING):
+    given = convert(value)
+    if isinstance(given, bytes) != (spec.dtype == STRING):
         raise TypeError(f"padded_batch: padding value {value!r} for a component of dtype {spec.dtype_name}")
-    if isinstance(converted, bytes):
-        return converted
-    if np.ndim(converted):
+    if isinstance(given, bytes):
+        return given
+    if np.ndim(given):
         raise InvalidArgumentError(f"padded_batch: a padding value is one number, got {value!r:.60}")
-    if converted.dtype != spec.dtype:
+    if given.dtype != spec.dtype:
         raise TypeError(
-            f"padded_batch: padding value of dtype {converted.dtype} for a component of dtype "
+            f"padded_batch: padding value of dtype {given.dtype} for a component of dtype "
             f"{spec.dtype_name}; make them equal"
         )
-    return spec.dtype.type(converted)
+    return spec.dtype.type(given)
 
 
 def _python_number(value: Any, spec: TensorSpec) -> Any:
-    """A number of Python, which tells no dtype, with that of a component; only floats may be rounded.
+    """A number of Python, which tells no dtype, with that of a component.
 
     Raises:
       TypeError: if another number would come out.
     """
-    with contextlib.suppress(OverflowError, TypeError), np.errstate(over="ignore"):
-        fitted = spec.dtype.type(value)
-        same = not np.isinf(fitted) or np.isinf(value) if spec.dtype.kind in "fc" else bool(fitted == value)
-        if same and isinstance(value, bool) == (spec.dtype == np.bool_):
-            return fitted
+    fitted = converted(np.asarray(value), spec.dtype)
+    if fitted is not None and isinstance(value, bool) == (spec.dtype == np.bool_):
+        return fitted[()]
     raise TypeError(
         f"padded_batch: {spec.dtype_name}, the dtype of a component, cannot hold the padding value {value!r}"
     )
