@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,52 @@ def test_scopes_may_end_in_any_order(local: Any) -> None:
     assert _seen() == (False, False, False)
     with pytest.raises(RuntimeError, match="that this thread is not in"):
         first.__exit__(None, None, None)
+
+
+def test_a_scope_decorates_a_function(local: Any) -> None:
+    for strategy in (local, get_strategy()):
+
+        @strategy.scope()
+        def current(deeper: int) -> Any:
+            return current(deeper - 1) if deeper else get_strategy()
+
+        assert [current(1), current(0)] == [strategy, strategy]
+        assert _seen() == (False, False, False)
+
+
+def test_the_default_scope_is_refused_where_it_is_entered(local: Any) -> None:
+    default = get_strategy()
+    with local.scope():
+        made = default.scope()
+        with pytest.raises(RuntimeError, match="default strategy was entered inside"), made:
+            pass
+    with made as entered:
+        assert entered is default
+
+
+def test_a_scope_that_another_thread_leaves_hides_no_error_of_its_block(local: Any) -> None:
+    def inside() -> Iterator[None]:
+        with local.scope():
+            yield
+
+    def begun(entered: queue.Queue[Any]) -> None:
+        generator = inside()
+        next(generator)
+        entered.put(generator)
+
+    def entered_elsewhere() -> Any:
+        entered: queue.Queue[Any] = queue.Queue()
+        thread = threading.Thread(target=begun, args=(entered,))
+        thread.start()
+        thread.join(10)
+        return entered.get(timeout=10)
+
+    entered_elsewhere().close()
+    with pytest.raises(ZeroDivisionError):
+        entered_elsewhere().throw(ZeroDivisionError())
+    with pytest.raises(RuntimeError, match="that this thread is not in"):
+        next(entered_elsewhere())
+    assert _seen() == (False, False, False)
 
 
 def test_set_strategy_refuses_to_end_a_scope(local: Any) -> None:

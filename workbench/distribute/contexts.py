@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from workbench.runtime.replica.env import current_env
 
@@ -51,6 +51,7 @@ class EnteredReplica(Protocol):
         """Pauses all replicas and calls a function in cross-replica context."""
 
 
+_S = TypeVar("_S", bound=EnteredStrategy)
 Entered = Literal["scope", "set", "merge", "update"]
 
 
@@ -67,7 +68,7 @@ class CrossReplica:
 
     strategy: EnteredStrategy
     by: Entered
-    scope: Scope | None = None
+    scope: Scope[Any] | None = None
     outer: EnteredReplica | CrossReplica | None = None
 
 
@@ -159,29 +160,36 @@ def cross_replica(strategy: EnteredStrategy, by: Entered) -> Iterator[None]:
         thread.context = outer
 
 
-class Scope:
+class AnyScope(ContextDecorator, AbstractContextManager[_S, None]):
+    """What `strategy.scope()` gives: for a `with` block, and as a decorator of functions; one serves many times."""
+
+
+class Scope(AnyScope[_S]):
     """`strategy.scope()`, a context manager that may be entered again, also inside itself and by other threads.
 
     Args:
       strategy: What it makes current.
     """
 
-    __slots__ = ("_strategy",)
-
-    def __init__(self, strategy: EnteredStrategy) -> None:
+    def __init__(self, strategy: _S) -> None:
         self._strategy = strategy
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _S:
         require_cross_replica(self._strategy, "strategy.scope()")
         thread.context = CrossReplica(self._strategy, "scope", self, thread.context)
         return self._strategy
 
-    def __exit__(self, *raised: object) -> None:
-        thread.context = _without(self, thread.context)
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        try:
+            thread.context = _without(self, thread.context)
+        except RuntimeError:
+            # It would hide the block's own error, such as that of a generator that another thread closes.
+            if kind is None:
+                raise
 
 
 def _without(
-    scope: Scope, context: EnteredReplica | CrossReplica | None
+    scope: Scope[Any], context: EnteredReplica | CrossReplica | None
 ) -> EnteredReplica | CrossReplica | None:
     """The context after `scope` was left, also where one that was entered in it is still open."""
     if type(context) is not CrossReplica or context.scope is None:

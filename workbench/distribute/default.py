@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from workbench import tree
@@ -39,17 +39,13 @@ class DefaultStrategy(Strategy):
         self._describe(description, None)
         self.replica_context = DefaultReplicaContext(self)
 
-    def scope(self) -> AbstractContextManager[Strategy]:
+    def scope(self) -> contexts.AnyScope[Strategy]:
         """Does nothing: the default strategy is current anyway.
 
         Raises:
-          RuntimeError: inside the scope of another strategy, or in a replica function.
+          RuntimeError: when it is entered, inside the scope of another strategy, or in a replica function.
         """
-        if contexts.has_strategy():
-            raise RuntimeError(
-                f"the scope of the default strategy was entered inside {get_strategy()!r}; leave that first"
-            )
-        return nullcontext(self)
+        return _DefaultScope()
 
     def run(
         self,
@@ -76,6 +72,20 @@ class DefaultStrategy(Strategy):
         with _default_context():
             result = plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
         return tree.map(lambda leaf: PerReplica((leaf,)), result)
+
+
+class _DefaultScope(contexts.AnyScope[Strategy]):
+    """The scope of the default strategy, which is current where no other one is."""
+
+    def __enter__(self) -> Strategy:
+        if contexts.has_strategy():
+            raise RuntimeError(
+                f"the scope of the default strategy was entered inside {get_strategy()!r}; leave that first"
+            )
+        return DEFAULT_STRATEGY
+
+    def __exit__(self, *raised: object) -> None:
+        pass
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +160,7 @@ class Strategy(DescribedStrategy):
 
     # -- contexts and running -----------------------------------------------------------------------------------
 
-    def scope(self) -> AbstractContextManager[Strategy]:
+    def scope(self) -> contexts.AnyScope[Strategy]:
         """Makes the strategy current and enters cross-replica context; variables created inside are the strategy's.
 
         Raises:
