@@ -32,6 +32,10 @@ def _fails(x: Any) -> Any:
     raise LookupError(f"element {x}")
 
 
+def _only_seven(x: Any) -> Any:
+    return x if x == 7 else _fails(x)
+
+
 def _fails_first(x: Any) -> Any:
     return _fails(x) if x == 0 else x
 
@@ -364,3 +368,32 @@ def test_no_element_is_read_before_the_iteration(name: str) -> None:
     with suppress(Exception):
         next(iter(made))
     assert read
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda unread: unread,
+        lambda unread: unread.with_options(wb.data.Options()),
+        lambda unread: unread.take(1),
+        lambda unread: unread.take(1).upstream(),
+        lambda unread: unread.with_source(unread.source, unread.stages),
+        lambda unread: unread.with_element_spec(None),
+        lambda unread: unread.unread(),
+    ],
+)
+def test_what_is_made_of_a_dataset_that_is_not_to_be_read_is_not_read_either(
+    other: Callable[[Dataset], Dataset],
+) -> None:
+    read: list[int] = []
+
+    def elements() -> Iterator[int]:
+        read.append(1)
+        yield 7
+
+    source = Dataset.from_generator(elements, output_signature=TensorSpec((), np.int64))
+    dataset = other(source.map(_only_seven).unread())
+    with pytest.raises(OutOfRangeError, match="cannot be found out"):
+        _ = dataset.element_spec
+    assert not read
+    assert list(dataset) == [7]  # an iteration reads it all the same

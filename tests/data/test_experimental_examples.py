@@ -131,6 +131,9 @@ def test_batches_of_examples_are_parsed(calls: int) -> None:
         "i": TensorSpec((None,), np.int64),
         "f": TensorSpec((None, 2), np.float32),
     }
+    assert (
+        dataset.known_element_spec == dataset.element_spec
+    )  # which the features tell, no function of the user
     assert (len(dataset), _values(dataset)) == (3, BATCHES)
 
 

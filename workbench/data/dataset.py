@@ -123,7 +123,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """
         if not isinstance(options, Options):
             raise TypeError(f"with_options takes Options, got {type(options).__name__} {options!r:.60}")
-        return Dataset(self.source, self.stages, self._options.merge(options).frozen())
+        return self._with(self.source, self.stages, self._options.merge(options).frozen())
 
     # Looking
 
@@ -242,11 +242,11 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     def with_stage(self, stage: Stage, name: str | None = None) -> Dataset:
         """This dataset with one more stage at the end."""
-        return Dataset(self.source, (*self.stages, stage.named(name)), self._options)
+        return self.with_source(self.source, (*self.stages, stage.named(name)))
 
     def with_source(self, source: Source, stages: tuple[Stage, ...]) -> Dataset:
         """Another pipeline with this one's options."""
-        return Dataset(source, stages, self._options)
+        return self._with(source, stages, self._options)
 
     def with_element_spec(self, spec: Any) -> Dataset:
         """The same dataset with an element spec that is already known, so that no function is called to find out."""
@@ -256,17 +256,19 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     def upstream(self) -> Dataset | None:
         """This dataset without its last stage; None if there is none."""
-        if not self.stages:
-            return None
-        before = Dataset(self.source, self.stages[:-1], self._options)
-        before._reads = self._reads
-        return before
+        return self.with_source(self.source, self.stages[:-1]) if self.stages else None
 
     def unread(self) -> Dataset:
         """This dataset for questions when a stage is made: none of its elements is read to answer them."""
         source = self.source.with_inputs(tuple(each.unread() for each in self.source.inputs()))
-        other = Dataset(source, self.stages, self._options)
-        other._reads, other._element_spec = False, self._element_spec
+        other = self.with_source(source, self.stages).with_element_spec(self._element_spec)
+        other._reads = False
+        return other
+
+    def _with(self, source: Source, stages: tuple[Stage, ...], options: Options) -> Dataset:
+        """Another pipeline, whose elements are read when a stage is made if those of this one are."""
+        other = Dataset(source, stages, options)
+        other._reads = self._reads
         return other
 
     def _opener(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:

@@ -25,6 +25,7 @@ class ParseExamples(Map):
     """Maps batches of examples to what `parse_example` gives; the features tell the spec, so no element is read."""
 
     name: ClassVar[str] = "parse_example"
+    calls_functions: ClassVar[bool] = False
     features: Mapping[str, Any] | None = None
 
     @classmethod
