@@ -7,13 +7,14 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from workbench.backends.numpy import STRING
+from workbench.data.spec import any_size, spec_of
 from workbench.data.stacking import stack
 from workbench.data.structure import LEAF, Array, Structure
 from workbench.errors import InvalidArgumentError
@@ -341,6 +342,17 @@ def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
             except Exception as error:  # batches are put together only here
                 item = Failed(error)
             yield item
+
+
+def as_runs(attempted: Iterable[Item | Failed]) -> Iterator[Run]:
+    """Runs of an element each: the way back from `attempts`."""
+    return (item if isinstance(item, Failed) else single(*item) for item in attempted)
+
+
+def spec_shown_by(item: Item) -> Any:
+    """The nested spec of elements as one of them shows it; arrays of others may have any size."""
+    leaves, structure, _ = item
+    return any_size(structure.pack([spec_of(leaf) for leaf in leaves]))
 
 
 def nbytes(leaves: Leaves) -> int:

@@ -8,11 +8,21 @@ from typing import Any
 
 from workbench.data.passes import Pass
 from workbench.data.provenance import OffsetTable
-from workbench.data.spec import UNKNOWN_CARDINALITY, UnknownSpec, any_size, spec_of
+from workbench.data.spec import UNKNOWN_CARDINALITY, UnknownSpec
 from workbench.data.stage import Opener
 from workbench.data.stored.writing import Writing
 from workbench.data.structure import Structure
-from workbench.data.tables import ArrayTable, Failed, Leaves, RangeTable, Run, attempts, single
+from workbench.data.tables import (
+    ArrayTable,
+    Failed,
+    Leaves,
+    RangeTable,
+    Run,
+    as_runs,
+    attempts,
+    single,
+    spec_shown_by,
+)
 from workbench.errors import FailedPreconditionError
 
 
@@ -82,11 +92,10 @@ def _learnt(upstream: Opener, current: Pass) -> tuple[Any, Opener]:
     """The nested spec of elements as their first one shows it, and what gives all of them."""
     attempted = attempts(upstream(), current.provenance)
     first = list(islice(attempted, 1))
-    runs = (each if isinstance(each, Failed) else single(*each) for each in chain(first, attempted))
+    runs = as_runs(chain(first, attempted))
     if not first or isinstance(first[0], Failed):  # a pass in which an element fails is not stored
         return UnknownSpec(), lambda: runs
-    leaves, structure, _ = first[0]
-    return any_size(structure.pack([spec_of(leaf) for leaf in leaves])), lambda: runs
+    return spec_shown_by(first[0]), lambda: runs
 
 
 def _too_many(writing: Writing, counts: bool, count: int, expected: int) -> FailedPreconditionError:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from workbench.arguments import whole_number
 from workbench.data.background.read_ahead import Limits, ReadAhead
@@ -26,6 +26,7 @@ from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError
 
+_T = TypeVar("_T")
 DEFAULT_CYCLE = 4
 _MOST_AHEAD = 256  # each has a thread, also where a cycle is longer than any input
 _MOST_THREADS = 1024  # endless datasets keep theirs, and a long cycle opens further ones
@@ -222,20 +223,20 @@ class Interleave(Stage):
             inner = probe.result_examples(self.fn, upstream)[0]
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
-        return probe.first_result(f"what {self.text} opens", self._of_element, upstream)
+        return self._of_first("opens", lambda inner: inner, upstream)
 
-    def _of_element(self, element: Any) -> Pipeline:
-        leaves, structure = flatten(element)
-        return self._inner(leaves, structure, 0)
+    def _of_first(self, verb: str, learn: Callable[[Pipeline], _T], upstream: Pipeline) -> _T:
+        """What `learn` returns for the inner dataset of the first element where it returns something."""
+        return probe.first_result(
+            f"what {self.text} {verb}", lambda element: learn(self._inner(*flatten(element), 0)), upstream
+        )
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         with suppress(Exception):
             examples = probe.result_examples(self.fn, upstream)  # of which no files exist
             return relax(*(inner.unread().element_spec for inner in examples))
-        spec = probe.first_result(
-            f"what {self.text} gives", lambda element: self._of_element(element).element_spec, upstream
-        )
+        spec = self._of_first("gives", lambda inner: inner.element_spec, upstream)
         return probe.learnt_spec(spec, upstream)
 
     def cardinality(self, upstream: Pipeline) -> int:

@@ -14,11 +14,11 @@ from workbench.backends.conversion import converted
 from workbench.backends.numpy import STRING
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.passes import Pass
-from workbench.data.spec import TensorSpec, UnknownSpec, any_size, is_shape, spec_of
+from workbench.data.spec import TensorSpec, UnknownSpec, is_shape
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.structure import Array, Structure, convert
-from workbench.data.tables import Failed, Item, Leaves, Run, Task, attempts, single
+from workbench.data.tables import Failed, Item, Leaves, Run, Task, as_runs, attempts, single, spec_shown_by
 from workbench.errors import DataLossError, InvalidArgumentError
 
 
@@ -118,12 +118,8 @@ class PaddedBatch(Stage):
             if isinstance(item, Failed):
                 yield item
                 continue
-            leaves, structure, _ = item
-            fitted = self._fitted(any_size(structure.pack([spec_of(leaf) for leaf in leaves])))
-            elements = (
-                each if isinstance(each, Failed) else single(*each) for each in chain((item,), attempted)
-            )
-            yield from fitted.open(lambda: elements, current)  # noqa: B023
+            runs = as_runs(chain((item,), attempted))
+            yield from self._fitted(spec_shown_by(item)).open(lambda: runs, current)  # noqa: B023
             return
 
     def _tasks(self, upstream: Opener, provenance: bool) -> Iterator[Task]:
