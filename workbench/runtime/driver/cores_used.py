@@ -16,14 +16,14 @@ _LEAST: Final = 5
 
 
 class CoresUsed:
-    """Of processes on this machine, over the newest waits for steps.
+    """Of processes on this machine, over the newest waits for `STEPS` steps or more.
 
     Only while somebody waits for a step do its processes certainly run it: the end of a step that nobody waits for is
     seen late, such as after a pause of the notebook.
     """
 
     def __init__(self) -> None:
-        self._spans: deque[tuple[int, int, int]] = deque(maxlen=STEPS)  # time, CPU time, how many steps
+        self._spans: deque[tuple[int, int, int]] = deque()  # time, CPU time, how many steps
 
     @contextlib.contextmanager
     def watch(self, pids: Iterable[int], steps: int = 1) -> Iterator[None]:
@@ -36,6 +36,8 @@ class CoresUsed:
             after_ns = _read(clocks)
             if before_ns is not None and after_ns is not None:
                 self._spans.append((time.monotonic_ns() - began_ns, after_ns - before_ns, steps))
+                while sum(each for _, _, each in self._spans) - self._spans[0][2] >= STEPS:
+                    self._spans.popleft()
 
     def cores(self) -> float | None:
         """How many they have used during waits; None as long as few steps were seen. Any thread may ask."""
