@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -123,11 +124,19 @@ def test_a_resolver_that_gives_no_cluster_spec_is_named(strategy: Any) -> None:
         strategy(Mine(ClusterSpec({})))
 
 
-@pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])
-def test_the_class_of_a_resolver_is_refused(strategy: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r"cluster_resolver is a resolver, got the class TFConfigClusterResolver; wr"
-    ):
+@pytest.mark.parametrize(
+    ("strategy", "argument"),
+    [
+        (wb.MultiWorkerMirroredStrategy, "MultiWorkerMirroredStrategy: cluster_resolver"),
+        (ParameterServerStrategy, "ParameterServerStrategy: cluster_resolver"),
+        (_tpu, "TPUStrategy: tpu_cluster_resolver"),
+    ],
+)
+def test_the_class_of_a_resolver_is_refused(strategy: Any, argument: str) -> None:
+    told = (
+        f"{argument} is a resolver, got the class TFConfigClusterResolver; write TFConfigClusterResolver(...)"
+    )
+    with pytest.raises(TypeError, match=f"^{re.escape(told)}$"):
         strategy(TFConfigClusterResolver)
 
 
@@ -144,6 +153,10 @@ def test_one_task_is_no_cluster_elsewhere() -> None:
 
     _require(_resolver(worker=2), connected, all_devices=True)
     with pytest.raises(
-        FailedPreconditionError, match=r"names 1 task, worker-0; .* only 2 hosts, 2 workers and 2 d"
+        FailedPreconditionError,
+        match=r"^the strategy's resolver, a SimpleClusterResolver, names 1 task, worker-0; the connected cluster "
+        r"has no named tasks, only 2 hosts, 2 workers and 2 devices\. To use the resolver's tasks: "
+        r"wb\.current_cluster\(\)\.close\(\), then make the strategy again\. To use what is connected: leave the "
+        r"resolver out$",
     ):
         _require(_resolver(worker=1), connected, all_devices=True)

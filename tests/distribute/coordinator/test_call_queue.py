@@ -54,17 +54,32 @@ def test_who_waits_for_the_end_of_all_calls_is_not_told_of_errors() -> None:
     queue = CallQueue(10)
     values = [_add(queue) for _ in range(2)]
     (call,) = queue.take(1, 1)
-    settling = threading.Thread(target=queue.settle, args=(60.0,), daemon=True)
+    open_calls: list[int] = []
+    settling = threading.Thread(target=lambda: open_calls.append(queue.settle(60.0)), daemon=True)
     settling.start()
     assert settling.is_alive()
 
     queue.ended([(call, ValueError("bad"))])
     settling.join(20.0)
 
-    assert not settling.is_alive()
+    assert open_calls == [0]
     with pytest.raises(ValueError, match="bad"):
         queue.join()
     assert all(value.failed for value in values)
+
+
+def test_who_waits_no_longer_for_the_end_of_calls_gets_the_number_of_open_ones() -> None:
+    queue = CallQueue(10)
+    for _ in range(4):
+        _add(queue)
+    _, second = queue.take(2, 1)
+    assert queue.settle(0.0) == 4
+    queue.ended([(second, pickle.dumps(1))])  # one that runs and two that wait are left
+    assert queue.settle(0.0) == 3
+    assert queue.settle(-1.0) == 3
+
+    queue.close()
+    assert queue.settle(0.0) == 0
 
 
 class _Rebuilt:

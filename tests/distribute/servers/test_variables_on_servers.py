@@ -245,12 +245,16 @@ def test_no_server_is_refused(four: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["x", {"worker": ["a:1"]}, distribute.ClusterSpec({"worker": ["a:1"]})])
 @pytest.mark.parametrize(
-    "strategy", [distribute.ParameterServerStrategy, wb.MultiWorkerMirroredStrategy, wb.TPUStrategy]
+    ("strategy", "argument"),
+    [
+        (distribute.ParameterServerStrategy, "cluster_resolver"),
+        (wb.MultiWorkerMirroredStrategy, "cluster_resolver"),
+        (wb.TPUStrategy, "tpu_cluster_resolver"),
+    ],
 )
-def test_what_is_no_resolver_is_refused(four: Any, strategy: Any, wrong: Any) -> None:
+def test_what_is_no_resolver_is_refused(four: Any, strategy: Any, argument: str, wrong: Any) -> None:
     with pytest.raises(
-        TypeError,
-        match=rf"^{strategy.__name__}: (tpu_)?cluster_resolver is one of .*, got {type(wrong).__name__}",
+        TypeError, match=rf"^{strategy.__name__}: {argument} is one of .*, got {type(wrong).__name__}"
     ):
         strategy(wrong)
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import workbench as wb
-from tests.faults.conftest import lost_together
+from tests.faults.conftest import kill, lost_together
 from workbench.data import Dataset
 from workbench.distribute import get_replica_context
 from workbench.distribute.strategies.recovery import reseed_variables
@@ -145,6 +145,42 @@ def test_when_all_replicas_are_lost_variables_can_be_given_values_again(kind: st
         assert float(count) == 6
         with strategy.scope():
             assert float(wb.Variable(5.0)) == 5
+
+
+@pytest.mark.slow
+def test_when_all_replicas_are_lost_before_they_begin_a_step_none_survives_it() -> None:
+    with wb.connect(replicas=2) as cluster:
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0], name="w")
+        step = wb.function(lambda: v.read_value())
+        strategy.run(step)
+        workers = list(cluster.gang.workers.values())
+        for worker in workers:
+            kill(worker.pid, signal.SIGSTOP)
+        result = strategy.run(step)
+        for worker in workers:
+            kill(worker.pid)
+        with pytest.raises(ReplicaLost, match="no replica survived"):
+            _ = result.values
+        with pytest.raises(ReplicaLost, match=r"all 2 replicas .* values of its variables \('w:0'\)"):
+            strategy.run(lambda: 1)
+
+
+@pytest.mark.slow
+def test_a_step_after_the_loss_of_all_replicas_tells_it() -> None:
+    with wb.connect(replicas=2) as cluster:
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0], name="w")
+        lost = threading.Semaphore(0)
+        cluster.event_listeners.append(lambda event: event.name == "replica_lost" and lost.release())
+        for worker in list(cluster.gang.workers.values()):
+            kill(worker.pid)
+        for _ in range(2):
+            assert lost.acquire(timeout=60)
+        with pytest.raises(ReplicaLost, match=r"all 2 replicas .* values of its variables \('w:0'\)"):
+            strategy.run(lambda: v.read_value())
 
 
 @pytest.mark.slow
