@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
+import weakref
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.checkpoint import background
+from workbench.checkpoint.background import BackgroundSave
+from workbench.errors import WorkbenchError
+from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 
 
 @pytest.mark.parametrize("processes", [False, True])
@@ -64,3 +74,82 @@ def test_a_script_ends_once_the_checkpoint_is_complete(tmp_path: Path) -> None:
         "ckpt-2",
         "ckpt-3",
     ]
+
+
+class _Clock:
+    """Each look at it takes a second."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    clock = _Clock()
+    monkeypatch.setattr(background, "time", clock)
+    monkeypatch.setattr(background, "_running", weakref.WeakSet())
+    monkeypatch.setattr(background, "_POLL_SECONDS", 0.001)
+    return clock
+
+
+def _endless(*clusters: Any, begins: Callable[[], object] = lambda: None) -> BackgroundSave:
+    """A save that ends once it is told to."""
+
+    def finish(stop: threading.Event) -> None:
+        begins()
+        stop.wait()
+        raise WorkbenchError("given up")
+
+    save: Any = SimpleNamespace(finish=finish, path="x", transfer=SimpleNamespace(clusters=clusters))
+    return BackgroundSave(save, lambda: None)
+
+
+def _close(cluster: Any) -> None:
+    for callback in tuple(cluster.closing):
+        callback()
+
+
+def _assert_given_up(saves: list[BackgroundSave]) -> None:
+    for save in saves:
+        with pytest.raises(WorkbenchError, match="given up"):
+            save.wait()
+
+
+def test_a_cluster_waits_a_minute_for_all_saves_together(clock: _Clock) -> None:
+    own = SimpleNamespace(closing=[])
+    other = SimpleNamespace(closing=[])
+    elsewhere = _endless(other)
+    saves = [_endless(own), _endless(own, other), _endless(own)]
+    _close(own)
+    _assert_given_up(saves)
+    assert 60 <= clock.now < 100
+    assert not elsewhere.done
+    assert own.closing == []
+    assert len(other.closing) == 1
+    _close(other)
+    _assert_given_up([elsewhere])
+
+
+def test_a_program_that_ends_waits_a_minute_for_all_saves_together(clock: _Clock) -> None:
+    clusters = [SimpleNamespace(closing=[]) for _ in range(3)]
+    saves = [_endless(cluster) for cluster in clusters] + [_endless()]
+    background._end_at_exit()
+    for cluster in clusters:  # which close then
+        _close(cluster)
+    _assert_given_up(saves)
+    assert 60 <= clock.now < 100
+
+
+def test_ctrl_c_ends_the_wait_of_a_cluster_that_closes(clock: _Clock) -> None:
+    clock.monotonic = lambda: 0.0  # type: ignore[method-assign]
+    cluster = SimpleNamespace(closing=[])
+    reached = False
+    with pytest.raises(KeyboardInterrupt), delayed_interrupt():  # noqa: PT012
+        saves = [_endless(cluster), _endless(cluster, begins=lambda: signal.raise_signal(signal.SIGINT))]
+        _close(cluster)
+        reached = True
+    assert reached
+    _assert_given_up(saves)

@@ -8,8 +8,9 @@ import html.parser
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -90,6 +91,29 @@ def test_a_recording_that_nobody_keeps_goes_on(
     cluster.closing.pop()()
     assert cluster.telemetry_listeners == []
     assert (tmp_path / "run.parquet").exists()
+
+
+class _Changing(list[Any]):
+    """A list to which another thread adds something once it has been read through."""
+
+    added = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.copy()
+        self.append(print)
+        self.added += 1
+
+
+def test_a_recording_that_ends_removes_its_own_end_alone(cluster: wb.Cluster, tmp_path: Path) -> None:
+    before = cluster.closing
+    with wb.record(tmp_path / "run.parquet") as recording:
+        cluster.closing = closing = _Changing(before)
+    recording.close()  # again
+    assert cluster.closing is closing
+    assert closing.count(print) == closing.added
+    assert len(closing) == len(before) - 1 + closing.added
+    cluster.closing = before
+    before.remove(recording._end_with_cluster)
 
 
 def test_what_was_before_a_recording_is_not_in_it(

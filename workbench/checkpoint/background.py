@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
+import functools
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from workbench.checkpoint.save import Save
+from workbench.runtime import Cluster
+from workbench.runtime.deploy.delayed_interrupt import is_interrupt_kept_back
 
 _EXIT_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.1
+_STOP_SECONDS: Final = 1.0
 _running: weakref.WeakSet[BackgroundSave] = weakref.WeakSet()
 
 
@@ -30,11 +35,16 @@ class BackgroundSave:
         self._error: BaseException | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wb-checkpoint", daemon=True)
-        _running.add(self)
-        self._clusters = save.transfer.clusters
-        for cluster in self._clusters:
-            cluster.closing.insert(0, self._finish)  # what else ends with a cluster may hold variables
+        self._closing = [
+            (cluster, functools.partial(_end_with, cluster)) for cluster in save.transfer.clusters
+        ]
+        for cluster, end in self._closing:
+            cluster.closing.insert(0, end)  # what else ends with a cluster may hold variables
         self._thread.start()
+        _running.add(self)
+        # Python runs first what is registered last: before clusters close, each of which would wait anew.
+        atexit.unregister(_end_at_exit)
+        atexit.register(_end_at_exit)
 
     @property
     def path(self) -> str:
@@ -76,22 +86,12 @@ class BackgroundSave:
             raise error
         return True
 
-    def stop(self, seconds: float) -> None:
-        """Waits some time for the end, then gives up: the checkpoint is not complete, and those before it are."""
-        self._thread.join(seconds)
-        self._stop.set()
-        self._thread.join(1.0)
-
-    def _finish(self) -> None:
-        self.stop(_EXIT_SECONDS)
-
     def _run(self) -> None:
         try:
             self._write()
         finally:
-            for cluster in self._clusters:
-                with contextlib.suppress(ValueError):  # a recording that ends writes the list anew
-                    cluster.closing.remove(self._finish)
+            for cluster, end in self._closing:
+                cluster.closing.remove(end)
 
     def _write(self) -> None:
         try:
@@ -108,8 +108,28 @@ class BackgroundSave:
             )
 
 
-@atexit.register
-def _finish_all() -> None:
-    """Where there is no cluster that closes before."""
-    for save in list(_running):
-        save.stop(_EXIT_SECONDS)
+def _end_with(cluster: Cluster) -> None:
+    """Ends all saves of variables of a cluster that closes."""
+    _end(save for save in list(_running) if any(cluster is own for own, _ in save._closing))
+
+
+def _end_at_exit() -> None:
+    _end(list(_running))
+
+
+def _end(saves: Iterable[BackgroundSave]) -> None:
+    """Waits a minute for all of them together, less if Ctrl-C is pressed; then gives up those that are not complete."""
+    waiting = [save for save in saves if not save.done and not save._stop.is_set()]
+    try:
+        _join(waiting, _EXIT_SECONDS, unless=is_interrupt_kept_back)
+    finally:
+        for save in waiting:
+            save._stop.set()
+    _join(waiting, _STOP_SECONDS)
+
+
+def _join(saves: list[BackgroundSave], seconds: float, unless: Callable[[], bool] = lambda: False) -> None:
+    ends = time.monotonic() + seconds
+    for save in saves:
+        while not save.done and time.monotonic() < ends and not unless():
+            save._thread.join(_POLL_SECONDS)

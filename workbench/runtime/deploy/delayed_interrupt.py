@@ -1,4 +1,4 @@
-"""Ctrl-C while a cluster starts: kept back until that has started, so that all of it can be ended."""
+"""Ctrl-C while a cluster starts or ends: kept back until it has, so that all of it can be ended."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
+
+_kept_back: set[Any] = set()
 
 
 @contextlib.contextmanager
@@ -19,18 +22,23 @@ def delayed_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
         yield
         return
-    pressed = False
 
     def note(signum: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
+        if note in _kept_back:
             previous(signum, frame)
-        pressed = True
+        _kept_back.add(note)
 
     signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+        pressed = note in _kept_back
+        _kept_back.discard(note)
     if pressed:
         previous(signal.SIGINT, None)
+
+
+def is_interrupt_kept_back() -> bool:
+    """Whether Ctrl-C was pressed and waits to be delivered: what runs meanwhile should end soon."""
+    return bool(_kept_back)

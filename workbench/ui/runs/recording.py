@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -65,7 +66,8 @@ class Recording:
         Raises:
           StorageFull: if there is no space.
         """
-        self._cluster.closing[:] = [call for call in self._cluster.closing if call != self._end_with_cluster]
+        with contextlib.suppress(ValueError):  # it was closed before
+            self._cluster.closing.remove(self._end_with_cluster)
         self._end()
         return self.path
 
