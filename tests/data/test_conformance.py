@@ -366,6 +366,23 @@ def test_integers_of_a_generator_keep_all_their_digits_next_to_another_number(dt
     np.testing.assert_array_equal(got, np.array([[2**53 + 1, 2], [1, 0]], dtype), strict=True)
 
 
+class _Watched(float):
+    asked = 0
+
+    def is_integer(self) -> bool:
+        type(self).asked += 1
+        return super().is_integer()
+
+
+def test_floats_of_a_generator_are_asked_one_by_one_only_if_an_integer_may_have_lost_digits() -> None:
+    for largest, asked in ((2.0**53 - 1, 0), (2.0**53, 2)):
+        given = [_Watched(largest), _Watched(-3), 2]
+        (got,) = Dataset.from_generator(
+            lambda given=given: [given], output_signature=TensorSpec((3,), np.int64)
+        )
+        assert (got.tolist(), _Watched.asked) == (given, asked)
+
+
 @pytest.mark.parametrize(
     ("wrong", "dtype"),
     [

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import GeneratorType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, Spec, TensorSpec, is_shape
 from workbench.data.stage import Source
-from workbench.data.structure import Structure, convert, flatten
+from workbench.data.structure import Array, Structure, convert, flatten
 from workbench.data.tables import Failed, Run, single
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
+
+_EXACT_FLOATS: Final = 2.0**53
+"""Below it, float64 has each integer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +157,7 @@ def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
         return convert(value)
     try:
         given = np.asarray(value)
-        if given.dtype.kind == "O" or (given.dtype.kind in "fc" and want.dtype.kind in "iu"):
+        if given.dtype.kind == "O" or (want.dtype.kind in "iu" and not _keeps_digits(given)):
             # NumPy makes objects of integers beyond 64 bits, and floats of integers next to a float, or of a list that
             # needs both int64 and uint64.
             items = np.asarray(value, object)
@@ -169,6 +172,11 @@ def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
     except ValueError:  # rows of several lengths
         return convert(value)
     return given[()] if given.dtype.kind in "biufc" else convert(value)
+
+
+def _keeps_digits(given: Array) -> bool:
+    """Whether integers cannot have lost digits, should NumPy have made floats of some."""
+    return given.dtype.kind not in "fc" or bool((np.abs(given.real) < _EXACT_FLOATS).all())
 
 
 def _is_whole(number: Any) -> bool:
