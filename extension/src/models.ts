@@ -642,6 +642,12 @@ export interface EpochFacts {
   of: number;
 }
 
+/** When the notebook sent replicas their newest steps: before, they had nothing to do, or did the step before. */
+export interface SentSteps {
+  steps: number[];
+  at_ns: number[];
+}
+
 /** What a feed was told of a group. */
 export interface Told {
   cores: number;
@@ -650,6 +656,7 @@ export interface Told {
   result: ResultCourse | null;
   cores_used?: number | null;
   epoch?: EpochFacts | null;
+  sent?: SentSteps | null;
 }
 
 /** One group of replicas in its newest generation. */

@@ -283,8 +283,10 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Tells the feed what the newest steps have returned and used, and how far the loop around them is."""
+        """Tells the feed when the newest steps began, what they returned and used, and how far the loop around them is."""
         for group in list(self.gang.groups.values()):
+            if (sent := group.sent_steps()) is not None:
+                self.feed.set_sent(group.name, sent)
             if group.cores_used is not None:
                 self.feed.set_cores_used(group.name, group.cores_used.cores())
             if (course := group.recent.course()) is not None:

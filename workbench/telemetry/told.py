@@ -55,6 +55,19 @@ class EpochFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SentSteps:
+    """When the notebook sent replicas their newest steps: before, they had nothing to do, or did the step before.
+
+    Attributes:
+      steps: Numbers of the steps, in the order in which they were sent; one that was sent again stands there again.
+      at_ns: By step, when; driver's clock.
+    """
+
+    steps: tuple[int, ...]
+    at_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryFacts:
     """The fullest memory among those of a group's replicas.
 
@@ -106,6 +119,7 @@ class Told:
       result: A number that its steps return; None if they return none.
       cores_used: How many of its cores its newest steps have used; None if nobody has looked.
       epoch: How far the newest loop over a distributed dataset is; None before the first.
+      sent: When its newest steps were sent; None before the first.
     """
 
     cores: int = 0
@@ -114,6 +128,7 @@ class Told:
     result: ResultCourse | None = None
     cores_used: float | None = field(default=None, metadata=ADDED)
     epoch: EpochFacts | None = field(default=None, metadata=ADDED)
+    sent: SentSteps | None = field(default=None, metadata=ADDED)
 
     @property
     def contested_cores(self) -> int:

@@ -30,7 +30,7 @@ from workbench.telemetry.runs.checksummed import sealed
 from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES, Looks
-from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 TOLD = Told(
     1,
@@ -39,6 +39,7 @@ TOLD = Told(
     ResultCourse("loss", "train", (3, 4), (1.5, None), ((1.0, 2.0), (2.0, None))),
     0.8,
     EpochFacts(2, 40, 100),
+    SentSteps((3, 4), (1000, 2000)),
 )
 LATE = 91 * MS + STUCK_AFTER_NS
 
@@ -407,8 +408,9 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
 
 def test_a_number_of_the_steps_that_is_not_known_by_step_is_damage() -> None:
     course = replace(TOLD.result, mean=(1.0,)) if TOLD.result else None
-    with pytest.raises(DataCorruption, match="by step"):
-        Looks.decode(Looks(told={"g": replace(TOLD, result=course)}).encode())
+    for damaged in (replace(TOLD, result=course), replace(TOLD, sent=SentSteps((3, 4), (1000,)))):
+        with pytest.raises(DataCorruption, match="by step"):
+            Looks.decode(Looks(told={"g": damaged}).encode())
 
 
 def test_a_run_of_a_version_that_kept_no_views_still_opens(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,9 @@ from workbench.runtime.driver.step import Runner, Step
 from workbench.runtime.driver.step_errors import StepErrors
 from workbench.runtime.driver.step_events import step_failed, step_succeeded
 from workbench.runtime.driver.straggler_deadline import Overdue
+from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
+from workbench.telemetry.told import SentSteps
 
 # After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
 _SAY_AFTER_SECONDS = 2.0
@@ -47,6 +50,7 @@ class StepQueue(Runner):
         self.cores_used: CoresUsed | None = None
         self.errors = StepErrors()
         self._steps: dict[int, Step] = {}  # by serial, the oldest first
+        self._sent: deque[tuple[int, int]] = deque(maxlen=STEPS)  # numbers of the user's steps, and when
         self._has_failed = False  # a step of the user's, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
@@ -68,6 +72,11 @@ class StepQueue(Runner):
                 for rank in step.waiting.copy():
                     at[rank] = min(at[rank], step.number)
         return at
+
+    def sent_steps(self) -> SentSteps | None:
+        """When the newest steps of the user were sent; None before the first. Any thread may ask."""
+        sent = list(self._sent)
+        return SentSteps(*zip(*sent, strict=True)) if sent else None
 
     def submit(self, step: Step, encoded: Any, structure: Any, ranks: tuple[int, ...] | None) -> None:
         """Sends a step to all its replicas.
@@ -95,6 +104,8 @@ class StepQueue(Runner):
         )
         self.state.sent()
         self._steps[step.serial] = step
+        if step.number >= 0:
+            self._sent.append((step.number, time.monotonic_ns()))
         objects = (function, structure) if type(function) is int else ()
         for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None

@@ -38,7 +38,7 @@ from workbench.telemetry.limits import Limit
 from workbench.telemetry.recording import batches
 from workbench.telemetry.recording.batches import with_named_sites
 from workbench.telemetry.snapshot import Counters, EventItem, LastSeen, Onset, Snapshot, TableRow
-from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,6 +206,12 @@ class Feed:
         """Tells how far the newest loop of a group over a distributed dataset is."""
         with self._lock:
             if self._told.set_epoch(group, epoch):
+                self._changed = True
+
+    def set_sent(self, group: str, sent: SentSteps) -> None:
+        """Tells when the newest steps of a group were sent to its replicas."""
+        with self._lock:
+            if self._told.set_sent(group, sent):
                 self._changed = True
 
     def add_input(self, group: str, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:

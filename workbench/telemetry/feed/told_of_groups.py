@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from workbench.telemetry.feed.input_log import InputLog
-from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 _OTHER: Final = 0.05
 """Cores used that differ by less than this are the same, or what is said about them would come and go."""
@@ -55,6 +55,12 @@ class ToldOfGroups:
         before = self._told.get(group, Told())
         self._told[group] = replace(before, epoch=epoch)
         return before.epoch != epoch
+
+    def set_sent(self, group: str, sent: SentSteps) -> bool:
+        """As `Feed.set_sent`; gives whether that is news."""
+        before = self._told.get(group, Told())
+        self._told[group] = replace(before, sent=sent)
+        return before.sent != sent
 
     def add_input(
         self, group: str, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from workbench.errors import DataCorruption
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.runs.checksummed import opened, sealed
-from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, Told
+from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 LOOKS_KEY: Final = b"workbench.looks"
 MAX_MODEL_BYTES: Final = 4 * 1024 * 1024
@@ -96,7 +96,7 @@ def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _told(fields: dict[str, Any]) -> Told:
     given, memory, result = fields.get("input"), fields.get("memory"), fields.get("result")
-    used, epoch = fields.get("cores_used"), fields.get("epoch")
+    used, epoch, sent = fields.get("cores_used"), fields.get("epoch"), fields.get("sent")
     return Told(
         cores=int(fields["cores"]),
         input=None
@@ -114,7 +114,16 @@ def _told(fields: dict[str, Any]) -> Told:
         result=None if result is None else _result(result),
         cores_used=None if used is None else float(used),
         epoch=None if epoch is None else EpochFacts(**{name: int(value) for name, value in epoch.items()}),
+        sent=None if sent is None else _sent(sent),
     )
+
+
+def _sent(fields: dict[str, Any]) -> SentSteps:
+    """As `_result`, of lists that belong together."""
+    sent = SentSteps(steps=tuple(map(int, fields["steps"])), at_ns=tuple(map(int, fields["at_ns"])))
+    if len(sent.steps) != len(sent.at_ns):
+        raise ValueError("when steps were sent is not known by step")
+    return sent
 
 
 def _result(fields: dict[str, Any]) -> ResultCourse:

@@ -1,0 +1,66 @@
+"""When steps were sent to replicas, which tells pauses of the notebook from steps that compute for long."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.until import until
+from workbench.runtime.cluster import Cluster
+from workbench.runtime.driver.group import Group
+from workbench.telemetry.feed.step_window import STEPS
+
+
+def test_each_step_of_the_user_is_sent_between_its_call_and_its_end(group: Group) -> None:
+    assert group.sent_steps() is None
+    step = group.prepare(_meet, user_function=_meet)
+    times = [time.monotonic_ns()]
+    for _ in range(3):
+        group.run(step)
+        times.append(time.monotonic_ns())
+
+    sent = group.sent_steps()
+    assert sent is not None
+    assert sent.steps == (0, 1, 2)
+    assert all(called < at < ended for called, at, ended in zip(times, sent.at_ns, times[1:], strict=False))
+
+
+def test_work_of_the_library_is_no_step(group: Group) -> None:
+    group.run(group.prepare(lambda env: None))
+    assert group.sent_steps() is None
+
+
+def test_no_more_is_known_than_views_draw(group: Group) -> None:
+    step = group.prepare(_nothing, user_function=_nothing)
+    for _ in range(STEPS + 2):
+        group.run(step)
+    sent = group.sent_steps()
+    assert sent is not None
+    assert sent.steps == tuple(range(2, STEPS + 2))
+
+
+def test_the_feed_is_told_and_a_step_lies_before_its_collectives(cluster: Cluster, group: Group) -> None:
+    step = group.prepare(_meet, user_function=_meet)
+    for _ in range(2):
+        group.run(step)
+    cluster.flush_telemetry()
+
+    until(lambda: len(_items(cluster)) == 2, "the records of two steps")
+    told = cluster.feed.told(group.name).sent
+    assert told == group.sent_steps()
+    assert told is not None
+    first, second = _items(cluster)
+    assert told.at_ns[0] < min(first.enter_ns) <= first.last_end_ns < told.at_ns[1] < min(second.enter_ns)
+
+
+def _nothing(env: Any) -> None:
+    pass
+
+
+def _meet(env: Any) -> None:
+    env.communicator.barrier()
+
+
+def _items(cluster: Cluster) -> Any:
+    groups = cluster.feed.snapshot().groups
+    return groups[0].items if groups else ()
