@@ -7,90 +7,10 @@ import { fold } from "../src/parts/folding";
 import * as recorded from "./recorded";
 import { apart, logTicks } from "../src/scale";
 import { orderOf } from "../src/values/elements";
-import { partsOfLane, timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";
 import { fittedBusbw, ghostOf, timesAsFast } from "../src/views/sweep";
-import type { ArrayPart, LaneItem } from "../src/models";
+import type { ArrayPart } from "../src/models";
 import { collectives, runs } from "./recorded";
-
-const item = collectives.snapshot.groups[0]!.items[0]!;
-
-function at(begin: number, end: number): LaneItem {
-  return { ...item, step: 0, ready_ns: begin, enter_ns: [begin], end_ns: [end], last_end_ns: end };
-}
-
-const MS = 1e6;
-
-/** Steps of one collective of 2 ms each, that begin so many ms after the first. */
-function stepsAt(...begins: number[]): LaneItem[] {
-  return begins.map((begin, step) => ({ ...at(begin * MS, (begin + 2) * MS), step }));
-}
-
-test("a long pause is shortened, and times inside collectives keep their length", () => {
-  const time = timeline(stepsAt(0, 10, 20, 60_000, 60_010), true);
-
-  assert.equal(Math.round(time.toAxis(2 * MS) - time.toAxis(0)), 2 * MS);
-  assert.equal(Math.round(time.toAxis(60_000 * MS) - time.toAxis(22 * MS)), 10 * MS);
-  assert.equal(Math.round(time.fromAxis(time.toAxis(60_001 * MS))), 60_001 * MS);
-  assert.deepEqual(
-    time.breaks.map((gap) => gap.ns),
-    [59_978 * MS],
-  );
-  assert.deepEqual(time.resumed, [60_000 * MS]);
-});
-
-test("where each step runs in a cell of its own, collectives are as long as can be seen", () => {
-  const begins = [0, 23, 61, 84, 121, 150, 174, 207].map((seconds) => 1000 * seconds);
-  const time = timeline(stepsAt(...begins), true);
-
-  assert.equal(time.breaks.length, 7);
-  assert.ok((2 * MS) / time.length > 1 / 50);
-  assert.equal(time.usual, 2 * MS);
-});
-
-test("steps that compute most of the time are no pauses", () => {
-  const time = timeline(stepsAt(0, 400, 810, 1190, 1600), true);
-
-  assert.deepEqual([time.breaks, time.resumed], [[], []]);
-  assert.equal(time.length, 1602 * MS);
-});
-
-test("no computing is drawn in a pause, shortened or not", () => {
-  const items = stepsAt(0, 10, 20, 60_000, 60_010);
-  const group = { ...collectives.snapshot.groups[0]!, items };
-  for (const squeezed of [true, false]) {
-    const computed = partsOfLane(group, 0, timeline(items, squeezed))
-      .flat()
-      .filter(({ kind }) => kind === "compute");
-    assert.deepEqual(
-      computed.map(({ from, to }) => [from, to]),
-      [
-        [2 * MS, 10 * MS],
-        [12 * MS, 20 * MS],
-        [60_002 * MS, 60_010 * MS],
-      ],
-    );
-  }
-});
-
-test("computing between steps is no pause: it is as long as it was", () => {
-  const steps = [0, 1, 2, 3].map((step) => ({ ...at(5000 * step, 5000 * step + 100), step }));
-  const time = timeline([...steps, { ...at(1_000_000, 1_000_100), step: 4 }], true);
-
-  assert.equal(time.toAxis(5000) - time.toAxis(100), 4900);
-  assert.deepEqual(
-    time.breaks.map((gap) => gap.ns),
-    [984_900],
-  );
-});
-
-test("with pauses as they are the axis is time", () => {
-  const time = timeline([at(1000, 1100), at(5000, 5100)], false);
-
-  assert.equal(time.length, 4100);
-  assert.equal(time.toAxis(5000), 4000);
-  assert.deepEqual(time.breaks, []);
-});
 
 test("one outlier does not take the colours of everything else", () => {
   const usual = Array.from({ length: 99 }, () => 10);

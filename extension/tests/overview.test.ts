@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, EpochFacts, GroupView, LaneItem, ResultCourse } from "../src/models";
 import { epochText } from "../src/overview/figures";
-import { lanesBegin, partsOf } from "../src/overview/lanes";
-import { beginOf, latenessOf, newestSteps, pausesOf, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
+import { partsOf } from "../src/overview/lanes";
+import { latenessOf, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
 import { Selection } from "../src/selection";
 import { OPEN } from "../src/view";
 import { button, press, settled, show, textOf } from "./page";
@@ -64,30 +64,6 @@ test("the replica that all wait for waits least itself", () => {
   const waited = rowsOf(group).map((row) => waitedOf(group, row)!);
 
   assert.equal(waited.indexOf(Math.min(...waited)), 2); // as recorded
-});
-
-test("the steps that are shown go back to the last pause", () => {
-  const steps = [1, 2, 3, 4, 5, 6].map((step) => ({
-    ...group.steps[0]!,
-    step,
-    seconds: step === 3 ? 60 : 0.1,
-  }));
-
-  assert.deepEqual(newestSteps({ ...group, steps }, 16), { first: 4, last: 6 });
-  assert.deepEqual(newestSteps({ ...group, steps }, 2), { first: 5, last: 6 });
-});
-
-test("where each step runs in a cell of its own, the newest one is shown, and no pause as computing", () => {
-  const items = [0, 20, 55, 80].map((seconds, step) => {
-    const enter = 1e9 * seconds;
-    const end = enter + 2e6;
-    return { ...group.items[0]!, step, ready_ns: enter, enter_ns: [enter], end_ns: [end], last_end_ns: end };
-  });
-  const steps = [20, 35, 25, null].map((seconds, step) => ({ ...group.steps[0]!, step, seconds }));
-  const { usual } = pausesOf(items);
-
-  assert.deepEqual(newestSteps({ ...group, steps, items }, 16), { first: 3, last: 3 });
-  assert.equal(lanesBegin(items, 3, usual), 80e9 - 2e6);
 });
 
 test("what explains the verdict is opened by whatever is around, else in its place", async () => {
@@ -311,19 +287,4 @@ test("hosts and steps that are not known yet are not named", () => {
 
   assert.match(textOf(show("overview", model).root), /4 replicas on 2 hosts, step \d+/);
   assert.doesNotMatch(textOf(show("overview", unknown).root), /replicas on|0 hosts|step -1/);
-});
-
-test("lanes begin a usual step before the first collective: a pause before it is not drawn as computing", () => {
-  const group = structuredClone(recorded.collectives.snapshot.groups[0]!);
-  const { usual } = pausesOf(group.items);
-  const { first } = newestSteps(group, 4);
-  const begun = Math.min(...group.items.filter(({ step }) => step >= first).map(beginOf));
-  assert.ok(lanesBegin(group.items, first, usual) <= begun);
-
-  const paused = group.items.filter(({ step }) => step >= first - 1);
-  for (const item of paused.filter(({ step }) => step < first)) {
-    item.last_end_ns -= 60e9;
-    item.ready_ns -= 60e9;
-  }
-  assert.equal(lanesBegin(paused, first, usual), begun - usual);
 });

@@ -4,7 +4,8 @@ import { ascending, NOTHING, count, joined, meanOf, percent, significant, wholeP
 import type { EpochFacts, GroupView, Overview, StepTiming } from "../models";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
-import { PAUSE, usualSeconds } from "./rows";
+import { PAUSE } from "./pauses";
+import { usualSeconds } from "./rows";
 import type { ViewName } from "../view";
 import { Button } from "../parts/small";
 

@@ -18,7 +18,8 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { gutters } from "./gutters";
 import { Swatch } from "./module";
-import { beginOf, endsOf, lateSteps, type Row, timesOf, pausesOf, waitedOf } from "./rows";
+import { lanesBegin, type Pauses, pausesOf } from "./pauses";
+import { lateSteps, type Row, timesOf, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
@@ -57,21 +58,12 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const shown = items.filter(({ step }) => isIn(steps, step));
   const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
   const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / rows.length);
-  const ends = endsOf(items);
-  const from = lanesBegin(items, steps.first, pausesOf(items).usual);
+  const pauses = pausesOf(group);
+  const { ends } = pauses;
+  const from = lanesBegin(group, pauses, steps.first);
   const to = Math.max(...shown.map((item) => item.last_end_ns));
-  const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
   const axis = stepsOf(group, context);
-  const parts = rows.map((row) => {
-    let before = Infinity;
-    return items.map((item) => {
-      const times = timesOf(item, row);
-      if (!times) return [];
-      const found = partsOf(group, row, item, times, before, usual);
-      before = times.end;
-      return found;
-    });
-  });
+  const parts = rows.map((row) => partsOfRow(group, row, pauses));
   const scale = (width: number) => {
     const { left, right } = gutters(width);
     return linear([from, to], [left, width - right]);
@@ -210,10 +202,20 @@ export function paintPart(
   canvas.fillRect(box.x, box.y + box.height - 3, box.width, 3);
 }
 
-/** When the lanes begin: as the step before was over, but not in a pause that is longer than a usual step. */
-export function lanesBegin(items: readonly LaneItem[], first: number, usual: number): number {
-  const begun = Math.min(...items.filter(({ step }) => step >= first).map(beginOf));
-  return Math.max(endsOf(items).get(first - 1) ?? begun, begun - usual);
+/** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */
+export function partsOfRow(
+  group: GroupView,
+  row: Pick<Row, "replica" | "lane">,
+  { start, since, usual }: Pauses,
+): Part[][] {
+  let before = start;
+  return group.items.map((item, index) => {
+    const times = timesOf(item, row);
+    if (!times) return [];
+    const found = partsOf(group, row, item, times, Math.max(before, since[index]!), usual);
+    before = times.end;
+    return found;
+  });
 }
 
 /** What a replica did from the end of its last collective, `before`, to the end of this one. */

@@ -1,10 +1,8 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
-import { joined, known, medianOf, sumOf } from "../format";
+import { joined, medianOf, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { wording } from "../parts/terms";
 
-/** As many usual steps long, a step was none: the notebook paused between two. */
-export const PAUSE = 4;
 /** More rows than this say less than the worst of them. */
 const MOST_ROWS = 16;
 const WORST = 3;
@@ -68,13 +66,11 @@ export function lateSteps(group: GroupView, row: Row): number {
 }
 
 /** When a row entered a collective, and when it had its result; null where it took no part. */
-export function timesOf(item: LaneItem, row: Row): { enter: number; end: number } | null {
+export function timesOf(
+  item: LaneItem,
+  row: Pick<Row, "replica" | "lane">,
+): { enter: number; end: number } | null {
   return row.replica < 0 ? { enter: item.mean_enter_ns, end: item.last_end_ns } : laneTimes(item, row.lane);
-}
-
-/** When its first replica entered. */
-export function beginOf(item: LaneItem): number {
-  return Math.min(item.ready_ns, ...known(item.enter_ns));
 }
 
 /** The same of a lane. */
@@ -96,45 +92,4 @@ export function waitedOf(group: GroupView, row: Row): number | null {
 /** The median of the steps' lengths; 0 where none is known. */
 export function usualSeconds({ steps }: GroupView): number {
   return medianOf(steps.flatMap(({ seconds }) => seconds ?? []));
-}
-
-/** As many times what a step spends from its first collective to its last one, computing may take. */
-const COMPUTING = 20;
-/** In ns: whoever runs steps by hand, each in a cell of its own, is not that fast. */
-const BY_HAND = 0.25e9;
-
-/**
- * How long a step takes, and how long it may compute between two collectives; in ns. Where each step runs in a cell of
- * its own, it takes as long as from its first collective to its last one.
- */
-export function pausesOf(items: readonly LaneItem[]): { usual: number; longest: number } {
-  const begins = new Map([...items].reverse().map((item) => [item.step, beginOf(item)]));
-  const inside = medianOf([...endsOf(items)].map(([step, end]) => end - begins.get(step)!));
-  const ordered = [...begins.values()].reverse();
-  const distance = medianOf(ordered.slice(1).map((begin, index) => begin - ordered[index]!));
-  const most = Math.max(BY_HAND, COMPUTING * inside);
-  // The usual distance is that of pauses, then.
-  if (distance > most) return { usual: inside, longest: PAUSE * most };
-  const usual = Math.max(1, inside, distance);
-  return { usual, longest: PAUSE * usual };
-}
-
-/** By step: when its last collective was over. */
-export function endsOf(items: readonly LaneItem[]): Map<number, number> {
-  const ends = new Map<number, number>();
-  for (const { step, last_end_ns } of items) ends.set(step, Math.max(ends.get(step) ?? 0, last_end_ns));
-  return ends;
-}
-
-/** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */
-export function newestSteps(group: GroupView, most: number): { first: number; last: number } {
-  const { steps } = group;
-  const { longest } = pausesOf(group.items);
-  let first = steps.length - 1;
-  while (first > 0 && steps.length - first < most) {
-    const before = steps[first - 1]!.seconds;
-    if (before === null || 1e9 * before > longest) break;
-    first -= 1;
-  }
-  return { first: steps[first]?.step ?? -1, last: steps.at(-1)?.step ?? -1 };
 }

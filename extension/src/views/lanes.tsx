@@ -16,13 +16,14 @@ import { Plane } from "../parts/plane";
 import { Brushed, isIn, paintBand, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { groupText, wording } from "../parts/terms";
-import { NOTHING, sizeText, timeText, known } from "../format";
+import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
 import { isLit } from "../selection";
-import { paintPart, type Part, partsOf } from "../overview/lanes";
+import { paintPart, partsOfRow } from "../overview/lanes";
 import { Swatch } from "../overview/module";
-import { beginOf, laneNames, laneTimes, pausesOf } from "../overview/rows";
+import { beginOf, type Timeline, timeline } from "../overview/pauses";
+import { laneNames, laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
@@ -71,8 +72,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const height = HEIGHTS.find(([most]) => shown.lanes.length <= most)![1];
   const names = laneNames(shown);
   const margin = 28 + 7 * Math.max(0, ...names.map((name) => name.length));
-  const time = timeline(items, squeezed);
-  const parts = shown.lanes.map((_, row) => partsOfLane(shown, row, time));
+  const time = timeline(shown, squeezed);
+  const parts = shown.lanes.map(({ replica }, lane) => partsOfRow(shown, { replica, lane }, time));
   const chosen = axis.range ? items.filter(({ step }) => isIn(axis.range, step)) : [];
   const zoom = chosen.length
     ? (axis.range!.time ??
@@ -222,77 +223,6 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       <PauseButton paused={paused} onClick={pause} />
     </ChartOrTable>
   );
-}
-
-interface Timeline {
-  /** Of the axis, in ns of it. */
-  length: number;
-  toAxis(ns: number): number;
-  fromAxis(axis: number): number;
-  /** Where pauses were shortened, on the axis, and how long they were. */
-  breaks: { axis: number; ns: number }[];
-  /** When the notebook went on after each of its pauses, shortened or not. */
-  resumed: number[];
-  /** How long a step takes, in ns; where each is run by hand, from its first collective to its last one. */
-  usual: number;
-}
-
-/** A time axis that begins with the first collective; long pauses between collectives may be shortened. */
-export function timeline(items: readonly LaneItem[], squeezed: boolean): Timeline {
-  const spans = items
-    .map((item) => ({
-      begin: beginOf(item),
-      end: Math.max(item.ready_ns, ...known(item.end_ns)),
-    }))
-    .sort((one, other) => one.begin - other.begin);
-  const { usual, longest } = pausesOf(items);
-  const domain: number[] = [];
-  const range: number[] = [];
-  const breaks: Timeline["breaks"] = [];
-  const resumed: number[] = [];
-  let axis = 0;
-  let end = spans[0]?.begin ?? 0;
-  domain.push(end);
-  range.push(0);
-  for (const span of spans) {
-    const pause = span.begin - end;
-    if (pause > longest) resumed.push(span.begin);
-    if (squeezed && pause > longest) {
-      breaks.push({ axis: axis + usual / 2, ns: pause });
-      axis += usual;
-      domain.push(span.begin);
-      range.push(axis);
-      end = span.begin;
-    }
-    if (span.end > end) {
-      axis += span.end - end;
-      end = span.end;
-      domain.push(end);
-      range.push(axis);
-    }
-  }
-  const scale = domain.length > 1 ? linear(domain, range) : linear([end, end + 1], [0, 1]);
-  return {
-    length: Math.max(1, axis),
-    toAxis: (ns) => scale(ns),
-    fromAxis: (position) => scale.invert(position),
-    breaks,
-    resumed,
-    usual,
-  };
-}
-
-/** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */
-export function partsOfLane(group: GroupView, row: number, time: Timeline): Part[][] {
-  let before = Infinity;
-  return group.items.map((item) => {
-    const bar = laneTimes(item, row);
-    if (!bar) return [];
-    const since = time.resumed.filter((ns) => ns <= item.ready_ns).at(-1) ?? -Infinity;
-    const found = partsOf(group, group.lanes[row]!, item, bar, Math.max(before, since), time.usual);
-    before = bar.end;
-    return found;
-  });
 }
 
 interface Axis {
