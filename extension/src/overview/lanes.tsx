@@ -56,8 +56,6 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const { items } = group;
   const first = items.findIndex(({ step }) => step >= steps.first);
   const shown = items.filter(({ step }) => isIn(steps, step));
-  const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
-  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / rows.length);
   const pauses = pausesOf(group);
   const { ends } = pauses;
   const from = lanesBegin(group, pauses, steps.first);
@@ -69,9 +67,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     return linear([from, to], [left, width - right]);
   };
   const paint = (painting: Painting) => {
-    const { canvas, width, palette, cursor } = painting;
+    const { canvas, width, palette, cursor, rowHeight: height } = painting;
     const { left, right } = gutters(width);
-    const height = rowOf(painting.height);
     const bar = height - 8;
     const x = scale(width);
     const foot = TOP + rows.length * height;
@@ -156,8 +153,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       paintCursor(painting, box, 1.5);
     }
   };
-  const at = (px: number, py: number, width: number, all: number): Cell | null => {
-    const row = Math.floor((py - TOP) / rowOf(all));
+  const at = (px: number, py: number, width: number, height: number): Cell | null => {
+    const row = Math.floor((py - TOP) / height);
     const ns = scale(width).invert(px);
     const column = parts[row]?.findIndex((one) => one.length > 0 && ns <= one.at(-1)!.to) ?? -1;
     const { left, right } = gutters(width);
@@ -169,9 +166,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       hint="one collective"
       rows={rows.length}
       columns={items.length}
-      height={TOP + rows.length * height + BOTTOM}
-      least={TOP + rows.length * LEAST + BOTTOM}
-      most={TOP + rows.length * MOST + BOTTOM}
+      height={TOP + BOTTOM}
+      rowHeights={[LEAST, rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40, MOST]}
       paint={paint}
       at={at}
       steps={axis}

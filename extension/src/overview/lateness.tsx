@@ -40,15 +40,12 @@ interface Props {
 export function LatenessCells({ group, rows, shown, context, slow = false }: Props) {
   const { lateness } = group;
   const top = slow ? 16 : TOP;
-  const height = rows.length > 8 ? 16 : 24;
-  const rowOf = (all: number) => Math.floor((all - top - BOTTOM) / rows.length);
   const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
   const level = levels(lateness);
   const paint = (painting: Painting) => {
-    const { canvas, width, palette, cursor } = painting;
+    const { canvas, width, palette, cursor, rowHeight: height } = painting;
     const { left, right, first, size } = cellsOf(lateness.steps.length, width);
-    const height = rowOf(painting.height);
     const gap = size > 6 ? 1 : 0.5;
     const foot = top + rows.length * height;
     rows.forEach((row, index) => {
@@ -95,10 +92,10 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
         height,
       });
   };
-  const at = (px: number, py: number, width: number, all: number): Cell | null => {
+  const at = (px: number, py: number, width: number, height: number): Cell | null => {
     const { left, first, size } = cellsOf(lateness.steps.length, width);
     const column = first + Math.floor((px - left) / size);
-    return column < first ? null : { row: Math.floor((py - top) / rowOf(all)), column };
+    return column < first ? null : { row: Math.floor((py - top) / height), column };
   };
   const describe = ({ row, column }: Cell) => {
     const us = late[row]![column] ?? null;
@@ -114,9 +111,8 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
       hint="how late a replica was in a step"
       rows={rows.length}
       columns={lateness.steps.length}
-      height={top + rows.length * height + BOTTOM}
-      least={top + rows.length * LEAST + BOTTOM}
-      most={top + rows.length * MOST + BOTTOM}
+      height={top + BOTTOM}
+      rowHeights={[LEAST, rows.length > 8 ? 16 : 24, MOST]}
       paint={paint}
       at={at}
       steps={axis}

@@ -148,9 +148,8 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
       hint="the values of a step"
       rows={1}
       columns={steps.length}
-      height={TOP + BODY + BOTTOM}
-      least={TOP + LEAST + BOTTOM}
-      most={TOP + MOST + BOTTOM}
+      height={TOP + BOTTOM}
+      rowHeights={[LEAST, BODY, MOST]}
       paint={paint}
       at={(px, _, width) => {
         const { left, first, size } = cellsOf(steps.length, width);

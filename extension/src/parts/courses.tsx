@@ -50,7 +50,6 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const axis = stepsOf(sampled, context);
   const span = known.length ? { first: known[0]!, last: known.at(-1)! } : null;
   const usual = HEIGHTS.find(([most]) => rows.length <= most)![1];
-  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / rows.length);
   const top = Math.max(100, ...rows.flatMap(({ values }) => values.map((value) => value ?? 0)));
   const valueOf = ({ row, column }: Cell) => {
     const { values } = rows[row]!;
@@ -59,9 +58,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const end = linear(known, [...ends.values()]); // used where some are known
   const scale = (width: number) => linear([0, samples - 1], [LEFT, width - RIGHT]);
   const paint = (painting: Painting) => {
-    const { canvas, width, palette, cursor } = painting;
+    const { canvas, width, palette, cursor, rowHeight: height } = painting;
     const x = scale(width);
-    const height = rowOf(painting.height);
     const foot = TOP + rows.length * height;
     const y = (row: number, value: number) => TOP + (row + 1) * height - 4 - (value / top) * (height - 8);
     rows.forEach(({ name, values }, row) => {
@@ -109,12 +107,11 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
         hint="one sample"
         rows={rows.length}
         columns={samples}
-        height={TOP + rows.length * usual + BOTTOM}
-        least={TOP + rows.length * LEAST + BOTTOM}
-        most={TOP + rows.length * MOST + BOTTOM}
+        height={TOP + BOTTOM}
+        rowHeights={[LEAST, usual, MOST]}
         paint={paint}
-        at={(px, py, width, all) => ({
-          row: Math.floor((py - TOP) / rowOf(all)),
+        at={(px, py, width, height) => ({
+          row: Math.floor((py - TOP) / height),
           column: Math.round(scale(width).invert(px)),
         })}
         steps={axis}

@@ -17,6 +17,8 @@ export interface Painting {
   canvas: CanvasRenderingContext2D;
   width: number;
   height: number;
+  /** How high a row is, in a chart whose rows have heights. */
+  rowHeight: number;
   palette: Palette;
   cursor: Cell | null;
 }

@@ -16,13 +16,13 @@ interface Props {
   hint: string;
   rows: number;
   columns: number;
+  /** Its height; of what is around its rows, where those have heights. */
   height: number;
-  /** How low and how high it may be where it stands in a pane, if that is something else; `paint` and `at` are told. */
-  least?: number;
-  most?: number;
+  /** How high a row is; at least and at most where the chart stands in a pane, of which `paint` and `at` are told. */
+  rowHeights?: readonly [least: number, usual: number, most: number];
   paint(painting: Painting): void;
   /** The cell at a point, in CSS pixels from the corner of the canvas; null, or one that there is not, for none. */
-  at(x: number, y: number, width: number, height: number): Cell | null;
+  at(x: number, y: number, width: number, rowHeight: number): Cell | null;
   /** What is in a cell, in words. */
   describe(cell: Cell): string;
   /** Clicked, or Enter; by default that pins the step of the cell, and lights up its replica. */
@@ -57,11 +57,13 @@ const MOVES: Record<string, readonly [rows: number, columns: number]> = {
 
 export function Plane(props: Props) {
   const { rows, columns, steps, stepOf, stepAt, within = [0, columns - 1] } = props;
-  const { least = props.height, most = props.height } = props;
+  const [least, usual, most] = props.rowHeights ?? [0, 0, 0];
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const height = props.height + useFilling(box, least - props.height, most - props.height);
+  const filling = useFilling(box, rows * (least - usual), rows * (most - usual));
+  const height = props.height + rows * usual + filling;
+  const rowHeight = Math.floor((height - props.height) / rows);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
   const asked = useRef(false); // a menu is open for the cell at the pointer, which goes to the menu
@@ -84,8 +86,9 @@ export function Plane(props: Props) {
     const palette = paletteOf(element);
     context.font = palette.font;
     context.textBaseline = "middle";
-    props.paint({ canvas: context, width, height, palette, cursor: inside });
-    drawings.set(element, (canvas) => props.paint({ canvas, width, height, palette, cursor: null }));
+    const shown = { width, height, rowHeight, palette };
+    props.paint({ ...shown, canvas: context, cursor: inside });
+    drawings.set(element, (canvas) => props.paint({ ...shown, canvas, cursor: null }));
     if (drag && drags) {
       context.globalAlpha = 0.2;
       context.fillStyle = palette.accent;
@@ -123,7 +126,7 @@ export function Plane(props: Props) {
     const corner = canvas.current!.getBoundingClientRect();
     return { x: event.clientX - corner.left, y: event.clientY - corner.top };
   };
-  const cellAt = ({ x, y }: { x: number; y: number }) => isThere(props.at(x, y, width, height));
+  const cellAt = ({ x, y }: { x: number; y: number }) => isThere(props.at(x, y, width, rowHeight));
   const onPointerMove = (event: PointerEvent) => {
     const place = where(event);
     if (drag) {

@@ -69,7 +69,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const pause = () => setPaused(!paused);
 
   const items = shown.items;
-  const height = HEIGHTS.find(([most]) => shown.lanes.length <= most)![1];
+  const usual = HEIGHTS.find(([most]) => shown.lanes.length <= most)![1];
   const names = laneNames(shown);
   const margin = 28 + 7 * Math.max(0, ...names.map((name) => name.length));
   const time = timeline(shown, squeezed);
@@ -85,11 +85,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     return linear([from, to], [margin, width - 6]);
   };
 
-  const rowOf = (all: number) => Math.floor((all - TOP - BOTTOM) / shown.lanes.length);
-
   const paint = (painting: Painting) => {
-    const { canvas, width, palette, cursor } = painting;
-    const height = rowOf(painting.height);
+    const { canvas, width, palette, cursor, rowHeight: height } = painting;
     const x = scale(width);
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
@@ -140,8 +137,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       });
     }
   };
-  const at = (px: number, py: number, width: number, all: number): Cell | null => {
-    const row = Math.floor((py - TOP) / rowOf(all));
+  const at = (px: number, py: number, width: number, height: number): Cell | null => {
+    const row = Math.floor((py - TOP) / height);
     if (px < margin) return null;
     const x = scale(width);
     let best: Cell | null = null;
@@ -184,9 +181,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             hint="one collective · drag: zoom, Escape: all · Space: pause"
             rows={shown.lanes.length}
             columns={items.length}
-            height={TOP + shown.lanes.length * height + BOTTOM}
-            least={TOP + shown.lanes.length * LEAST + BOTTOM}
-            most={TOP + shown.lanes.length * MOST + BOTTOM}
+            height={TOP + BOTTOM}
+            rowHeights={[LEAST, usual, MOST]}
             paint={paint}
             at={at}
             steps={axis}
