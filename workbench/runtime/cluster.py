@@ -283,7 +283,7 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Tells the feed when the newest steps began, what they returned and used, and how far the loop around them is."""
+        """Tells the feed when the newest steps were sent, what they returned and used, and how far their loop is."""
         for group in list(self.gang.groups.values()):
             if (sent := group.sent_steps()) is not None:
                 self.feed.set_sent(group.name, sent)
