@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,37 @@ def test_a_worker_that_does_not_answer_is_named_and_all_others_write(
     assert {one.filename for one in told} == {__file__}
     assert sorted(asked) == ["worker:0", "worker:1"]
     assert "sqrt" in {row["op"] for row in read_dump(tmp_path / "d").table.to_pylist()}
+
+
+def test_all_workers_are_asked_to_write_also_where_warnings_are_errors(
+    coordinator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Connection):
+        def __init__(self, address: ServiceAddress, tls: Any, timeout_seconds: float) -> None:
+            super().__init__(address, tls, timeout_seconds)
+            opened.append((address.name, timeout_seconds))
+
+        def send(self, *_: Any) -> None:
+            raise ConnectionError("cut off")
+
+        def close(self) -> None:
+            super().close()
+            closed.append(self)
+
+    opened: list[tuple[str, float]] = []
+    closed: list[Connection] = []
+    debugging.experimental.enable_dump_debug_info(tmp_path / "d")
+    coordinator.schedule(np.exp, args=(np.ones(2),)).fetch()
+    monkeypatch.setattr(lane, "Connection", Broken)
+    monkeypatch.setattr(cluster_coordinator, "_WRITE_SECONDS", 5.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match=r"worker 0 .*: cut off"):
+            debugging.experimental.disable_dump_debug_info()
+
+    assert [name for name, _ in opened] == ["worker:0", "worker:1"]
+    assert all(seconds <= 5.0 for _, seconds in opened)
+    assert len(closed) == 2
 
 
 @pytest.fixture(scope="module", params=["threads", "processes", "processes without an input process"])

@@ -23,8 +23,9 @@ from workbench.distribute.function import checked_arguments
 from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.placement_text import counted, one_line
-from workbench.runtime.services.frames import Fields
+from workbench.runtime.services.frames import Fields, raised_by
 from workbench.runtime.services.hosted import HostedService
+from workbench.runtime.services.service import Connection
 from workbench.telemetry.formatting import significant
 
 _CALL: Final = "coordinator.schedule"
@@ -32,6 +33,7 @@ _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 60.0
 _WRITE_SECONDS: Final = 60.0  # a dump may hold gigabytes
+_LEAST_SECONDS: Final = 0.1  # for a worker, where others took all of these
 
 
 class ClusterCoordinator:
@@ -256,12 +258,33 @@ class ClusterCoordinator:
 
 
 def _write(lanes: Sequence[Lane], what: Fields) -> None:
-    """Has workers write what they keep of a dump, each although another one cannot; see `Lane.flush_dumps`."""
-    waits = [lane.flush_dumps(what) for lane in lanes]
+    """Has workers write what they keep of a dump, all at once; warns of each that does not.
+
+    Args:
+      lanes: The workers' lanes.
+      what: Arguments of `session.flush_here`.
+    """
     deadline = time.monotonic() + _WRITE_SECONDS
-    with contextlib.ExitStack() as stack:
-        for wait in waits:
-            stack.callback(wait, deadline)
+    failed: list[tuple[Lane, Exception]] = []
+    with contextlib.ExitStack() as open_connections:
+        asked: list[tuple[Lane, Connection]] = []
+        for lane in lanes:
+            try:
+                connection = lane.asked_to_flush_dumps(what, deadline)
+            except OSError as error:
+                failed.append((lane, error))
+            else:
+                open_connections.callback(connection.close)
+                asked.append((lane, connection))
+        for lane, connection in asked:
+            try:
+                reply, _ = connection.receive(max(_LEAST_SECONDS, deadline - time.monotonic()))
+                if "error" in reply:
+                    raise raised_by(reply["error"])
+            except Exception as error:
+                failed.append((lane, error))
+    for lane, failure in failed:  # only now: where warnings are errors, the first one ends this
+        lane.warn_of_dump(what["root"], failure)
 
 
 class _Start:

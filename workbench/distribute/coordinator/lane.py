@@ -6,7 +6,6 @@ import contextlib
 import pickle
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +31,8 @@ _BATCH_SECONDS: Final = 0.002
 _CHECK_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.02
+_CONNECT_SECONDS: Final = 10.0
+_LEAST_SECONDS: Final = 0.1  # also where others took all the time there was
 
 
 class Lane:
@@ -181,34 +182,29 @@ class Lane:
         if connection is not None:
             connection.close()
 
-    def flush_dumps(self, what: Fields) -> Callable[[float], None]:
-        """Has the worker write what it keeps of a dump; warns where it does not.
+    def asked_to_flush_dumps(self, what: Fields, deadline: float) -> Connection:
+        """Asks the worker to write what it keeps of a dump.
 
         Args:
           what: Arguments of `session.flush_here`.
+          deadline: The time of `time.monotonic` until when the worker may be reached.
 
         Returns:
-          What waits for that, at most until the time of `time.monotonic` that it is given.
+          A connection on which it replies when it has written.
+
+        Raises:
+          OSError: if it is not reached.
         """
-
-        def wait(deadline: float) -> None:
-            try:
-                with contextlib.closing(connection):
-                    reply, _ = connection.receive(max(0.1, deadline - time.monotonic()))
-                if "error" in reply:
-                    raise raised_by(reply["error"])
-            except Exception as error:
-                self._not_written(what["root"], error)
-
-        try:
-            connection = Connection(self.service.address, self.service.tls())
+        left = min(_CONNECT_SECONDS, max(_LEAST_SECONDS, deadline - time.monotonic()))
+        connection = Connection(self.service.address, self.service.tls(), left)
+        with contextlib.ExitStack() as undo:
+            undo.callback(connection.close)
             connection.send({"method": "flush_dumps", **what})
-        except OSError as error:
-            self._not_written(what["root"], error)
-            return lambda deadline: None
-        return wait
+            undo.pop_all()
+        return connection
 
-    def _not_written(self, root: str, error: Exception) -> None:
+    def warn_of_dump(self, root: str, error: Exception) -> None:
+        """Warns that the worker has not written what it kept of the dump into `root`."""
         warn(
             f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
             f"{root!r}: {error}",
