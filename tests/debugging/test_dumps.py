@@ -16,7 +16,7 @@ import pytest
 from distributed import LocalCluster
 
 import workbench as wb
-from workbench.debugging.dump.dump_file import DumpFile
+from workbench.debugging.dump.dump_file import DumpFile, close_file, dump_file
 from workbench.debugging.dump.facts import facts
 from workbench.debugging.dump.options import DumpOptions
 from workbench.debugging.dump.recording import recording
@@ -150,6 +150,46 @@ def test_a_dump_into_the_same_folder_keeps_the_sources_of_the_one_before(tmp_pat
 
     stored = [json.loads(path.read_text()) for path in (tmp_path / "d").glob("sources-*")]
     assert sorted(map(list, stored)) == sorted([[__file__], [np.__file__]])
+
+
+def test_a_dump_begins_although_the_one_before_cannot_be_written(tmp_path: Path) -> None:
+    first = enable(tmp_path / "gone")
+    with recording(first.options, host="here", replica=0, step=0) as made:
+        made.add("exp", [np.ones(1)])
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.warns(
+        RuntimeWarning, match=r"/gone' has ended, and what was left of it was not written: "
+    ) as told:
+        second = enable(tmp_path / "d")
+    assert {one.filename for one in told} == {__file__}
+
+    assert current_writer() is second
+    with recording(second.options, host="here", replica=0, step=0) as made:
+        made.add("log", [np.ones(1)])
+    disable()
+    assert [row["op"] for row in wb.open_dump(tmp_path / "d").select()] == ["log"]
+
+
+def test_a_dump_goes_on_where_the_next_one_cannot_begin(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    first = enable(tmp_path / "d")
+    with pytest.raises(FailedPreconditionError, match="cannot be written"):
+        enable(tmp_path / "file" / "below")
+    assert current_writer() is first
+    disable()
+    assert current_writer() is None
+
+
+def test_a_process_records_into_a_new_dump_although_the_one_before_cannot_be_written(tmp_path: Path) -> None:
+    first, second = (DumpOptions(str(tmp_path / "d"), "NO_TENSOR", size, None, None) for size in (10, 20))
+    try:
+        dump_file(first).add({"step": "which no table of steps takes"}, ())
+        with pytest.warns(RuntimeWarning, match=r"the dump before was not written into '.*/d': Arrow"):
+            found = dump_file(second)
+        assert (found.options, found.ended) == (second, False)
+        assert dump_file(second) is found
+    finally:
+        close_file(first.root)
 
 
 def test_what_one_cannot_write_is_told_and_all_others_write(tmp_path: Path) -> None:

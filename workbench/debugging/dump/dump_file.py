@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.backends.users_line import warn
 from workbench.debugging.dump.options import DumpOptions
 from workbench.io.record_writer import TFRecordWriter
 from workbench.runtime.process.last_writes import last_writes
@@ -116,14 +117,21 @@ _files_lock = threading.Lock()
 
 
 def dump_file(options: DumpOptions) -> DumpFile:
-    """The file of this process for a dump; a dump into the same folder with other options ends."""
+    """The file of this process for a dump; a dump into the same folder with other options ends.
+
+    Warns if what that one kept cannot be written; the new one has begun.
+    """
+    failure = ""
     with _files_lock:
         found = _files.get(options.root)
         if found is None or found.options != options:
-            if found is not None:
-                found.close()
-            found = _files[options.root] = DumpFile(options)
-        return found
+            former, found = found, DumpFile(options)
+            _files[options.root] = found
+            if former is not None:  # under the lock: both choose names in one folder
+                failure = _failure(former, former.close)
+    if failure:
+        warn(f"what was left of the dump before was not written into {failure}", RuntimeWarning)
+    return found
 
 
 def known_file(root: str) -> DumpFile | None:
@@ -152,9 +160,8 @@ def _failure(file: DumpFile, *writes: Callable[[], None]) -> str:
     try:
         for write in writes:
             write()
-    except (
-        Exception
-    ) as error:  # a full disk, a folder that is gone: the other files must be written all the same
+    except Exception as error:
+        # A full disk, a folder that is gone: the other files must be written all the same.
         return f"{file.options.root!r}: {type(error).__name__}: {error}"
     return ""
 

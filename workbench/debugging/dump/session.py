@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from workbench.backends.users_line import warn
 from workbench.debugging.dump.dump_file import close_all, close_file, dump_file, known_file
 from workbench.debugging.dump.options import DumpOptions, dump_options
 from workbench.errors import FailedPreconditionError
@@ -137,7 +138,8 @@ def enable_dump_debug_info(
       tensor_dtypes: Only arrays of these dtypes: dtypes or names, or a function from dtype to bool.
 
     Returns:
-      A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept.
+      A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept. A dump into another folder
+      ends once this one has begun; a warning tells what cannot be written of it.
 
     Raises:
       ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
@@ -162,7 +164,7 @@ def enable_dump_debug_info(
                 f"wb.debugging.experimental.disable_dump_debug_info()"
             )
         return _writer
-    disable_dump_debug_info()
+    former = _writer
     try:
         _writer = DebugEventsWriter(options)
     except OSError as error:
@@ -171,6 +173,15 @@ def enable_dump_debug_info(
             f"the folder of the dump {options.root!r} cannot be written: {error}; give a folder, which need not exist, "
             f"where this process may write"
         ) from error
+    if former is not None:  # only now: what it can no longer write concerns no other dump
+        try:
+            former.close()
+        except Exception as error:
+            warn(
+                f"the dump into {former.options.root!r} has ended, and what was left of it was not written: "
+                f"{type(error).__name__}: {error}",
+                RuntimeWarning,
+            )
     return _writer
 
 
