@@ -18,6 +18,7 @@ from workbench.distribute.server_optimizers import (
     SlotState,
     apply_gradients,
 )
+from workbench.distribute.servers import finite_updates
 from workbench.distribute.servers.shard_store import ShardStore
 from workbench.errors import NotFinite
 
@@ -151,6 +152,31 @@ def test_only_changed_rows_are_looked_at_and_an_older_nan_is_told_from_a_new_one
     store.answer(_update(1, "assign"), [np.zeros(2, np.float32)])
 
     assert store.held["w@1"].array.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("how", "more", "arrays"),
+    [
+        ("assign", {}, [np.full(3, HUGE)]),
+        ("scatter_update", {}, [np.full(2, HUGE), np.array([2, 0])]),
+        ("set_slots", {"slots": {"m": 0.0}, "steps": 1}, [np.full(3, HUGE)]),
+    ],
+)
+def test_what_is_sent_as_it_is_is_not_tried_on_a_copy(
+    monkeypatch: pytest.MonkeyPatch, how: str, more: dict[str, Any], arrays: list[Any]
+) -> None:
+    store = _store([np.nan, 1.0, 1.0])
+    monkeypatch.setattr(finite_updates, "change", None)
+    assert store.answer(_update(0, how, **more), arrays)[0]["applied"]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+def test_what_is_infinite_only_in_the_dtype_of_the_variable_is_refused() -> None:
+    store = _store([1.0, 1.0])
+    with pytest.raises(NotFinite, match="assign leaves variable 'w:0' not finite"):
+        store.answer(_update(0, "assign"), [np.array([1e300, 0])])
+    with pytest.raises(NotFinite, match=r"scatter_update leaves variable 'w:0' not finite .*; row 1 of"):
+        store.answer(_update(0, "scatter_update"), [np.array([1e300]), np.array([1])])
 
 
 def test_numbers_that_are_always_finite_are_not_looked_at() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -139,6 +142,25 @@ def test_a_setting_that_no_step_can_be_made_with_is_refused(
 ) -> None:
     with pytest.raises(kind, match=f"^{told}$"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        (np.array("0.1"), "array('0.1', dtype='<U3')"),
+        (np.complex64(1 + 1j), "np.complex64(1+1j)"),
+        (np.array(1 + 1j), "array(1.+1.j)"),
+        (np.datetime64(1, "s"), "np.datetime64('1970-01-01T00:00:01')"),
+    ],
+)
+def test_texts_complex_numbers_and_dates_are_no_settings(wrong: Any, shown: str) -> None:
+    with pytest.raises(TypeError, match=f"^SGD: learning_rate is a number, got {re.escape(shown)}$"):
+        SGD(wrong)
+
+
+@pytest.mark.parametrize("number", [np.array(0.5), ml_dtypes.bfloat16(0.5), Fraction(1, 2), Decimal("0.5")])
+def test_any_real_number_is_a_setting(number: Any) -> None:
+    assert SGD(number) == SGD(0.5)
 
 
 def test_settings_may_be_numbers_of_numpy(servers: Any) -> None:

@@ -1,6 +1,7 @@
 """require_finite: refuses an update whose result has a NaN or an infinity, before the variable has changed.
 
-The update is made on a copy of what it changes: the variable, or the rows that it names, and their slots.
+The update is made on a copy of what it changes: the variable, or the rows that it names, and their slots. An update
+that computes nothing is looked at as it was sent; only one that may be refused is made.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, 
       NotFinite: naming variable, server, sender and elements, and what to do.
     """
     how = fields["how"]
-    if not can_be_infinite(held.array.dtype):
+    if not can_be_infinite(held.array.dtype) or _sent_finite(held, how, arrays):
         return
     name = fields["key"].rpartition("@")[0]
     trial, own, rows = _changed_rows(held, fields, arrays)
@@ -55,6 +56,14 @@ def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, 
             f"{where}; it was sent {sender}: {found}. The update was not made, and the variable is as before. "
             f"{_advice(how, arrays, bad_before)}"
         )
+
+
+def _sent_finite(held: Held, how: str, arrays: list[Array]) -> bool:
+    """Whether an update computes nothing, and everything that it sets is finite, also in the variable's dtype."""
+    if how not in _AS_SENT:
+        return False
+    values = arrays if how == "set_slots" else arrays[:1]  # else there are rows behind them
+    return all(array.dtype == held.array.dtype and not not_finite(array) for array in values)
 
 
 def _changed_rows(held: Held, fields: Fields, arrays: list[Array]) -> tuple[Held, list[Array], Array | None]:

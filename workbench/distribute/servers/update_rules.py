@@ -68,6 +68,8 @@ class _Range(NamedTuple):
     has: Callable[[float], bool]
 
 
+_REAL: Final = "biufV"
+"""Kinds of dtypes of real numbers; bfloat16 is one of V."""
 _FINITE: Final = _Range("a number", math.isfinite)
 _POSITIVE: Final = _Range("0 or more", lambda number: 0 <= number < math.inf)
 _SHARE: Final = _Range("a number from 0 to 1", lambda number: 0 <= number <= 1)
@@ -102,6 +104,10 @@ def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
 def _number(value: Any) -> float | None:
     """A value as a number, None if it is none."""
     if isinstance(value, str | bytes | bytearray) or np.ndim(value):
+        return None
+    if (
+        getattr(getattr(value, "dtype", None), "kind", "f") not in _REAL
+    ):  # float() reads texts, and drops imaginary parts
         return None
     try:
         return float(value)
