@@ -55,6 +55,14 @@ def test_numbers_of_tasks_may_be_texts_as_in_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tasks", "shown"), [({"1": "a:1", 1: "b:1"}, "'1' and 1"), ({"01": "a:1", "1": "b:1"}, "'01' and '1'")]
+)
+def test_a_task_that_is_given_twice_is_refused(tasks: Any, shown: str) -> None:
+    with pytest.raises(ValueError, match=f"^job 'worker' has task 1 twice, as {shown}; give each task once$"):
+        ClusterSpec({"worker": tasks})
+
+
+@pytest.mark.parametrize(
     ("given", "says"),
     [
         (["a:1"], "a cluster is a dict from job to addresses, got list"),
@@ -62,6 +70,7 @@ def test_numbers_of_tasks_may_be_texts_as_in_json() -> None:
         ({"worker": [1]}, "the address of task 0 of job 'worker' is a text, got int"),
         ({"worker": {"x": "a"}}, "tasks have whole numbers from 0, got 'x'"),
         ({"worker": {-1: "a"}}, "tasks have whole numbers from 0"),
+        ({"worker": {True: "a"}}, "tasks have whole numbers from 0, got True"),
         ({1: ["a"]}, "the name of a job is a text, got int"),
     ],
 )

@@ -274,8 +274,11 @@ def test_a_partitioner_that_gives_no_numbers_is_named_with_the_variable(four: An
         strategy.close()
 
 
-def test_a_partitioner_may_give_whole_floats(four: Any) -> None:
-    strategy = distribute.ParameterServerStrategy(None, lambda shape, dtype: [2.0, 1], servers=2)
+@pytest.mark.parametrize(
+    "give", [lambda: [2.0, 1], lambda: (2, 1), lambda: np.array([2, 1]), lambda: (count for count in (2, 1))]
+)
+def test_a_partitioner_may_give_any_whole_numbers(four: Any, give: Any) -> None:
+    strategy = distribute.ParameterServerStrategy(None, lambda shape, dtype: give(), servers=2)
     with strategy.scope():
         assert len(wb.Variable(np.zeros((4, 2))).variables) == 2
     strategy.close()

@@ -25,6 +25,7 @@ class ClusterSpec:
 
         Raises:
           TypeError: if it is something else.
+          InvalidArgumentError: if it has a task twice, such as `{"1": ..., 1: ...}`.
         """
         if isinstance(cluster, ClusterSpec):
             cluster = cluster.as_dict()
@@ -100,10 +101,17 @@ class ClusterSpec:
 
 def _tasks(job: Any, tasks: Any) -> dict[int, str]:
     if isinstance(tasks, Mapping):
-        numbered = {_number(job, index): address for index, address in tasks.items()}
+        keys: dict[int, Any] = {}
+        for key in tasks:
+            index = _number(job, key)
+            if index in keys:
+                raise InvalidArgumentError(
+                    f"job {job!r} has task {index} twice, as {keys[index]!r} and {key!r}; give each task once"
+                )
+            keys[index] = key
         return {
-            index: _text(numbered[index], f"the address of task {index} of job {job!r}")
-            for index in sorted(numbered)
+            index: _text(tasks[keys[index]], f"the address of task {index} of job {job!r}")
+            for index in sorted(keys)
         }
     if isinstance(tasks, str | bytes) or not isinstance(tasks, Sequence):
         raise TypeError(
@@ -117,7 +125,7 @@ def _tasks(job: Any, tasks: Any) -> dict[int, str]:
 
 
 def _number(job: Any, index: Any) -> int:
-    if isinstance(index, Integral) and int(index) >= 0:
+    if isinstance(index, Integral) and not isinstance(index, bool) and int(index) >= 0:
         return int(index)
     if isinstance(index, str) and index.isdecimal():  # JSON has texts as keys
         return int(index)

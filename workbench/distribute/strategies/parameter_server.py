@@ -423,6 +423,7 @@ def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any,
         return 1
     given = partitioner(shape=shape, dtype=dtype)
     try:
+        given = list(given)  # a generator tells its numbers once
         counts = [int(count) for count in given]
         whole = all(count == number for count, number in zip(counts, given, strict=True))
     except (TypeError, ValueError, OverflowError):
