@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -244,27 +245,32 @@ def test_a_damaged_checkpoint_is_told_and_passed_over_only_if_allowed(tmp_path: 
     assert bad.exists(), "somebody may want to look at it"
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "without"),
+    [
+        ("max_to_keep", 1, "to keep all"),
+        ("keep_every", 1, "to keep only the newest"),
+        ("checkpoint_interval", 0, "to save at each call"),
+        ("last_checkpoint_step", 0, "for none"),
+    ],
+)
+def test_checkpoints_and_steps_are_counted_by_whole_numbers(
+    tmp_path: Path, name: str, least: int, without: str
+) -> None:
+    for wrong in (least - 1, -3, "3", 1.5, True, np.True_, np.nan, np.array([1, 2])):
+        says = f"{name} must be an integer of at least {least}, or None {without}, got {wrong!r}"
+        with pytest.raises(InvalidArgumentError, match=f"^{re.escape(says)}$"):
+            manager_in(tmp_path, step_counter=1, **{name: wrong})  # type: ignore[arg-type]
+    manager_in(tmp_path, step_counter=1, **{name: np.int32(least)})  # type: ignore[arg-type]
+
+
 def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
-    for options in (
-        {"max_to_keep": 0},
-        {"max_to_keep": "3"},
-        {"max_to_keep": 1.5},
-        {"max_to_keep": np.array([1, 2])},
-        {"keep_checkpoint_every_n_hours": 0},
-        {"keep_checkpoint_every_n_hours": "1"},
-        {"keep_every": 0},
-        {"keep_every": 2.5},
-        {"checkpoint_interval": 3},
-        {"checkpoint_interval": -3, "step_counter": 1},
-        {"checkpoint_name": "a/b"},
-        {"checkpoint_name": ""},
-        {"checkpoint_name": 5},
-        {"last_checkpoint_step": "5"},
-        {"last_checkpoint_step": np.nan},
-    ):
-        with pytest.raises(InvalidArgumentError):
-            manager_in(tmp_path, **options)  # type: ignore[arg-type]
-    for hours in (Decimal(1), "1", float("nan"), -1):
+    with pytest.raises(InvalidArgumentError, match="counts the steps of step_counter: give both"):
+        manager_in(tmp_path, checkpoint_interval=3)
+    for name in ("a/b", "", 5):
+        with pytest.raises(InvalidArgumentError, match=f"checkpoint_name {name!r} cannot begin the name"):
+            manager_in(tmp_path, checkpoint_name=name)  # type: ignore[arg-type]
+    for hours in (Decimal(1), "1", float("nan"), -1, 0):
         with pytest.raises(InvalidArgumentError, match="hours must be a number above 0, or None, got"):
             manager_in(tmp_path, keep_checkpoint_every_n_hours=hours)
     for wrong in ({"step_counter": "x"}, {"init_fn": 3}):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 import os
 import re
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Final, SupportsInt
 
+from workbench.arguments import count, function
 from workbench.backends.users_line import warn
 from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.claim import Claim, claim
@@ -113,8 +113,6 @@ class CheckpointManager:
             )
         if not (step_counter is None or isinstance(step_counter, SupportsInt)):
             raise TypeError(f"step_counter is a variable or a number, got {step_counter!r:.80}")
-        if not (init_fn is None or callable(init_fn)):
-            raise TypeError(f"init_fn is a function without arguments, got {init_fn!r:.80}")
         if not (isinstance(checkpoint_name, str) and _NAME.fullmatch(checkpoint_name)):
             raise InvalidArgumentError(
                 f"checkpoint_name {checkpoint_name!r} cannot begin the name of a folder; use letters, digits, '_' and "
@@ -131,7 +129,7 @@ class CheckpointManager:
         self._name = checkpoint_name
         self._step_counter = step_counter
         self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call", least=0)
-        self._init_fn = init_fn
+        self._init_fn = None if init_fn is None else function(init_fn, "init_fn")
         self._in_background = background
         self._last_step = _count("last_checkpoint_step", last_checkpoint_step, "for none", least=0)
         self._began_ns = time.time_ns()
@@ -353,14 +351,7 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
     Raises:
       InvalidArgumentError: if it is no whole number from `least` on.
     """
-    if value is None:
-        return None
-    with contextlib.suppress(TypeError):
-        if (count := operator.index(value)) >= least:
-            return count
-    raise InvalidArgumentError(
-        f"{what} must be a whole number, {least} or more, or None {without}, got {value!r:.60}"
-    )
+    return None if value is None else count(value, what, least, otherwise=f", or None {without}")
 
 
 def _number(value: Any) -> int:
