@@ -60,7 +60,7 @@ class RecentResults:
         """
         found = [
             (log, steps)
-            for place, log in list(self._logs.items())
+            for place, log in self._logs.copy().items()
             if (steps := list(self._places.get(place, ()))[-STEPS:])
         ]
         if not found:

@@ -205,7 +205,7 @@ class ReplicaHost:
 
     def _rollback(self, group_id: int, serial: int) -> None:
         # The replica threads are idle: the driver undoes steps only once all of them have ended.
-        for (group, _), store in self.stores.items():
+        for (group, _), store in self.stores.copy().items():  # another group may end meanwhile, as garbage
             if group == group_id:
                 store.rollback(serial)
 
@@ -254,10 +254,18 @@ class ReplicaHost:
             if getattr(sys, stream) is routed:
                 setattr(sys, stream, routed.original)
 
+    def open_groups(self) -> dict[int, LocalGroup]:
+        """The groups that have not ended, by their numbers: a copy, for any thread to go through.
+
+        A list of their items would be made item by item. Each is an object, at which Python up to 3.11 may collect
+        garbage, and with it a strategy, whose end changes `groups`. So it is with what groups keep by rank.
+        """
+        return self.groups.copy()
+
     def give_back(self) -> None:
         """Frees memory of collectives that no replica here has used for `IDLE_SECONDS`. Any thread."""
         before = time.monotonic() - IDLE_SECONDS
-        for group in list(self.groups.values()):
+        for group in self.open_groups().values():
             for env in list(group.envs.values()):
                 env.communicator.give_back(before)
 
@@ -296,7 +304,7 @@ class ReplicaHost:
         interruptible_sleep.uninstall(self)
         started_threads.uninstall(self)
         gone = ClusterClosed("the notebook that drove this worker has disconnected")
-        for group_id in list(self.groups):
+        for group_id in self.open_groups():
             self.abort(group_id, 1 << 62, -1, gone)
             self._leave(group_id, forget=True)
 

@@ -101,13 +101,13 @@ class SignalsThread(threading.Thread):
             write_all()  # a driver that was killed has not asked for it
 
     def _active(self) -> bool:
-        return any(any(group.busy.values()) for group in list(self._host.groups.values()))
+        return any(any(group.busy.values()) for group in self._host.open_groups().values())
 
     def _statuses(self) -> list[ReplicaStatus]:
         """One for each local replica."""
         rows = []
-        for group_id, group in list(self._host.groups.items()):
-            for rank, env in list(group.envs.items()):
+        for group_id, group in self._host.open_groups().items():
+            for rank, env in group.envs.copy().items():
                 step, seq, op, phase, site = env.communicator.status()
                 thread = group.busy.get(rank)
                 if thread and phase == "running":
@@ -145,7 +145,7 @@ class SignalsThread(threading.Thread):
         group = self._host.groups.get(group_id)
         if group is None or group.epoch != epoch:
             return  # its replicas have come to rest and were connected again since
-        for rank, ident in list(group.busy.items()):
+        for rank, ident in group.busy.copy().items():
             if ident and rank not in group.shielded_ranks:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(ident), ctypes.py_object(StepInterrupted)
@@ -156,8 +156,8 @@ class SignalsThread(threading.Thread):
         statuses = self._statuses()  # before the collectives, so that those have what is over by then
         flights = {
             (group_id, rank): list(env.communicator.flight())
-            for group_id, group in list(self._host.groups.items())
-            for rank, env in list(group.envs.items())
+            for group_id, group in self._host.open_groups().items()
+            for rank, env in group.envs.copy().items()
         }
         return {
             "stacks": python_stacks(),
@@ -171,7 +171,7 @@ class SignalsThread(threading.Thread):
         frames = sys._current_frames()
         return {
             (group_id, rank): user_place(frames.get(ident))
-            for group_id, group in list(self._host.groups.items())
-            for rank, ident in list(group.busy.items())
+            for group_id, group in self._host.open_groups().items()
+            for rank, ident in group.busy.copy().items()
             if ident
         }

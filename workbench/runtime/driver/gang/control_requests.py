@@ -81,7 +81,7 @@ class UrgentQuestions:
 
     def ended(self, worker: WorkerLink) -> None:
         """The urgent link of a worker has ended: nothing it was asked will be answered."""
-        for number, question in list(self._open.items()):
+        for number, question in self._open.copy().items():
             if question.worker is worker:
                 self._open.pop(number, None)
                 question.settle(False, "its connection ended")
