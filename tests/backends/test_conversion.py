@@ -54,6 +54,13 @@ def test_a_number_that_would_become_another_is_not(given: Any, name: str) -> Non
         assert converted(np.array([given] * 3), _dtype(name)) is None
 
 
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_narrow_complex_numbers_become_real_without_an_imaginary_part(name: str) -> None:
+    assert converted(np.array([1 + 2j]).astype(_dtype(name)), np.dtype(np.float64)) is None
+    found = converted(np.array([1 + 0j, 3]).astype(_dtype(name)), np.dtype(np.int16))
+    np.testing.assert_array_equal(found, np.array([1, 3], np.int16), strict=True)
+
+
 def test_what_has_the_dtype_is_returned_as_it_is() -> None:
     numbers = np.arange(3)
     assert converted(numbers, np.dtype(np.int64)) is numbers

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import STRING, is_record
+from workbench.backends.numpy import STRING, is_record, is_traced
+
+
+def holds(dtype: np.dtype, array: Any) -> bool:
+    """Whether `dtype` can hold `array`, of any library, as what it is: digits may get lost, but no kind and no number.
+
+    Texts are held as texts alone, and bytes without a meaning as nothing else. Of what JAX is tracing, kinds alone are
+    known: whole numbers count as held.
+    """
+    given = array.dtype
+    if given == dtype:
+        return True
+    if is_record(dtype) or is_record(given):
+        return False
+    if not array.size:
+        return True
+    if not (_is_number(given) and _is_number(dtype)):
+        return bool(given.kind == dtype.kind and np.can_cast(given, dtype))  # no shorter text
+    if _is_complex(given) and not _is_complex(dtype):  # NumPy lets bfloat16 have them
+        return False
+    if (limits := _limits(dtype)) is None:
+        return np.can_cast(given, dtype, "same_kind")
+    if (own := _limits(given)) is None:
+        return bool(given.kind == "b")
+    if (limits.min <= own.min and own.max <= limits.max) or is_traced(array):
+        return True
+    return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
 
 
 def converted(numbers: Any, dtype: np.dtype) -> Any:
@@ -21,7 +49,9 @@ def converted(numbers: Any, dtype: np.dtype) -> Any:
         return _of_long_integers(numbers, dtype)
     if not (_is_number(numbers.dtype) and _is_number(dtype)):
         return None
-    if numbers.dtype.kind == "c" and not _is_complex(dtype):
+    if _is_complex(numbers.dtype) and not _is_complex(dtype):
+        if numbers.dtype.kind != "c":  # `imag` is 0 for complex numbers of ml_dtypes
+            numbers = numbers.astype(np.complex64)
         if numbers.imag.any():
             return None
         numbers = numbers.real
@@ -55,13 +85,37 @@ def _same(numbers: Any, result: Any) -> bool:
     return np.array_equal(np.isnan(numbers), np.isnan(result)) and not (abs(numbers) > greatest).any()
 
 
+def conversion(dtype: np.dtype, value: str = "value") -> str:
+    """What makes `value` an array of a dtype that does not hold it, for errors."""
+    if dtype == STRING:
+        return "give texts"
+    if is_record(dtype):
+        return f"give an array of dtype {dtype.str!r}"
+    module = "ml_dtypes" if dtype.kind == "V" else "np"
+    return f"convert it with {value}.astype({module}.{dtype.name})"
+
+
 def _is_number(dtype: np.dtype) -> bool:
     return dtype.kind not in "OSUMm" and not is_record(dtype)
 
 
 def _is_complex(dtype: np.dtype) -> bool:
-    return "complex" in dtype.name
+    return "complex" in dtype.name  # also those of ml_dtypes
 
 
 def _is_whole(dtype: np.dtype) -> bool:
-    return dtype.name.startswith(("bool", "int", "uint"))  # also those of ml_dtypes
+    return dtype.kind == "b" or _limits(dtype) is not None
+
+
+@functools.lru_cache(maxsize=256)
+def _limits(dtype: np.dtype) -> Any:
+    """The least and the greatest of a dtype of whole numbers, also of one of ml_dtypes; None for other dtypes."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype)
+    ml_dtypes: Any = sys.modules.get("ml_dtypes")
+    if dtype.kind != "V" or ml_dtypes is None:
+        return None
+    try:
+        return ml_dtypes.iinfo(dtype)
+    except ValueError:
+        return None

@@ -287,64 +287,6 @@ def as_dtype(dtype: Any) -> np.dtype:
     return STRING if found.kind in "US" else found
 
 
-def holds(dtype: np.dtype, array: Any) -> bool:
-    """Whether `dtype` can hold `array`, of any library, as what it is: digits may get lost, but no kind and no number.
-
-    Texts are held as texts alone, and bytes without a meaning as nothing else. Of what JAX is tracing, kinds alone are
-    known: whole numbers count as held.
-    """
-    given = array.dtype
-    if given == dtype:
-        return True
-    if is_record(dtype) or is_record(given):
-        return False
-    if not array.size:
-        return True
-    if not (_is_number(given) and _is_number(dtype)):
-        return bool(given.kind == dtype.kind and np.can_cast(given, dtype))  # no shorter text
-    if _is_complex(given) and not _is_complex(dtype):  # NumPy lets bfloat16 have them
-        return False
-    if (limits := _limits(dtype)) is None:
-        return np.can_cast(given, dtype, "same_kind")
-    if (own := _limits(given)) is None:
-        return bool(given.kind == "b")
-    if (limits.min <= own.min and own.max <= limits.max) or is_traced(array):
-        return True
-    return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
-
-
-def conversion(dtype: np.dtype, value: str = "value") -> str:
-    """What makes `value` an array of a dtype that does not hold it, for errors."""
-    if dtype == STRING:
-        return "give texts"
-    if is_record(dtype):
-        return f"give an array of dtype {dtype.str!r}"
-    module = "ml_dtypes" if dtype.kind == "V" else "np"
-    return f"convert it with {value}.astype({module}.{dtype.name})"
-
-
-def _is_number(dtype: np.dtype) -> bool:
-    return dtype.kind in "biufcV"  # no record, its callers know
-
-
-def _is_complex(dtype: np.dtype) -> bool:
-    return dtype.kind == "c" or (dtype.kind == "V" and "complex" in dtype.name)
-
-
-@functools.lru_cache(maxsize=256)
-def _limits(dtype: np.dtype) -> Any:
-    """The least and the greatest of a dtype of whole numbers, also of one of ml_dtypes; None for other dtypes."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype)
-    ml_dtypes: Any = sys.modules.get("ml_dtypes")
-    if dtype.kind != "V" or ml_dtypes is None:
-        return None
-    try:
-        return ml_dtypes.iinfo(dtype)
-    except ValueError:
-        return None
-
-
 def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.ndarray:
     """A copy of `array` in a dtype that may hold less; `apply` converts it.
 

@@ -7,8 +7,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from workbench.backends.conversion import holds
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import STRING, holds, require_values, view
+from workbench.backends.numpy import STRING, require_values, view
 from workbench.errors import InvalidArgumentError, TracingError
 
 _T = TypeVar("_T")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.backends.numpy import conversion, dtype_text, holds
+from workbench.backends.conversion import conversion, holds
+from workbench.backends.numpy import dtype_text
 from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
 from workbench.debugging.dump.recording import thread as dump_thread

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.backends.conversion import conversion, holds
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import conversion, dtype_text, holds, view
+from workbench.backends.numpy import dtype_text, view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_operand, describe
 

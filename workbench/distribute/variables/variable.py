@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import optree
 
-from workbench.backends.numpy import STRING, as_dtype, conversion, dtype_text, holds
+from workbench.backends.conversion import conversion, holds
+from workbench.backends.numpy import STRING, as_dtype, dtype_text
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
