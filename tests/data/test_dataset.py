@@ -107,9 +107,16 @@ def test_slices_need_one_first_dimension(value: object) -> None:
         Dataset.from_tensor_slices(value)
 
 
-@pytest.mark.parametrize("args", [(), (1, 2, 3, 4), (1, 2, 0)])
-def test_range_checks_its_arguments(args: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidArgumentError):
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), r"range takes 1 to 3 numbers .*, got 0"),
+        ((1, 2, 3, 4), r"range takes 1 to 3 numbers .*, got 4"),
+        ((1, 2, 0), r"range\(1, 2, 0\): the step must not be zero"),
+    ],
+)
+def test_range_checks_its_arguments(args: tuple[int, ...], says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^{says}$"):
         Dataset.range(*args)
 
 

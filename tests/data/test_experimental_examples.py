@@ -154,7 +154,9 @@ def test_only_batches_of_text_are_parsed() -> None:
             parse_example_dataset(features)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="num_parallel_calls"):
         parse_example_dataset(FEATURES, 0)
-    with pytest.raises(InvalidArgumentError):
+    with pytest.raises(
+        InvalidArgumentError, match=r"parse_example: example 0 of the batch is damaged: byte 0"
+    ):
         list(Dataset.from_tensor_slices(["junk"]).batch(2).apply(parse_example_dataset(FEATURES)))
 
 

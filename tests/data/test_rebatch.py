@@ -56,10 +56,10 @@ def test_workers_schedules_add_up_to_the_batch_in_every_step(batch: int, workers
 
 
 def test_a_negative_batch_or_no_replica_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError):
-        scheduled_sizes(-1, 2)
-    with pytest.raises(InvalidArgumentError):
-        scheduled_sizes(4, 0)
+    for rows, replicas in ((-1, 2), (4, 0)):
+        says = f"a batch of {rows} rows cannot be divided among {replicas} replicas; both must be positive"
+        with pytest.raises(InvalidArgumentError, match=says):
+            scheduled_sizes(rows, replicas)
 
 
 def same(x: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.layout import default_replicas, layout
+from workbench.runtime.layout import check_tpu, default_replicas, layout
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,12 @@ def test_what_is_no_number_of_replicas_is_refused(wrong: Any) -> None:
         InvalidArgumentError, match=f"^replicas must be an integer of at least 1, got {wrong!r}$"
     ):
         layout(wrong, None, None, 1, True)
+
+
+@pytest.mark.parametrize("wrong", [0, True, 2.0, "8"])
+def test_what_is_no_number_of_tpu_cores_is_refused(wrong: Any) -> None:
+    says = f"^tpu must be an integer of at least 1, the TPU cores of a host, or 'auto' for all .*, got {wrong!r}$"
+    with pytest.raises(InvalidArgumentError, match=says):
+        check_tpu(wrong, None, None, 1, True)
+    check_tpu(np.int64(8), None, None, 1, True)
+    check_tpu("auto", None, None, 1, True)

@@ -69,8 +69,10 @@ def test_fewer_files_than_hosts_are_refused_also_where_a_function_makes_the_read
 ) -> None:
     names = Dataset.from_tensor_slices(files)
     dataset = with_policy(getattr(names, method)(lambda name: TextLineDataset(name)), policy)
-    with pytest.raises(InvalidArgumentError):
-        parts(dataset, len(files) + 1)
+    count = len(files)
+    says = rf"{count} file\(s\) cannot be dealt to {count + 1} hosts; use at least {count + 1} files"
+    with pytest.raises(InvalidArgumentError, match=says):
+        parts(dataset, count + 1)
 
 
 def test_shuffled_file_lists_are_dealt_without_loss_or_duplicates(files: list[str], tmp_path: Path) -> None:
