@@ -1,7 +1,7 @@
 // The numbers of the overview as tables.
-import { figure, NOTHING, percent, significant } from "../format";
+import { count, figure, percent, significant } from "../format";
 import type { GroupView, Overview } from "../models";
-import { named, numeric, Table, type Column, type Columns } from "../parts/table";
+import { named, numeric, replicaOf, Table, type Column, type Columns } from "../parts/table";
 import { epochText } from "./figures";
 import { lateSteps, type Row, waitedOf } from "./rows";
 
@@ -9,12 +9,9 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
   const course = group.told.result;
   const columns: Columns<Row> = [
     named("replica", ({ label }) => label),
-    {
-      title: "steps late",
+    numeric("steps late", (row) => (row.replica < 0 ? null : lateSteps(group, row)), count, {
       help: "in which the others waited for it",
-      text: (row) => (row.replica < 0 ? NOTHING : String(lateSteps(group, row))),
-      order: (row) => lateSteps(group, row),
-    },
+    }),
     { title: "of steps", help: "how many were looked at", text: () => String(group.lateness.steps.length) },
     numeric("waited", (row) => waitedOf(group, row), percent, {
       help: "share of its steps that it waited for the last one",
@@ -40,7 +37,7 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
   return (
     <div class="wb-module" role="group" aria-label="Table">
       <Table label="Figures" columns={shown} rows={figures} keyOf={([name]) => name} />
-      <Table label="Replicas" columns={columns} rows={rows} keyOf={({ replica }) => String(replica)} />
+      <Table label="Replicas" columns={columns} rows={rows} keyOf={replicaOf} />
     </div>
   );
 }

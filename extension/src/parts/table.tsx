@@ -43,6 +43,9 @@ export function named<Row>(
   return { title, left: true, text, ...more };
 }
 
+/** Of a row that stands for a replica. */
+export const replicaOf = ({ replica }: { replica: number }) => replica;
+
 /** For rows that stand for replicas: the selected one is marked, and a click selects its own; -1 stands for none. */
 export function selecting<Row>({ selected, select }: Context, of: (row: Row) => number) {
   return {
@@ -55,16 +58,16 @@ interface Props<Row> {
   label: string;
   columns: Columns<Row>;
   rows: readonly Row[];
-  keyOf(row: Row): string;
+  keyOf(row: NoInfer<Row>): string | number;
   /** Said where there are no rows. */
   empty?: string | undefined;
-  isSelected?(row: Row): boolean;
+  isSelected?(row: NoInfer<Row>): boolean;
   /** Of the step that is pointed at. */
   isPointed?(row: Row): boolean;
   /** The pointer or the focus is on a row, or on none any more. */
   onPoint?(row: Row | null): void;
   /** Clicked, or Enter. */
-  onPick?(row: Row): void;
+  onPick?(row: NoInfer<Row>): void;
   /** Keeps the last row in view while nobody has scrolled away from it. */
   follow?: boolean;
 }

@@ -2,7 +2,7 @@
 import { count, NOTHING, percent, timeText } from "../format";
 import type { DatasetSharding, Reader } from "../models";
 import { type Span, spanText, stepsOf } from "../parts/steps";
-import { named, numeric, selecting, Table, type Column, type Columns } from "../parts/table";
+import { named, numeric, replicaOf, selecting, Table, type Column, type Columns } from "../parts/table";
 import type { Context } from "../view";
 import { columnsOf, readingOf, rowsOf } from "./columns";
 import { stepOf, waitedShare, waitIn, waitsOf } from "./progress";
@@ -42,8 +42,8 @@ function Replicas({ model: { progress, counts, limit }, context }: Props) {
       label={progress ? `Where replicas are in epoch ${progress.epoch}` : "Rows by replica"}
       columns={columns}
       rows={counts.map((rows, replica) => ({ replica, rows, at: progress?.steps[replica] ?? -1 }))}
-      keyOf={({ replica }) => String(replica)}
-      {...selecting(context, ({ replica }: Replica) => replica)}
+      keyOf={replicaOf}
+      {...selecting(context, replicaOf)}
     />
   );
 }

@@ -86,11 +86,11 @@ export function Distribution({ summary, name }: Props) {
           columns={[
             numeric("from", (bin: Bin) => bin.from, figure, { help: "its lower edge" }),
             numeric("to", (bin: Bin) => bin.to, figure, { help: "its upper edge" }),
-            numeric("elements", (bin: Bin) => bin.elements, count, { help: "how many" }),
+            numeric("elements", (bin: Bin) => bin.elements, count),
             numeric("part", (bin: Bin) => bin.percent, percent, { help: "of those that were counted" }),
           ]}
           rows={bins}
-          keyOf={(bin) => String(bins.indexOf(bin))}
+          keyOf={(bin) => bins.indexOf(bin)}
         />
       }
     />

@@ -348,7 +348,7 @@ function Twin({ elements }: { elements: Elements }) {
       label={`Elements ${indexText(elements)}`}
       columns={columns}
       rows={cells.map((row, number) => ({ row: number, cells: row }))}
-      keyOf={({ row }) => String(row)}
+      keyOf={({ row }) => row}
     />
   );
 }

@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
-import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
 import { wording } from "../parts/terms";
 import { FILLS, useFilling } from "../filling";
 import { useWidth } from "../parts/width";
@@ -304,7 +304,7 @@ function Twin({ model, context }: { model: ArraySharding; context: Context }) {
       columns={columns}
       rows={model.parts}
       keyOf={(part) => `${part.replica} ${part.start.join()}`}
-      {...selecting(context, (part: ArrayPart) => part.replica)}
+      {...selecting(context, replicaOf)}
     />
   );
 }

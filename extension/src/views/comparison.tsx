@@ -182,10 +182,10 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   ];
   const columns: Column<ComparedRow>[] = [
     named("operation", (row) => row.op, { term: "op" }),
-    named("reduction", (row) => row.redop || NOTHING, { term: "redop", help: "how values are combined" }),
+    named("reduction", (row) => row.redop || NOTHING, { term: "redop" }),
     numeric("size", (row) => row.size_bytes, sizeText),
     named("type", (row) => dtypeText(row.dtype), { rank: 3, term: "dtype" }),
-    numeric("replicas", (row) => row.n, String, { rank: 3, term: "n", help: "how many" }),
+    numeric("replicas", (row) => row.n, String, { rank: 3, term: "n" }),
     named("time ratio", ratioText, {
       help: "second median over first",
       show: (row) => <Ratio row={row} />,

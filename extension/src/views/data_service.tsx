@@ -154,17 +154,10 @@ function Twin({ model }: { model: ServiceStatus }) {
 const JOBS: Column<JobStatus>[] = [
   named("job", titleOf, { least: 90, help: "its name" }),
   named("mode", modeOf, { rank: 6, help: "which worker gets what" }),
-  {
-    title: "elements/s",
-    text: (job) => (job.cached ? NOTHING : significant(job.elements_per_second)),
-    order: (job) => job.elements_per_second,
-  },
-  {
-    title: "elements",
+  numeric("elements/s", (job) => (job.cached ? null : job.elements_per_second), significant),
+  numeric("elements", (job) => (job.cached ? null : job.elements), count, {
     help: "how many its consumers have read",
-    text: (job) => (job.cached ? NOTHING : count(job.elements)),
-    order: (job) => job.elements,
-  },
+  }),
   splits("splits read", (job) => job.splits_done, 2, "splits of the source whose elements were all read"),
   splits("at workers", (job) => job.splits_leased, 3, "splits that are being read"),
   splits("to come", (job) => job.splits_left, 4, "splits that wait"),

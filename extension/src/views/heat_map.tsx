@@ -8,7 +8,7 @@ import { ChartOrTable } from "../parts/head";
 import { NoMeeting } from "../overview/nothing";
 import { groupText } from "../parts/terms";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
-import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
 import type { Context, View } from "../view";
 
 const LATE = "behind the first one";
@@ -37,6 +37,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   );
   const { replicas, steps, slow_steps, text } = group.lateness;
   const names = laneNames(group);
+  const shown = { first: steps[0]!, last: steps.at(-1)! };
   const rows = replicas.map((replica, line) => ({
     replica,
     label: names[group.lanes.findIndex((lane) => lane.replica === replica)] ?? `replica ${replica}`,
@@ -56,11 +57,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
       ]}
       chart={
         <>
-          <LatenessCells
-            {...{ group, rows, context }}
-            shown={{ first: steps[0]!, last: steps.at(-1)! }}
-            slow
-          />
+          <LatenessCells {...{ group, rows, shown, context }} slow />
           <div class="wb-legend">
             <LatenessLegend group={group} />
           </div>
@@ -69,10 +66,7 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
       more={
         <>
           <h4>Milliseconds behind the first one</h4>
-          <Course
-            {...{ of: group, steps, rows, context, shown: { first: steps[0]!, last: steps.at(-1)! } }}
-            course={courseOf(group.lateness)}
-          />
+          <Course {...{ of: group, steps, rows, shown, context }} course={courseOf(group.lateness)} />
         </>
       }
       table={<Twin lateness={group.lateness} rows={rows} context={context} />}
@@ -85,13 +79,15 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
 /** The same as a line: the mean, and a dot for each replica. */
 function courseOf({ replicas, steps, late_us }: GroupView["lateness"]): ResultCourse {
   const ms = late_us.map((line) => line.map((us) => us && us / 1000));
-  const of =
-    replicas.length > 8
-      ? []
-      : Array.from({ length: Math.max(...replicas) + 1 }, () => [] as (number | null)[]);
-  if (of.length) replicas.forEach((replica, line) => (of[replica] = ms[line]!));
+  const of: (ResultCourse["replicas"][number] | undefined)[] = [];
+  if (replicas.length <= 8) replicas.forEach((replica, line) => (of[replica] = ms[line]!));
   return {
-    ...{ name: "lateness", function: "", steps, replicas: of, low: [], high: [] },
+    name: "lateness",
+    function: "",
+    steps,
+    replicas: Array.from(of, (line) => line ?? []),
+    low: [],
+    high: [],
     mean: steps.map((_, column) => meanOf(known(ms.map((line) => line[column] ?? null)))),
   };
 }
@@ -116,8 +112,8 @@ function Twin({ lateness: { steps, late_us }, rows, context }: TwinProps) {
       label="Lateness in µs by replica and step"
       columns={columns}
       rows={rows}
-      keyOf={({ replica }) => String(replica)}
-      {...selecting(context, ({ replica }: Row) => replica)}
+      keyOf={replicaOf}
+      {...selecting(context, replicaOf)}
     />
   );
 }

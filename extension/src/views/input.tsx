@@ -6,7 +6,7 @@ import { Brushed, stepsOf } from "../parts/steps";
 import { ChartOrTable } from "../parts/head";
 import { perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
-import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
 import {
   count,
   counted,
@@ -223,8 +223,8 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
           label="How long replicas waited for their batches"
           columns={WAITS}
           rows={[...model.replicas]}
-          keyOf={(wait) => String(wait.replica)}
-          {...selecting(context, (wait: ReplicaWait) => wait.replica)}
+          keyOf={replicaOf}
+          {...selecting(context, replicaOf)}
         />
       )}
     </>

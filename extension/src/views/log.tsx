@@ -6,7 +6,7 @@ import { VerdictCard } from "../parts/verdict";
 import { Head } from "../parts/head";
 import { type Open, useOpening } from "../parts/opening";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
-import { named, numeric, selecting, Table, type Column } from "../parts/table";
+import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem, GroupView } from "../models";
 import type { Context, View, ViewName } from "../view";
@@ -136,7 +136,7 @@ export function LogRows({ model, events: rows, context, open }: RowsProps) {
       columns={columnsOf(model.snapshot.events[0]?.t_ns ?? 0, open)}
       rows={rows}
       keyOf={(event) => event.key}
-      {...selecting(context, (event: EventItem) => event.replica)}
+      {...selecting(context, replicaOf)}
       isPointed={(event) => event.step >= 0 && event.step === steps.pointed}
       onPoint={(event) => steps.point(event ? event.step : null)}
       follow

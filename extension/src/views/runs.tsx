@@ -105,7 +105,7 @@ const COLUMNS: Column<RunEntry>[] = [
     "replicas",
     known((run) => run.replicas),
     count,
-    { rank: 5, help: "how many" },
+    { rank: 5 },
   ),
   numeric(
     "records",

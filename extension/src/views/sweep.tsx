@@ -288,7 +288,7 @@ function Twin({ sweep }: { sweep: Sweep }) {
       label={`Bandwidth of ${sweep.op} by size, GB/s`}
       columns={columns}
       rows={sweep.points}
-      keyOf={(point) => String(point.size_bytes)}
+      keyOf={(point) => point.size_bytes}
     />
   );
 }
