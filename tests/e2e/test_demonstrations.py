@@ -140,7 +140,7 @@ def test_1_one_cell_fills_the_panes_which_follow_the_theme_and_are_read_by_keys(
     unfold_by_keys(page, timing)
     read = read_by_keys(page, timing)
     assert [row[0] for row in read] == ["operation", "all_reduce", "all_reduce"]  # one mean, one sum
-    assert {"size", "median", "slowest 1 %", "data rate", "bandwidth", "wait"} <= set(read[0])
+    assert {"size", "median", "slowest 1\u202f%", "data rate", "bandwidth", "wait"} <= set(read[0])
     for name, title, records in (("Lanes", "step", 20), ("Lateness", "replica", 2)):
         tab_to(page, timing.get_by_role("tablist"), "Shift+Tab")
         tab_to(page, timing.get_by_role("tab", name=name), "ArrowRight")

@@ -101,16 +101,14 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
     named("reduction", (row) => row.redop || NOTHING, {
       rank: telling((row) => row.redop, 6),
       term: "redop",
-      help: "how values are combined",
     }),
     numeric("replicas", (row) => row.n, String, {
       rank: telling((row) => row.n, 7),
       term: "n",
-      help: "how many",
     }),
     time("latest", "transfer time", (row) => row.last_us, { rank: 8 }),
     time("median", "transfer time", (row) => row.p50_us, { term: "p50" }),
-    time("slowest 1 %", "transfer time", (row) => row.p99_us, { rank: 3, term: "p99" }),
+    time("slowest 1\u202f%", "transfer time", (row) => row.p99_us, { rank: 3, term: "p99" }),
     numeric("spread", (row) => row.cv_percent, percent, {
       rank: 12,
       term: "cv",

@@ -57,7 +57,7 @@ const COLUMNS: Column<DeviceUse>[] = [
     show: (device) => <StatusWord word={device.status} />,
   }),
   numeric("use", (device) => device.use_percent, percent, {
-    help: "for a CPU worker, of one core: 200 % are two cores",
+    help: "for a CPU worker, of one core: 200\u202f% are two cores",
     show: (device) => (
       <>
         {device.use_percent !== null && <Bar share={device.use_percent / 100} />}
