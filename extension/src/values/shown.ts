@@ -1,0 +1,77 @@
+// What is shown of a value: which replicas have a row, of which one the elements can be seen, and whether figures are rings.
+import { dtypeText, joined } from "../format";
+import type { InspectedValue, ReplicaSpread, ReplicaSummary, Summary } from "../models";
+
+/** A replica that holds an array. */
+interface Holder {
+  replica: number;
+  summary: Summary;
+}
+
+export interface Shown {
+  /** The types and shapes there are. */
+  arrays: string[];
+  /** Whether all copies agree, so that one row stands for them. */
+  same: boolean;
+  /** Of the replicas in the table. */
+  rows: ReplicaSummary[];
+  /** How figures are distributed, where only the replicas that are far from the others have rows. */
+  spread: ReplicaSpread | null;
+  /** Whether there are so many replicas that this can stand for them. */
+  many: boolean;
+  /** Whose elements and histogram can be seen: the selected replica, or the first that has elements. */
+  holder: Holder | undefined;
+  /** Its figures, where they have a histogram, and what this is of. */
+  histogram: Summary | null;
+  name: string;
+  /** Whether every replica holds one number, and they are not the same. */
+  areNumbers: boolean;
+}
+
+/**
+ * @param selected the replica that is picked out, or null
+ * @param all whether every replica has a row, however many there are
+ */
+export function shownOf(value: InspectedValue, selected: number | null, all: boolean): Shown {
+  const { agreement, replicas } = value;
+  const same = Boolean(agreement?.in_sync) && replicas.length > 1;
+  const many = Boolean(value.spread) && !same;
+  const spread = many && !all ? value.spread : null;
+  const holders = replicas.flatMap((one): Holder[] => {
+    const summary = arrayOf(one);
+    return summary && !summary.shape.includes(0) ? [{ replica: one.replica, summary }] : [];
+  });
+  const holder = holders.find(({ replica }) => replica === selected) ?? holders[0];
+  return {
+    arrays: [...new Set(replicas.map(({ summary }) => arrayText(summary)))],
+    same,
+    rows: same
+      ? replicas.slice(0, 1)
+      : spread
+        ? replicas.filter(({ replica }) => spread.outliers.includes(replica))
+        : replicas,
+    spread,
+    many,
+    holder,
+    histogram: holder?.summary.histogram.length ? holder.summary : null,
+    name: joined(
+      [value.name || value.kind, !same && replicas.length > 1 && holder && `replica ${holder.replica}`],
+      ", ",
+    ),
+    areNumbers:
+      replicas.length > 1 &&
+      !same &&
+      !many &&
+      replicas.every((one) => arrayOf(one)?.shape.every((size) => size === 1)),
+  };
+}
+
+/** The type and shape of a component, or what it is instead of an array. */
+export function arrayText(summary: Summary | string): string {
+  return typeof summary === "string" ? summary : `${dtypeText(summary.dtype)}[${summary.shape.join(",")}]`;
+}
+
+/** The figures of a component; null of one that is no array. */
+export function arrayOf({ summary }: ReplicaSummary): Summary | null {
+  return typeof summary === "string" ? null : summary;
+}
