@@ -122,6 +122,14 @@ test("what a loop does between its short steps is no pause, and no computing", (
   );
 });
 
+test("a step that takes much longer than the others is no pause", () => {
+  const calls = [0, 1, 2, 60, 61].map((at) => at * S); // the third one takes 58 s
+  const group = made({ begins: [...calls.slice(1), 62 * S], length: 2 * MS, sent: calls });
+
+  assert.deepEqual(timeline(group, true).breaks, []);
+  assert.deepEqual(newestSteps(group, 16), { first: 0, last: 4 });
+});
+
 test("steps that were sent ahead begin as the one before is over", () => {
   const begins = [10, 20, 30].map((ms) => ms * MS);
   const group = made({ begins, length: 2 * MS, sent: [1, 2, 3], first: 5 });
@@ -178,11 +186,12 @@ test("computing between steps is no pause: it is as long as it was", () => {
 });
 
 test("with pauses as they are the axis is time", () => {
-  const time = timeline(made({ begins: [1000, 5000], length: 100 }), false);
+  const time = timeline(made({ begins: [0, 1000, 2000, 1_000_000], length: 100 }), false);
 
-  assert.equal(time.length, 4100);
-  assert.equal(time.toAxis(5000), 4000);
+  assert.equal(time.length, 1_000_100);
+  assert.equal(time.toAxis(500_000), 500_000);
   assert.deepEqual(time.breaks, []);
+  assert.equal(time.since[3], 1_000_000);
 });
 
 test("the steps that are shown go back to the last pause", () => {
