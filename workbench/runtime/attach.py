@@ -19,7 +19,7 @@ from workbench.runtime.deploy.plugin import WorkbenchPlugin
 from workbench.runtime.deploy.scheduler_probe import reachable_scheduler
 from workbench.runtime.deploy.tasks import Task
 from workbench.runtime.joining.existing import tasks_of_workers
-from workbench.runtime.joining.roster import Resolver, spec_of, tasks_of
+from workbench.runtime.joining.roster import Formed
 from workbench.runtime.joining.secret import Secret
 from workbench.runtime.layout import Layout
 from workbench.runtime.process.tpu import keep_notebook_off
@@ -97,9 +97,8 @@ def attached_cluster(
     workers_of = ""
     expected: tuple[Task, ...] = ()
     find_secret: Callable[[], Secret | None] = Secret.existing
-    if isinstance(address, Resolver):
-        expected = tasks_of(spec_of(address))
-        address = address.dask_cluster()
+    if isinstance(address, Formed):
+        expected, address = address.tasks, address.address
         timeout_seconds = _FORMING_SECONDS if timeout_seconds is None else timeout_seconds
         find_secret = Secret.found_or_made  # the notebook may be there before the tasks
     begun = time.monotonic()

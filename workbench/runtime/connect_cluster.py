@@ -18,7 +18,7 @@ from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.deploy.tasks import Task
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.joining.agreement import Connected, require_agreement
-from workbench.runtime.joining.roster import Resolver, spec_of, tasks_of
+from workbench.runtime.joining.roster import Formed, Resolver, spec_of, tasks_of
 from workbench.runtime.layout import (
     EmbeddedDevices,
     check_gpus,
@@ -117,9 +117,11 @@ def connect(
     2
     """
     asked = _without_defaults({name: value for name, value in locals().items() if name != "checkpoint"})
-    if isinstance(address, Resolver):  # a notebook's cell makes a new one each time
-        asked["address"] = address.dask_cluster()
     refuse_on_replica()
+    if isinstance(address, Resolver):  # which may ask Kubernetes or Dask, so `_lock` must not be held
+        address = Formed(tasks_of(spec_of(address)), address.dask_cluster())
+    if isinstance(address, Formed):  # a notebook's cell makes a new resolver each time
+        asked["address"] = address.address
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
     if address is not None and layout_given:
         raise InvalidArgumentError(
@@ -229,38 +231,46 @@ def current_cluster() -> Cluster | None:
     return _current
 
 
-def auto_connect(min_devices: int | None = None, *, kind: str = "CPU", resolver: Any = None) -> Cluster:
+def auto_connect(
+    min_devices: int | None = None, *, kind: str = "CPU", resolver: Any = None, spec: Any = None
+) -> Cluster:
     """The current cluster, or a new embedded one with `min_devices` devices (default: all GPUs, else one per core).
 
     Args:
       min_devices: How many are needed, None for any number.
       kind: The kind of device, "CPU", "GPU" or "TPU".
-      resolver: If it has several tasks, a new cluster is the one that they have formed.
+      resolver: If it has several tasks, a new cluster is the one that they have formed. Nobody holds `_lock` while it
+        is asked: other threads may connect.
+      spec: What `spec_of(resolver)` gave, where it was asked before.
 
     Raises:
       FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
     """
-    tasks = _named_by(resolver)
+    if resolver is not None and spec is None:
+        spec = spec_of(resolver)
+    tasks = () if spec is None else tasks_of(spec)
     with _lock:
         if (cluster := _agreeing(resolver, tasks, all_devices=min_devices is None)) is not None:
             return cluster
-        if isinstance(resolver, Resolver) and len(tasks) > 1:
-            return connect(resolver)
-        return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
+        if not isinstance(resolver, Resolver) or len(tasks) < 2:
+            return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
+    formed = Formed(tasks, resolver.dask_cluster())
+    with _lock:  # another thread may have connected meanwhile
+        cluster = _agreeing(resolver, tasks, all_devices=min_devices is None)
+        return connect(formed) if cluster is None else cluster
 
 
-def agreeing_cluster(resolver: Any) -> Cluster | None:
+def agreeing_cluster(resolver: Any, spec: Any) -> Cluster | None:
     """The current cluster if it is open, and has the tasks of a strategy's resolver, or None; None if there is none.
+
+    Args:
+      resolver: The resolver, or None.
+      spec: What `spec_of(resolver)` gave, or None.
 
     Raises:
       FailedPreconditionError: if its tasks are others.
     """
-    return _agreeing(resolver, _named_by(resolver), all_devices=True)
-
-
-def _named_by(resolver: Any) -> tuple[Task, ...]:
-    """The tasks of a resolver. It may ask Kubernetes or Dask, so `_lock` must not be held."""
-    return () if resolver is None else tasks_of(spec_of(resolver))
+    return _agreeing(resolver, () if spec is None else tasks_of(spec), all_devices=True)
 
 
 def _agreeing(resolver: Any, tasks: tuple[Task, ...], *, all_devices: bool) -> Cluster | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Iterator
@@ -18,8 +19,7 @@ from workbench.distribute.cluster_resolver import (
     SimpleClusterResolver,
     TFConfigClusterResolver,
 )
-from workbench.errors import FailedPreconditionError
-from workbench.runtime.connect_cluster import auto_connect
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.joining.agreement import Connected, require_agreement
 from workbench.runtime.joining.roster import tasks_of
 
@@ -33,16 +33,22 @@ def _resolver(**tasks: int) -> SimpleClusterResolver:
 
 
 @pytest.fixture
-def joined() -> Iterator[wb.Cluster]:
-    """A cluster of tasks, which is connected."""
+def there() -> Iterator[SpecCluster]:
+    """A cluster that tasks have formed."""
     quiet = {"dashboard": False, "host": "127.0.0.1"}
     with SpecCluster(
         scheduler={"cls": Scheduler, "options": {**quiet, "port": 0, "dashboard_address": "127.0.0.1:0"}},
         workers={name: {"cls": Worker, "options": {"nthreads": 1, **quiet}} for name in NAMES},
-    ) as there:
-        wait_for_workers(there, len(NAMES))
-        with wb.connect(there) as cluster:
-            yield cluster
+    ) as formed:
+        wait_for_workers(formed, len(NAMES))
+        yield formed
+
+
+@pytest.fixture
+def joined(there: SpecCluster) -> Iterator[wb.Cluster]:
+    """A cluster of tasks, which is connected."""
+    with wb.connect(there) as cluster:
+        yield cluster
 
 
 def _tpu(resolver: Any) -> Any:
@@ -93,20 +99,62 @@ def _require(resolver: SimpleClusterResolver, connected: Connected, *, all_devic
     require_agreement(resolver, tasks_of(resolver.cluster_spec()), connected, all_devices=all_devices)
 
 
-def test_a_resolver_is_asked_while_other_threads_may_connect() -> None:
-    answers: list[Any] = []
+@pytest.mark.parametrize("connected", [False, True])
+@pytest.mark.parametrize("ask", [wb.connect, wb.MultiWorkerMirroredStrategy, ParameterServerStrategy])
+def test_a_resolver_is_asked_once_while_other_threads_may_connect(
+    there: SpecCluster, ask: Any, connected: bool
+) -> None:
+    asked: list[str] = []
+    refused: list[BaseException] = []
+
+    def connects() -> None:
+        try:
+            wb.connect(replicas=0)  # which is refused only where it would begin
+        except InvalidArgumentError as error:
+            refused.append(error)
+
+    def while_another_connects(what: str) -> None:
+        asked.append(what)
+        other = threading.Thread(target=connects)
+        other.start()
+        other.join(30.0)
+        assert not other.is_alive()
 
     class Slow(SimpleClusterResolver):
         def cluster_spec(self) -> ClusterSpec:
-            other = threading.Thread(target=lambda: answers.append(auto_connect()))
-            other.start()
-            other.join(30.0)
-            assert not other.is_alive()
+            while_another_connects("cluster_spec")
             return super().cluster_spec()
 
-    with wb.connect(replicas=1, processes=False, replace=True) as cluster:
-        wb.MultiWorkerMirroredStrategy(Slow(ClusterSpec({"worker": ["a:1"]})))
-        assert set(answers) == {cluster}
+        def dask_cluster(self) -> Any:
+            while_another_connects("dask_cluster")
+            return there
+
+    with contextlib.ExitStack() as stack:
+        if connected:
+            stack.enter_context(wb.connect(there))
+        made = ask(Slow(ClusterSpec({job: ["a:1"] for job in ("chief", "worker", "ps")})))
+        current = wb.current_cluster()
+        assert current is not None
+        stack.callback(current.close)
+        if isinstance(made, ParameterServerStrategy):
+            stack.callback(made.close)
+    expected = ["cluster_spec"] if connected and ask is not wb.connect else ["cluster_spec", "dask_cluster"]
+    assert asked == expected
+    assert len(refused) == len(asked)
+
+
+def test_a_cluster_that_is_connected_while_a_resolver_is_asked_is_taken(there: SpecCluster) -> None:
+    connected: list[wb.Cluster] = []
+
+    class Slow(SimpleClusterResolver):
+        def dask_cluster(self) -> Any:
+            connected.append(wb.connect(there, stall_seconds=20))
+            return there
+
+    wb.MultiWorkerMirroredStrategy(Slow(ClusterSpec({job: ["a:1"] for job in ("chief", "worker", "ps")})))
+    with connected[0]:
+        assert len(connected) == 1
+        assert wb.current_cluster() is connected[0]
 
 
 @pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])

@@ -377,12 +377,13 @@ class _NamesOn:
 
 def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
     """Devices of workers and of servers: of the tasks that have these jobs, or the first and the last ones."""
-    workers = None if resolver is None else _tasks(resolver, "worker")
-    wanted = servers if resolver is None else _tasks(resolver, "ps")
+    spec = None if resolver is None else spec_of(resolver)
+    workers = None if spec is None else _tasks(spec, "worker")
+    wanted = servers if spec is None else _tasks(spec, "ps")
     if wanted is not None and wanted < 1:
         raise InvalidArgumentError(f"servers is {wanted}; variables need at least one parameter server")
     needed = None if workers is None else workers + (wanted or 1)
-    devices = runtime.auto_connect(needed, resolver=resolver).devices
+    devices = runtime.auto_connect(needed, resolver=resolver, spec=spec).devices
     keepers = tuple(device for device in devices if device.job == "ps")
     runners = tuple(device for device in devices if device.job == "worker")
     if not keepers:  # tasks without jobs
@@ -397,13 +398,12 @@ def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tupl
     return runners[:workers], keepers[:wanted]
 
 
-def _tasks(resolver: Any, job: str) -> int:
+def _tasks(spec: Any, job: str) -> int:
     """How many tasks of a job a cluster has.
 
     Raises:
       InvalidArgumentError: if it has none, or jobs that this strategy does not know.
     """
-    spec = spec_of(resolver)
     if unknown := sorted(set(spec.jobs) - _JOBS):
         raise InvalidArgumentError(
             f"the cluster has jobs {', '.join(unknown)}; ParameterServerStrategy knows {', '.join(sorted(_JOBS))}"

@@ -19,7 +19,7 @@ from workbench.distribute.strategies.tpu_sampling import SampledCollective, samp
 from workbench.distribute.value_context import RunOptions
 from workbench.distribute.variables.programs import forget
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
-from workbench.runtime.joining.roster import Resolver
+from workbench.runtime.joining.roster import Formed, Resolver, spec_of, tasks_of
 from workbench.runtime.traced.program import Traced
 
 if TYPE_CHECKING:
@@ -52,15 +52,11 @@ class TPUStrategy(Strategy):
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
     ) -> None:
-        cluster = runtime.agreeing_cluster(
-            checked_resolver(tpu_cluster_resolver, type(self).__name__, "tpu_cluster_resolver")
-        )
-        if (
-            cluster is None
-            and isinstance(tpu_cluster_resolver, Resolver)
-            and tpu_cluster_resolver.cluster_spec()
-        ):
-            cluster = runtime.connect(tpu_cluster_resolver, tpu="auto")
+        resolver = checked_resolver(tpu_cluster_resolver, type(self).__name__, "tpu_cluster_resolver")
+        spec = None if resolver is None else spec_of(resolver)
+        cluster = runtime.agreeing_cluster(resolver, spec)
+        if cluster is None and spec and isinstance(resolver, Resolver):
+            cluster = runtime.connect(Formed(tasks_of(spec), resolver.dask_cluster()), tpu="auto")
         found = () if cluster is None else cluster.devices
         cores = tuple(device for device in found if device.kind == "TPU" and device.job not in SERVICE_JOBS)
         if cluster is None or not cores:

@@ -86,6 +86,19 @@ class Roster:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """The cluster that the tasks of a resolver form, as it has told.
+
+    Attributes:
+      tasks: Who takes part.
+      address: What to attach to.
+    """
+
+    tasks: tuple[Task, ...]
+    address: Any
+
+
 def spec_of(resolver: Any) -> Any:
     """The cluster that a resolver names, a `Spec`. It may ask an environment, and take long.
 
