@@ -34,6 +34,7 @@ from workbench.data.sources.urls import Url, file_name, shown, without_secrets
 from workbench.errors import (
     BackendUnavailable,
     DataLossError,
+    FileSizeMismatch,
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
@@ -241,7 +242,8 @@ def test_servers_without_ranges_are_read_and_those_without_length_are_refused(we
 def test_damage_behind_urls_is_told_as_in_files(web: Web, tmp_path: Path) -> None:
     for kind in ("records", "parquet", "arrow", "npy", "npz", "fixed"):
         url = put(web, "memory", kind, content_of(kind, tmp_path)[:-3])
-        with pytest.raises(DataLossError, match=url):
+        error = FileSizeMismatch if kind == "fixed" else DataLossError
+        with pytest.raises(error, match=url):
             list(READERS[kind](url))
 
 
