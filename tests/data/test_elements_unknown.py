@@ -20,6 +20,7 @@ from workbench.data.experimental import pad_to_cardinality
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE
 from workbench.data.sharding.distributed import distribute_for_host
 from workbench.data.sharding.explain import explain_sharding
+from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.tables import Failed
 from workbench.distribute import get_strategy
 from workbench.errors import InvalidArgumentError, OutOfRangeError
@@ -328,14 +329,19 @@ def test_a_reader_is_made_whatever_its_dataset_of_names_holds() -> None:
 
 _MADE: dict[str, Callable[[Dataset], Dataset]] = {
     "batch": lambda dataset: dataset.batch(2),
+    "assert_cardinality": lambda dataset: dataset.assert_cardinality(1),
     "bucket_by_sequence_length": lambda dataset: dataset.bucket_by_sequence_length(len, [2], [2, 2]),
+    "cache": lambda dataset: dataset.cache(),
     "choose_from_datasets": lambda dataset: Dataset.choose_from_datasets(
         [dataset, dataset], Dataset.range(2)
     ),
     "choose_from_datasets, choices": lambda dataset: Dataset.choose_from_datasets([_TWO], dataset),
     "concatenate": lambda dataset: dataset.concatenate(dataset),
+    "enumerate": lambda dataset: dataset.enumerate(),
     "filter": lambda dataset: dataset.filter(lambda x: True),
     "flat_map": lambda dataset: dataset.flat_map(Dataset.from_tensors),
+    "group_by_window": lambda dataset: dataset.group_by_window(lambda x: x, lambda key, window: window, 2),
+    "ignore_errors": lambda dataset: dataset.ignore_errors(),
     "interleave": lambda dataset: dataset.interleave(Dataset.from_tensors),
     "map": lambda dataset: dataset.map(lambda x: x),
     "map_batches": lambda dataset: dataset.map_batches(lambda x: x, 2),
@@ -343,18 +349,28 @@ _MADE: dict[str, Callable[[Dataset], Dataset]] = {
     "parse_example": lambda dataset: dataset.apply(
         wb.data.experimental.parse_example_dataset({"a": wb.io.VarLenFeature("int64")})
     ),
+    "prefetch": lambda dataset: dataset.prefetch(1),
     "reader": TextLineDataset,
     "rebatch": lambda dataset: dataset.rebatch(2),
+    "rejection_resample": lambda dataset: dataset.rejection_resample(lambda x: 0, [1.0]),
+    "repeat": lambda dataset: dataset.repeat(2),
+    "sample_from_datasets": lambda dataset: Dataset.sample_from_datasets([dataset, dataset], seed=1),
     "scan": lambda dataset: dataset.scan(0, lambda state, x: (state, x)),
+    "shard": lambda dataset: dataset.shard(1, 0),
+    "shuffle": lambda dataset: dataset.shuffle(2, seed=1),
+    "skip": lambda dataset: dataset.skip(0),
+    "take": lambda dataset: dataset.take(1),
     "take_while": lambda dataset: dataset.take_while(lambda x: True),
     "unbatch": lambda dataset: dataset.unbatch(),
     "unique": lambda dataset: dataset.unique(),
+    "window": lambda dataset: dataset.window(2),
     "zip": lambda dataset: Dataset.zip(dataset, dataset),
 }
 
 
+@pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("name", _MADE)
-def test_no_element_is_read_before_the_iteration(name: str) -> None:
+def test_no_element_is_read_before_the_iteration(name: str, is_known: bool) -> None:
     read: list[int] = []
 
     def elements() -> Iterator[int]:
@@ -363,7 +379,12 @@ def test_no_element_is_read_before_the_iteration(name: str) -> None:
 
     signature = TensorSpec((), np.int64)
     dataset = Dataset.from_generator(elements, output_signature=signature).map(_fails)  # also what is made up
+    dataset = dataset.assert_cardinality(1) if is_known else dataset
     made = _MADE[name](_MADE[name](dataset) if name == "concatenate" else dataset)
+    for shown in (made, made.with_stage(Unbatch())):
+        assert isinstance(shown.cardinality(), int)
+        assert repr(shown).startswith("<Dataset: ")
+        assert shown._repr_html_().startswith("<div>")
     assert not read
     with suppress(Exception):
         next(iter(made))

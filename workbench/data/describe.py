@@ -1,4 +1,4 @@
-"""How a dataset shows itself: text and script-free HTML. Nothing is read, and no user function is called."""
+"""How a dataset shows itself: text and script-free HTML. Nothing is read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from workbench import tree
 from workbench.data.blocks.table import is_block
 from workbench.data.passes import Pass
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, spec_if_learnt
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, spec_unread
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import ArrayTable, Failed, ListTable, Run
 from workbench.errors import InvalidArgumentError
@@ -68,10 +68,10 @@ class Unbatch(Stage):
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
-        if known in (0, INFINITE_CARDINALITY):
+        if known in (0, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY):
             return known
-        first = next(iter(tree.flatten(spec_if_learnt(upstream))[0]), None)
-        if known < 0 or not isinstance(first, TensorSpec) or not first.shape or first.shape[0] is None:
+        first = next(iter(tree.flatten(spec_unread(upstream))[0]), None)
+        if not isinstance(first, TensorSpec) or not first.shape or first.shape[0] is None:
             return UNKNOWN_CARDINALITY
         return known * first.shape[0]
 
