@@ -13,6 +13,7 @@ import pytest
 import workbench as wb
 from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
+from workbench.data.stages.computing import probe
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 INT = TensorSpec((), np.int64)
@@ -214,6 +215,26 @@ def test_what_only_describes_elements_is_none(value: Any) -> None:
         Dataset.from_tensors(value)
     with pytest.raises(TypeError, match=f"a dataset element cannot hold {type(value).__name__}"):
         Dataset.from_tensors((1, value))
+
+
+def test_the_result_of_a_map_is_checked_by_one_call_for_a_small_element(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[Any] = []
+    applied = probe._applied
+    monkeypatch.setattr(
+        probe, "_applied", lambda fn, element: (calls.append(element), applied(fn, element))[1]
+    )
+    mapped = Dataset.range(3).map(lambda x: x + 1)
+    assert calls == [1]
+    mapped.map(lambda x: x + 1)
+    Dataset.from_tensors(np.zeros(8193)).map(lambda x: x + 1)
+    Dataset.from_tensors(np.zeros(2731)).batch(2).map(lambda x: x + 1)
+    Dataset.from_tensors(Dataset.from_tensors(np.zeros(8193))).map(lambda inner: inner)
+    assert len(calls) == 1
+    Dataset.from_tensors(np.zeros(8192)).map(lambda x: x + 1)
+    Dataset.from_tensors(np.zeros(2730)).batch(2).map(lambda x: x + 1)
+    assert len(calls) == 3
 
 
 def test_an_optional_is_no_dataset_and_cannot_be_stacked() -> None:

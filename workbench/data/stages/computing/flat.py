@@ -95,7 +95,7 @@ class Interleave(Stage):
           TypeError: if it does.
         """
         try:
-            found = probe.result_examples(self.fn, upstream.unread())[0]
+            found = probe.result_example(self.fn, upstream.unread())
         except Exception:  # it may not take made-up values; then the first pass tells
             return self
         if not hasattr(found, "open"):
@@ -220,7 +220,7 @@ class Interleave(Stage):
           OutOfRangeError: if there is none.
         """
         with suppress(Exception):
-            inner = probe.result_examples(self.fn, upstream)[0]
+            inner = probe.result_example(self.fn, upstream)
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
         return self._of_first("opens", lambda inner: inner, upstream)

@@ -28,6 +28,7 @@ from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError
 
 _ONE_BOOL = TensorSpec((), np.bool_)
+_MOST_CHECKED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +238,8 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
 def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
     """Refuses a function whose result no element can hold, where a call has no effect.
 
-    Functions may print, count or wait; those may be called whose code alone tells that they only compute.
+    Functions may print, count or wait; those may be called whose code alone tells that they only compute, and take no
+    large elements.
 
     Args:
       fn: The function.
@@ -249,8 +251,10 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
       InvalidArgumentError: if it returns nothing.
     """
     try:
+        if probe.made_up_bytes(upstream.element_spec) > _MOST_CHECKED_BYTES:
+            return
         captured_by(fn)
-        result = probe.result_examples(fn, upstream)[0]
+        result = probe.result_example(fn, upstream)
     except Exception:  # it may do more, or not take made-up values
         return
     try:

@@ -8,6 +8,7 @@ unknown.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -87,8 +88,13 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
 
 def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
     """What `fn` returns for two made-up elements of `upstream`."""
+    return result_example(fn, upstream, 1), result_example(fn, upstream, 2)
+
+
+def result_example(fn: Callable[..., Any], upstream: Pipeline, value: int = 1) -> Any:
+    """What `fn` returns for one made-up element of `upstream`, full of `value`."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # nobody asked about these values
-        return _applied(fn, made_up(upstream, 1)), _applied(fn, made_up(upstream, 2))
+        return _applied(fn, made_up(upstream, value))
 
 
 def made_up(upstream: Pipeline, value: int) -> Any:
@@ -98,6 +104,17 @@ def made_up(upstream: Pipeline, value: int) -> Any:
       TypeError: if a component may have any number of dimensions, or is no array.
     """
     return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
+
+
+def made_up_bytes(element_spec: Any) -> int:
+    """How much memory the arrays of a made-up element take."""
+    total = 0
+    for spec in tree.flatten(element_spec)[0]:
+        if isinstance(spec, DatasetSpec):
+            total += made_up_bytes(spec.element_spec)
+        elif isinstance(spec, TensorSpec) and spec.shape is not None:
+            total += spec.dtype.itemsize * math.prod(3 if size is None else size for size in spec.shape)
+    return total
 
 
 def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
