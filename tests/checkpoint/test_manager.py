@@ -287,6 +287,47 @@ def test_bad_arguments_are_refused_at_once(tmp_path: Path) -> None:
         manager_in(tmp_path / "file").save()
 
 
+def test_a_number_is_whole_whatever_holds_it(tmp_path: Path) -> None:
+    manager = manager_in(tmp_path)
+    for wrong in (True, np.True_, np.array(True), np.array(1.7), np.float32(1.7), Decimal("1.7"), np.inf):
+        with pytest.raises(
+            InvalidArgumentError, match=r"^checkpoint_number must be a whole number, 0 or more, got "
+        ):
+            manager.save(wrong)  # type: ignore[arg-type]
+    for value in (1.7, np.nan, -1.0, True):
+        with pytest.raises(
+            InvalidArgumentError, match=r"^checkpoint_number must be a whole number, 0 or more, got "
+        ):
+            manager.save(wb.Variable(value))
+    assert names(tmp_path) == []
+    large = 2**53 + 1
+    for number in (large, np.int64(large), np.array(large), wb.Variable(np.int64(large))):
+        assert str(manager.save(number)).endswith(f"ckpt-{large}")  # type: ignore[arg-type]
+    for step in (np.array(7.0), wb.Variable(7.0), Decimal(7)):
+        assert str(manager.save(step)).endswith("ckpt-7")  # type: ignore[arg-type]
+
+
+def test_true_is_no_number_of_hours(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="hours must be a number above 0, or None, got True"):
+        manager_in(tmp_path, keep_checkpoint_every_n_hours=True)
+
+
+@pytest.mark.parametrize("wrong", ["no", 1, 0, [False]])
+def test_only_true_and_false_are_taken_for_an_answer(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^background is True or False, got "):
+        manager_in(tmp_path, background=wrong)
+    manager = manager_in(tmp_path)
+    with pytest.raises(TypeError, match=r"^background is True or False, got "):
+        manager.save(background=wrong)
+    with pytest.raises(TypeError, match=r"^check_interval is True or False, got "):
+        manager.save(check_interval=wrong)
+    checkpoint = wb.Checkpoint(epoch=0)
+    for save in (checkpoint.save, checkpoint.write):
+        with pytest.raises(TypeError, match=r"^background is True or False, got "):
+            save(tmp_path / "x", background=wrong)
+    assert names(tmp_path) == []
+
+
 def test_a_manager_works_behind_a_url() -> None:
     checkpoint = wb.Checkpoint(epoch=0)
     manager = wb.CheckpointManager(checkpoint, "memory://managed", 2)

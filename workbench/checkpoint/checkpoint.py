@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from workbench.arguments import flag
 from workbench.checkpoint.background import BackgroundSave
 from workbench.checkpoint.folder import folder_at
 from workbench.checkpoint.manifest import NAME, read_manifest
@@ -154,6 +155,7 @@ class Checkpoint:
           then: Called when the checkpoint is complete.
         """
         refuse_on_replica("saving a checkpoint")
+        background = flag(background, "background")
         self.sync()
         state = State(self._parts, self._root)
         save = Save(

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Final, SupportsInt
+from typing import Any, Final, SupportsFloat, SupportsInt
 
-from workbench.arguments import count, function
+from workbench.arguments import count, flag, function
 from workbench.backends.users_line import warn
 from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.claim import Claim, claim
@@ -72,7 +72,8 @@ class CheckpointManager:
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
-      TypeError: if `checkpoint` is no `Checkpoint`, `step_counter` no number, or `init_fn` no function.
+      TypeError: if `checkpoint` is no `Checkpoint`, `step_counter` no number, `init_fn` no function, or `background`
+        neither True nor False.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
@@ -103,7 +104,7 @@ class CheckpointManager:
                 f"wb.Checkpoint(name=value, ...)"
             )
         hours = keep_checkpoint_every_n_hours
-        if hours is not None and not (isinstance(hours, Real) and hours > 0):
+        if hours is not None and not (isinstance(hours, Real) and not isinstance(hours, bool) and hours > 0):
             raise InvalidArgumentError(
                 f"keep_checkpoint_every_n_hours must be a number above 0, or None, got {hours!r}"
             )
@@ -130,7 +131,7 @@ class CheckpointManager:
         self._step_counter = step_counter
         self._interval = _count("checkpoint_interval", checkpoint_interval, "to save at each call", least=0)
         self._init_fn = None if init_fn is None else function(init_fn, "init_fn")
-        self._in_background = background
+        self._in_background = flag(background, "background")
         self._last_step = _count("last_checkpoint_step", last_checkpoint_step, "for none", least=0)
         self._began_ns = time.time_ns()
         self._claim: Claim | None = None
@@ -185,6 +186,8 @@ class CheckpointManager:
           WorkbenchError: see `Checkpoint.write`.
         """
         refuse_on_replica("saving a checkpoint")
+        in_background = self._in_background if background is None else flag(background, "background")
+        check_interval = flag(check_interval, "check_interval")
         step = None if self._step_counter is None else int(self._step_counter)
         if self._interval is not None and self._last_step is not None:
             assert step is not None
@@ -199,7 +202,7 @@ class CheckpointManager:
         self._checkpoint.write_numbered(
             path,
             self._checkpoint.save_counter + 1 if checkpoint_number is not None else counter,
-            background=self._in_background if background is None else background,
+            background=in_background,
             after_ns=max([0, *(one.saved_ns for one in found)]),
             period_began_ns=0 if self._keep_hours is None else self._period_began_ns(found),
             then=self._sweep,
@@ -360,10 +363,11 @@ def _number(value: Any) -> int:
     Raises:
       InvalidArgumentError: if it is no whole number, 0 or more.
     """
-    if isinstance(value, SupportsInt):
+    is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+    if isinstance(value, SupportsInt) and isinstance(value, SupportsFloat) and not is_bool:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             number = int(value)
-            if number >= 0 and not (isinstance(value, Real) and value != number):
+            if number >= 0 and float(value).is_integer():
                 return number
     raise InvalidArgumentError(f"checkpoint_number must be a whole number, 0 or more, got {value!r:.60}")
 
