@@ -52,6 +52,15 @@ def flag(value: Any, argument: str) -> bool:
     raise TypeError(f"{argument} is True or False, got {type(value).__name__} {value!r:.60}")
 
 
+def optional_flag(value: Any, argument: str) -> bool | None:
+    """True, False, or None for what holds otherwise.
+
+    Raises:
+      TypeError: if it is something else.
+    """
+    return None if value is None else flag(value, argument)
+
+
 def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """Something that can be called.
 

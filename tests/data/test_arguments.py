@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data import Dataset, TensorSpec
+from workbench.data import CsvDataset, Dataset, TensorSpec, TextLineDataset, TFRecordDataset, experimental
+from workbench.data.experimental import from_list
 from workbench.errors import InvalidArgumentError
 
 _FIVE = Dataset.range(5)
@@ -37,8 +38,10 @@ _NO_FUNCTION: dict[str, Callable[[Any], Any]] = {
     "save": lambda no: Dataset.range(0).save("nowhere", shard_func=no),
     "take_while": _FIVE.take_while,
 }
+_HERE = str(Path(__file__))
 _FLAGS: dict[str, Callable[[Any], Any]] = {
     "batch": lambda given: _FIVE.batch(2, drop_remainder=given),
+    "batch: deterministic": lambda given: _FIVE.batch(2, deterministic=given),
     "bucket_by_sequence_length: drop_remainder": lambda given: _FIVE.bucket_by_sequence_length(
         lambda x: 1, [2], [2, 2], drop_remainder=given
     ),
@@ -46,15 +49,47 @@ _FLAGS: dict[str, Callable[[Any], Any]] = {
         lambda x: 1, [2], [2, 2], no_padding=given
     ),
     "choose_from_datasets": lambda given: Dataset.choose_from_datasets([_FIVE], Dataset.range(1), given),
+    "CsvDataset: header": lambda given: CsvDataset(_HERE, header=given),
+    "CsvDataset of tf.data: header": lambda given: experimental.CsvDataset(_HERE, [""], header=given),
+    "CsvDataset of tf.data: use_quote_delim": lambda given: experimental.CsvDataset(
+        _HERE, [""], use_quote_delim=given
+    ),
     "ignore_errors": lambda given: _FIVE.ignore_errors(given),
+    "interleave": lambda given: _FIVE.interleave(Dataset.from_tensors, deterministic=given),
+    "list_files": lambda given: Dataset.list_files(_HERE, shuffle=given),
+    **{
+        f"make_batched_features_dataset: {name}": lambda given, name=name: (
+            experimental.make_batched_features_dataset(
+                _HERE, 2, {"a": wb.io.VarLenFeature("int64")}, **{name: given}
+            )
+        )
+        for name in ("shuffle", "sloppy_ordering", "drop_final_batch")
+    },
+    **{
+        f"make_csv_dataset: {name}": lambda given, name=name: experimental.make_csv_dataset(
+            _HERE, 2, ["a"], [""], **{name: given}
+        )
+        for name in ("header", "use_quote_delim", "shuffle", "sloppy", "ignore_errors")
+    },
     "map": lambda given: _FIVE.map(lambda x: x, synchronous=given),
+    "map: deterministic": lambda given: _FIVE.map(lambda x: x, deterministic=given),
+    "map_batches": lambda given: _FIVE.map_batches(lambda x: x, 2, deterministic=given),
     "padded_batch": lambda given: _FIVE.padded_batch(2, drop_remainder=given),
+    "padded_batch: deterministic": lambda given: _FIVE.padded_batch(2, deterministic=given),
+    "parallel_interleave": lambda given: _FIVE.apply(
+        experimental.parallel_interleave(Dataset.from_tensors, 2, sloppy=given)
+    ),
+    "parse_example": lambda given: Dataset.from_tensors(np.array([b""], object)).apply(
+        experimental.parse_example_dataset({"a": wb.io.VarLenFeature("int64")}, deterministic=given)
+    ),
     "random": lambda given: Dataset.random(1, given),
     "rebatch": lambda given: _FIVE.batch(2).rebatch(3, drop_remainder=given),
     "sample_from_datasets": lambda given: Dataset.sample_from_datasets([_FIVE], stop_on_empty_dataset=given),
     "sample_from_datasets: each iteration": lambda given: Dataset.sample_from_datasets(
         [_FIVE], rerandomize_each_iteration=given
     ),
+    "TextLineDataset": lambda given: TextLineDataset(_HERE, strict=given),
+    "TFRecordDataset": lambda given: TFRecordDataset(_HERE, strict=given),
     "shuffle": lambda given: _FIVE.shuffle(2, reshuffle_each_iteration=given),
     "window": lambda given: _FIVE.window(2, drop_remainder=given),
 }
@@ -147,6 +182,8 @@ def test_an_element_has_a_component(nothing: Any) -> None:
         list(_FIVE.map(lambda x: nothing))
     with pytest.raises(ValueError, match="a component at least"):
         list(_FIVE.scan(np.int64(0), lambda state, x: (state, nothing)))
+    with pytest.raises(ValueError, match=r"^from_list: an element has a component at least, got "):
+        from_list([nothing, nothing])
     assert list(Dataset.from_tensors((nothing, 1))) == [(nothing, 1)]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from workbench.arguments import flag
+from workbench.arguments import flag, optional_flag
 from workbench.data.seeds import draw
 from workbench.data.sources.combine import Chosen, Zipped, chosen_by_weight
 from workbench.data.sources.counting import Counter, Counting
@@ -122,9 +122,10 @@ class Constructors(ABC):
           InvalidArgumentError: if nothing matches.
           UnavailableError: if the server of a URL cannot be reached.
         """
+        is_sorted = optional_flag(shuffle, "list_files: shuffle") is False
         names = matching_files(file_pattern)
         dataset = cls.from_tensor_slices(names, name)
-        return dataset if shuffle is False else dataset.with_stage(Shuffle.of(len(names), draw(seed), True))
+        return dataset if is_sorted else dataset.with_stage(Shuffle.of(len(names), draw(seed), True))
 
     @classmethod
     def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from workbench import tree
-from workbench.arguments import whole_number
+from workbench.arguments import optional_flag, whole_number
 from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, required_spec
@@ -198,8 +198,9 @@ def parallel_interleave(
       buffer_output_elements: Without effect.
       prefetch_input_elements: Without effect.
     """
+    in_order = not optional_flag(sloppy, "parallel_interleave: sloppy")
     return lambda dataset: dataset.interleave(
-        map_func, cycle_length, block_length, num_parallel_calls=cycle_length, deterministic=not sloppy
+        map_func, cycle_length, block_length, num_parallel_calls=cycle_length, deterministic=in_order
     )
 
 

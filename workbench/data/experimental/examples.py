@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.arguments import flag
 from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.experimental.applied import Transformation
@@ -93,6 +94,9 @@ def make_batched_features_dataset(
       TypeError: if the features are no mapping.
     """
     name = "make_batched_features_dataset"
+    shuffle = flag(shuffle, f"{name}: shuffle")
+    in_order = not flag(sloppy_ordering, f"{name}: sloppy_ordering")
+    drop = flag(drop_final_batch, f"{name}: drop_final_batch")
     check_parallel_calls(name, reader_num_threads, "reader_num_threads")
     check_parallel_calls(name, parser_num_threads, "parser_num_threads")
     parsing = parse_example_dataset(features, 2 if parser_num_threads is None else parser_num_threads)
@@ -105,13 +109,13 @@ def make_batched_features_dataset(
         _Opens(TFRecordDataset if reader is None else reader, tuple(reader_args or ())),
         threads,
         num_parallel_calls=None if threads == 1 else threads,
-        deterministic=not sloppy_ordering,
+        deterministic=in_order,
     )
     if spec_if_learnt(records) == (_TEXT, _TEXT):
         records = records.map(_second)
     if shuffle:
         records = records.shuffle(shuffle_buffer_size, shuffle_seed)
-    batches = records.repeat(num_epochs).batch(batch_size, drop_final_batch or num_epochs is None)
+    batches = records.repeat(num_epochs).batch(batch_size, drop or num_epochs is None)
     dataset = batches.apply(parsing)
     if label_key is not None:
         dataset = dataset.map(Labelled(label_key))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from workbench.arguments import flag
 from workbench.data.dataset import Dataset
 from workbench.data.formats.image_folders import ENDINGS, check_inside, images_by_class
 from workbench.data.readers.files import read_files
@@ -82,6 +83,7 @@ class ImageFolderDataset(Dataset):
             raise InvalidArgumentError(f"ImageFolderDataset: mode is {mode!r}; use {', '.join(_CHANNELS)}")
         if size is not None and (len(size) != 2 or min(size) < 1):
             raise InvalidArgumentError(f"ImageFolderDataset: size is {size}; give height and width in pixels")
+        shuffle = flag(shuffle, "ImageFolderDataset: shuffle")
         _pillow()
         root, found = images_by_class(folder, None if class_names is None else list(class_names))
         names = list(found)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
-from workbench.arguments import flag, function, whole_number
+from workbench.arguments import function, optional_flag, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.flat import Interleave
@@ -70,11 +70,7 @@ class Computing(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]
         """
-        if (
-            synchronous is not None
-            and flag(synchronous, "map: synchronous")
-            and num_parallel_calls is not None
-        ):
+        if optional_flag(synchronous, "map: synchronous") and num_parallel_calls is not None:
             raise InvalidArgumentError(
                 f"map: synchronous=True calls the function one element at a time; leave out "
                 f"num_parallel_calls={num_parallel_calls}"
@@ -85,7 +81,8 @@ class Computing(Staged):
             probe.check_arguments(map_func, spec, "map")
             check_result(map_func, self, "map")  # type: ignore[arg-type]
         check_parallel_calls("map", num_parallel_calls)
-        return self.with_stage(Map(map_func, num_parallel_calls or 0, deterministic), name)
+        in_order = optional_flag(deterministic, "map: deterministic")
+        return self.with_stage(Map(map_func, num_parallel_calls or 0, in_order), name)
 
     def map_batches(
         self,

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from workbench.arguments import flag, whole_number
+from workbench.arguments import flag, optional_flag, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.spec import spec_unread
 from workbench.data.stages.grouping.batch import Batch
@@ -58,7 +58,8 @@ class Grouping(Staged):
         stage = Batch.of(
             whole_number(batch_size, "batch: batch_size"), flag(drop_remainder, "batch: drop_remainder")
         )
-        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
+        in_order = optional_flag(deterministic, "batch: deterministic")
+        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=in_order)
         return self.with_stage(stage, name)
 
     def padded_batch(
@@ -94,7 +95,8 @@ class Grouping(Staged):
         size = whole_number(batch_size, "padded_batch: batch_size")
         drop = flag(drop_remainder, "padded_batch: drop_remainder")
         stage = PaddedBatch.of(spec_unread(self), size, padded_shapes, padding_values, drop)
-        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
+        in_order = optional_flag(deterministic, "padded_batch: deterministic")
+        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=in_order)
         return self.with_stage(stage, name)
 
     def ragged_batch(

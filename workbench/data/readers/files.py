@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from workbench.arguments import flag
 from workbench.data.dataset import Dataset
 from workbench.data.sources.files import FileReader, file_names
 from workbench.data.sources.fixed import FixedLength
@@ -43,7 +44,10 @@ class TextLineDataset(Dataset):
         strict: bool = False,
     ) -> None:
         reader = TextLines(
-            file_names(filenames), check_compression(compression_type), int(buffer_size or 0), strict
+            file_names(filenames),
+            check_compression(compression_type),
+            int(buffer_size or 0),
+            flag(strict, "TextLineDataset: strict"),
         )
         read_files(self, reader, num_parallel_reads)
 
@@ -100,7 +104,10 @@ class TFRecordDataset(Dataset):
         strict: bool = False,
     ) -> None:
         reader = Records(
-            file_names(filenames), check_compression(compression_type), int(buffer_size or 0), strict
+            file_names(filenames),
+            check_compression(compression_type),
+            int(buffer_size or 0),
+            flag(strict, "TFRecordDataset: strict"),
         )
         read_files(self, reader, num_parallel_reads)
 

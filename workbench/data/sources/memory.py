@@ -167,7 +167,8 @@ class Listed(Held):
         """Converts what the user gave.
 
         Raises:
-          InvalidArgumentError: if that is no list or an empty one, or its elements differ in structure.
+          InvalidArgumentError: if that is no list or an empty one, or its elements differ in structure or have no
+            component.
           TypeError: if they differ in dtype.
         """
         if not isinstance(elements, list) or not elements:
@@ -181,6 +182,10 @@ class Listed(Held):
                 raise InvalidArgumentError(
                     f"from_list: element {index} is {elements[index]!r:.60}, which has another structure than element 0"
                 )
+        if not converted[0][0]:
+            raise InvalidArgumentError(
+                f"from_list: an element has a component at least, got {elements[0]!r:.60}"
+            )
         items = [[read_only(leaf) for leaf in leaves] for leaves, _ in converted]
         try:
             return cls.of(items, structure, [np.array([index]) for index in range(len(items))])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from workbench.arguments import flag
 from workbench.backends.numpy import as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
@@ -80,7 +81,7 @@ class CsvDataset(Dataset):
                 None if columns is None else tuple(dict.fromkeys(columns)), dict(defaults or {})
             ),
             form=CsvForm(
-                header=header,
+                header=flag(header, "CSV: header"),
                 names=None if column_names is None else tuple(column_names),
                 delimiter=delimiter,
                 quote=quote,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workbench.arguments import whole_number
+from workbench.arguments import flag, whole_number
 from workbench.backends.numpy import STRING, as_dtype
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
@@ -62,6 +62,7 @@ class CsvDataset(Dataset):
         select_cols: Sequence[int] | None = None,
         exclude_cols: Sequence[int] | None = None,
     ) -> None:
+        quote = '"' if flag(use_quote_delim, "CsvDataset: use_quote_delim") else ""
         columns = [_Default.of(default, number) for number, default in enumerate(record_defaults)]
         selected = _ascending("select_cols", select_cols)
         left_out = _ascending("exclude_cols", exclude_cols)
@@ -73,10 +74,10 @@ class CsvDataset(Dataset):
             int(buffer_size or 0),
             reading=ColumnReading(names, _defaults(names, columns)),
             form=CsvForm(
-                header=bool(header),
+                header=flag(header, "CsvDataset: header"),
                 names=names if selected is None and left_out is None else None,
                 delimiter=field_delim,
-                quote='"' if use_quote_delim else "",
+                quote=quote,
                 null_values=("", na_value),
                 numbered=True,
                 widths=None if left_out is None else _widths(numbers, left_out),
@@ -138,10 +139,13 @@ def make_csv_dataset(
     Raises:
       InvalidArgumentError: if no file matches, or arguments do not fit each other or the header.
     """
+    header = flag(header, "make_csv_dataset: header")
+    quote = '"' if flag(use_quote_delim, "make_csv_dataset: use_quote_delim") else ""
+    shuffle = flag(shuffle, "make_csv_dataset: shuffle")
+    in_order = not flag(sloppy, "make_csv_dataset: sloppy")
+    ignore_errors = flag(ignore_errors, "make_csv_dataset: ignore_errors")
     paths = matching_files(file_pattern)
-    content = CsvHeads(
-        paths, field_delim, '"' if use_quote_delim else "", check_compression(compression_type)
-    )
+    content = CsvHeads(paths, field_delim, quote, check_compression(compression_type))
     names = list(column_names) if column_names is not None else _header(content, header)
     if len(set(names)) != len(names):
         raise InvalidArgumentError(f"make_csv_dataset: a column name occurs twice: {', '.join(names)}")
@@ -181,7 +185,7 @@ def make_csv_dataset(
         _OneFile(reader, ignore_errors),
         cycle,
         num_parallel_calls=None if cycle == 1 else cycle,
-        deterministic=not sloppy,
+        deterministic=in_order,
     )
     if shuffle:
         dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)

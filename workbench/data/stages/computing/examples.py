@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from workbench.arguments import optional_flag
 from workbench.backends.numpy import STRING, as_dtype
 from workbench.data.spec import TensorSpec, UnknownSpec
 from workbench.data.stage import Pipeline
@@ -59,7 +60,8 @@ class ParseExamples(Map):
                     "'string', or use the views in a function of map that calls wb.io.parse_example"
                 )
         parse = functools.partial(parse_example, features=wanted)
-        return cls(parse, num_parallel_calls or 0, deterministic, wanted)
+        in_order = optional_flag(deterministic, "parse_example: deterministic")
+        return cls(parse, num_parallel_calls or 0, in_order, wanted)
 
     @staticmethod
     def check(element_spec: Any) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
-from workbench.arguments import whole_number
+from workbench.arguments import optional_flag, whole_number
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded
@@ -86,7 +86,8 @@ class Interleave(Stage):
             )
         check_parallel_calls("interleave", num_parallel_calls)
         calls = cycle if num_parallel_calls == AUTOTUNE else min(num_parallel_calls or 0, cycle)
-        return Interleave("interleave", fn, cycle, block, calls, deterministic)
+        in_order = optional_flag(deterministic, "interleave: deterministic")
+        return Interleave("interleave", fn, cycle, block, calls, in_order)
 
     def checked(self, upstream: Pipeline) -> Interleave:
         """Itself, unless the function gives something else than datasets, as far as made-up values can tell.
