@@ -21,6 +21,7 @@ def devices(*places: tuple[str, str]) -> list[Device]:
 
 def test_a_cluster_tells_devices_hosts_and_status(cluster: wb.Cluster) -> None:
     assert repr(cluster) == "<Cluster: 2 devices on 1 host (2×cpu), embedded, live>"
+    assert cluster.where == ("2 devices on 1 host (2×cpu)", "embedded")
 
 
 def test_a_strategy_tells_replicas_how_they_combine_and_status(strategy: wb.MirroredStrategy) -> None:

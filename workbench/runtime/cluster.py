@@ -248,9 +248,13 @@ class Cluster:
             return "stopped"
         return "lost" if any(worker.lost for worker in self.gang.workers.values()) else "live"
 
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Its devices and hosts in words, and "embedded" if it is that."""
+        return placement(self.devices, "device"), *(["embedded"] if self.embedded else [])
+
     def __repr__(self) -> str:
-        where = placement(self.devices, "device")
-        return one_line("Cluster", where, "embedded" if self.embedded else "", self.status)
+        return one_line("Cluster", *self.where, self.status)
 
     def __enter__(self) -> Cluster:
         return self

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.runtime import Cluster
-from workbench.runtime.placement_text import placement
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict
 
@@ -99,7 +98,7 @@ def summarise(cluster: Cluster, snapshot: Snapshot, verdict: Verdict) -> Summary
     alerts = [event for event in snapshot.events if event.severity != "info"]
     return Summary(
         status=cluster.status,
-        text=f"{placement(cluster.devices, 'device')}{', embedded' if cluster.embedded else ''}",
+        text=", ".join(cluster.where),
         replicas=sum(worker.device_count for worker in workers),
         replicas_live=sum(worker.device_count for worker in workers if not worker.lost),
         hosts=len(cluster.hosts),
