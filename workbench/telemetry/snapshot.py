@@ -389,6 +389,10 @@ class EventItem:
     group: str = field(default="", metadata=ADDED)
     version: int = field(default=0, compare=False)
 
+    def is_of(self, group: str, generation: int) -> bool:
+        """Whether it happened in a generation of a group; an event that names no group concerns all of them."""
+        return self.generation == generation and self.group in ("", group)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

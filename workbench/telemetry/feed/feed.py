@@ -329,9 +329,7 @@ class Feed:
 
     def _ends(self, key: GroupKey) -> Ends:
         run_id, group, generation = self._texts[key[0]], self._texts[key[1]], key[2]
-        told = [
-            event for event in self._events if event.generation == generation and event.group in ("", group)
-        ]
+        told = [event for event in self._events if event.is_of(group, generation)]
         return Ends(
             positions={
                 where[3]: position

@@ -80,12 +80,15 @@ def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
 
 
 def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
-    """What the log has of the group, from the generation on that recorded last; some events name no group."""
+    """What the log has of the group, from the generation on that recorded last.
+
+    A newer generation has events before it records anything: a step may fail before its replicas meet.
+    """
     return [
         event
         for event in snapshot.events
-        if (event.group == group.group and event.generation >= group.generation)
-        or (not event.group and event.generation == group.generation)
+        if event.is_of(group.group, group.generation)
+        or (event.group == group.group and event.generation > group.generation)
     ]
 
 

@@ -57,10 +57,7 @@ def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
     return frozenset(
         event.replica
         for event in snapshot.events
-        if event.name == "replica_lost"
-        and event.generation == group.generation
-        and event.group in ("", group.group)
-        and event.t_ns > since
+        if event.name == "replica_lost" and event.is_of(group.group, group.generation) and event.t_ns > since
     )
 
 
