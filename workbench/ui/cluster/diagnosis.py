@@ -110,7 +110,8 @@ def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     """Reports in at most five lines which replicas are stuck, late or lost, and how parameter servers are.
 
     `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it asks
-    workers on their urgent links and gives each two seconds.
+    workers on their urgent links and waits two seconds for their answers, and up to two more where Dask's scheduler,
+    which it asks for their memory, does not answer.
 
     Args:
       cluster: A cluster, or a strategy: its cluster; by default the current one.
