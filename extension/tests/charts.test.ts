@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocksOf } from "../src/views/array_sharding";
 import { columnsOf, tellsApart } from "../src/views/collective_table";
-import { scaleOf } from "../src/parts/late_levels";
+import { scaleOf } from "../src/overview/late_levels";
 import { fold } from "../src/parts/folding";
 import * as recorded from "./recorded";
 import { apart, logTicks } from "../src/scale";

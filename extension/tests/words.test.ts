@@ -92,15 +92,30 @@ for (const [view, [model, code]] of Object.entries(EMPTY)) {
       event.preventDefault();
     };
     document.addEventListener(INSERT, insert);
-    button(shown.root, "Insert this line").click();
+    const insertion = view === "runs" ? "Insert these lines" : "Insert this line";
+    button(shown.root, insertion).click();
     await drawn();
     assert.deepEqual(inserted, [code]);
     assert.equal(textOf(shown.root.querySelector(".wb-nothing [role=status]")), "");
 
     document.removeEventListener(INSERT, insert); // as in a page without notebooks
-    button(shown.root, "Insert this line").click();
+    button(shown.root, insertion).click();
     await drawn();
     assert.match(textOf(shown.root.querySelector(".wb-nothing [role=status]")), /copy it into a cell/);
     shown.unmount();
   });
 }
+
+test("where only workbench itself needed collectives, the table says that none is of the user's code", () => {
+  const { snapshot } = recorded.collectives;
+  const counters = { ...snapshot.counters, collectives: 0, internal: 3 };
+  const shown = show("collective_table", {
+    ...recorded.collectives,
+    snapshot: { ...snapshot, counters, table: [], internal: snapshot.table },
+  });
+  assert.equal(
+    textOf(shown.root.querySelector(".wb-nothing h3")),
+    "No collective of your code was recorded yet",
+  );
+  shown.unmount();
+});

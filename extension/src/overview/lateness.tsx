@@ -2,7 +2,7 @@
 import { joined, timeText } from "../format";
 import type { GroupView } from "../models";
 import { type Cell, paintCursor, paintEnd, paintLabel, type Painting } from "../parts/painting";
-import { levels, Levels, scaleOf } from "../parts/late_levels";
+import { levels, Levels, scaleOf } from "./late_levels";
 import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import { wording } from "../parts/terms";

@@ -1,6 +1,6 @@
 // What stands where there is nothing to draw yet: what will appear, and the line that makes it appear.
 import type { ComponentChildren } from "preact";
-import { Insert } from "./insert";
+import { Insert } from "./small";
 
 /** The line that makes replicas meet. */
 export const STEP = "strategy.run(step, args=(batch,))";
@@ -12,11 +12,13 @@ interface Props {
   title: string;
   children: ComponentChildren;
   code: string;
-  /** Instead of the button that inserts the line. */
+  /** On the button that inserts the code. */
+  label?: string;
+  /** Instead of this button. */
   actions?: ComponentChildren;
 }
 
-export function Nothing({ title, children, code, actions }: Props) {
+export function Nothing({ title, children, code, label, actions }: Props) {
   return (
     <div class="wb-nothing">
       <svg aria-hidden viewBox="0 0 300 132" width="240">
@@ -43,7 +45,7 @@ export function Nothing({ title, children, code, actions }: Props) {
         {actions ?? (
           <Insert
             class="wb-filled"
-            label="Insert this line"
+            label={label ?? `Insert ${code.includes("\n") ? "these lines" : "this line"}`}
             code={code}
             otherwise="Nothing here can: copy it into a cell."
           />

@@ -1,10 +1,37 @@
 // The elements that views are full of, and what all of their handlers of keys do.
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { counted } from "../format";
+import { INSERT } from "../view";
 
 /** A button that sends no form, wherever a page puts it. */
 export function Button(props: ButtonHTMLAttributes) {
   return <button type="button" {...props} />;
+}
+
+interface InsertProps {
+  code: string;
+  label: string;
+  class?: string;
+  /** What is shown where nothing around the view takes the code. */
+  otherwise: ComponentChildren;
+}
+
+/** A button that puts code into a notebook: whatever surrounds the view does that, as JupyterLab does. */
+export function Insert({ code, label, class: look, otherwise }: InsertProps) {
+  const [isLeft, setLeft] = useState(false);
+  const insert = (button: HTMLElement) => {
+    const options = { detail: { code }, bubbles: true, composed: true, cancelable: true };
+    setLeft(button.dispatchEvent(new CustomEvent(INSERT, options)));
+  };
+  return (
+    <>
+      <Button class={look} onClick={(event) => insert(event.currentTarget)}>
+        {label}
+      </Button>
+      <span role="status">{isLeft && otherwise}</span>
+    </>
+  );
 }
 
 /** What is said in place of a view or below a part of it. */

@@ -1,6 +1,6 @@
 // What helps replicas without data, as code for the notebook; where nothing puts it there, it is shown.
 import type { DatasetSharding } from "../models";
-import { Insert } from "../overview/insert";
+import { Insert } from "../parts/small";
 
 /** By its name in the model. The code is here, not there: a saved notebook of a stranger has a model, too. */
 const REMEDIES: Record<string, { label: string; code: string }> = {

@@ -2,7 +2,7 @@
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
-import { NoMeeting } from "../overview/nothing";
+import { NoMeeting } from "../parts/nothing";
 import { groupText, wording } from "../parts/terms";
 import {
   count,
@@ -42,7 +42,7 @@ export const collectiveTable: View<Collectives> = {
         {table.length ? (
           <CollectiveRows table={table} context={context} />
         ) : (
-          <NoMeeting title="No collective was recorded yet" />
+          <NoMeeting title="No collective of your code was recorded yet" />
         )}
       </div>
     );

@@ -5,7 +5,7 @@ import { LatenessCells, LatenessLegend } from "../overview/lateness";
 import { Course } from "../overview/loss";
 import { laneNames, type Row } from "../overview/rows";
 import { ChartOrTable } from "../parts/head";
-import { NoMeeting } from "../overview/nothing";
+import { NoMeeting } from "../parts/nothing";
 import { groupText } from "../parts/terms";
 import { Brushed, isIn, stepsOf, useStill } from "../parts/steps";
 import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";

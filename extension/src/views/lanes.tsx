@@ -27,7 +27,7 @@ import { laneNames, laneTimes } from "../overview/rows";
 import type { Context, View } from "../view";
 import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
-import { NoMeeting } from "../overview/nothing";
+import { NoMeeting } from "../parts/nothing";
 
 /** How high a lane is: up to so many are that high. */
 const HEIGHTS = [

@@ -14,7 +14,7 @@ import { newestSteps } from "../overview/pauses";
 import { rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../parts/verdict";
-import { NoMeeting } from "../overview/nothing";
+import { NoMeeting } from "../parts/nothing";
 import { type Open, useOpening } from "../parts/opening";
 import { Status } from "../parts/status";
 import { Brushed, isIn, rangeText, stepsOf } from "../parts/steps";

@@ -7,7 +7,7 @@ import { count, counted, momentText, NOTHING, sizeText, timeText } from "../form
 import type { RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
 import { Comparison } from "./comparison";
-import { Nothing, STEP } from "../overview/nothing";
+import { Nothing, STEP } from "../parts/nothing";
 import { Button } from "../parts/small";
 
 const RECORD = `with wb.record("runs/first.parquet"):\n    ${STEP}`;

@@ -22,7 +22,7 @@ import {
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
 import { take } from "../parts/small";
-import { Nothing } from "../overview/nothing";
+import { Nothing } from "../parts/nothing";
 
 const [LOWEST, HIGHEST] = [260, 400];
 /** In a pane. */

@@ -1,8 +1,7 @@
 // What panes show while there is nothing to draw: how to begin a run, the frame of what is about to come, or a line of code.
 import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
-import { Insert } from "../../overview/insert";
-import { Nothing } from "../../overview/nothing";
+import { Nothing } from "../../parts/nothing";
 import type { Channel } from "../server/messages";
 
 const CODE = "cluster = wb.connect(replicas=4)";
@@ -20,11 +19,7 @@ export const LINES: Partial<Record<Channel, string>> = {
 /** With such a line. */
 export function nothingYet(trans: TranslationBundle, line: string) {
   return (
-    <Nothing
-      title={trans.__("Nothing to show yet")}
-      code={line}
-      actions={<Insert class="wb-filled" label={trans.__("Insert this line")} code={line} otherwise={null} />}
-    >
+    <Nothing title={trans.__("Nothing to show yet")} code={line} label={trans.__("Insert this line")}>
       {trans.__("Run this line in the notebook, and this pane fills by itself.")}
     </Nothing>
   );
