@@ -120,19 +120,16 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
       rank: 9,
       help: "bus bandwidth as a share of the measured limit",
     }),
-    {
-      title: "wait",
+    numeric("wait", (row) => row.wait_percent, percent, {
       rank: 1,
       help: "share of the replicas' time in it that they waited for the last one",
-      text: (row) => percent(row.wait_percent),
       show: (row) => (
         <>
           <Bar share={row.wait_percent / 100} />
           {percent(row.wait_percent)}
         </>
       ),
-      order: (row) => row.wait_percent,
-    },
+    }),
     named("trend", (row) => `${row.recent_us.length} times`, {
       rank: 11,
       help: "transfer times of the newest, from zero",

@@ -191,13 +191,10 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
       show: (row) => <Ratio row={row} />,
       order: (row) => row.ratio ?? -1,
     }),
-    {
-      title: "in all",
+    numeric("in all", (row) => row.difference_seconds, signedTime, {
       rank: 1,
       help: "what the difference of the medians makes over the second run",
-      text: (row) => (row.difference_seconds === null ? NOTHING : signedTime(row.difference_seconds)),
-      order: (row) => row.difference_seconds ?? 0,
-    },
+    }),
     ...figures(names[0], (row) => row.first),
     ...figures(names[1], (row) => row.second),
   ];
@@ -219,7 +216,8 @@ function Ratio({ row }: { row: ComparedRow }) {
   );
 }
 
-function signedTime(seconds: number): string {
+function signedTime(seconds: number | null): string {
+  if (seconds === null) return NOTHING;
   return `${seconds < 0 ? "−" : "+"}${timeText(Math.abs(seconds) * 1e6)}`;
 }
 

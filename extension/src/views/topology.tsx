@@ -272,24 +272,22 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     named("status", (line) => line.worker.status, { rank: 1 }),
     numeric("process", (line) => line.worker.pid, String, { rank: 7, term: "pid", help: "number of it" }),
     numeric("memory", (line) => line.worker.memory_bytes, memoryText, { rank: 4 }),
-    {
-      title: "heartbeat",
-      help: "when it was last heard of",
-      rank: 5,
-      text: (line) => `${line.worker.heartbeat_age_seconds.toFixed(1)} s ago`,
-      order: (line) => line.worker.heartbeat_age_seconds,
-    },
+    numeric(
+      "heartbeat",
+      ({ worker }) => worker.heartbeat_age_seconds,
+      (age) => `${age.toFixed(1)} s ago`,
+      {
+        help: "when it was last heard of",
+        rank: 5,
+      },
+    ),
     named("device", (line) => line.device, { rank: 2 }),
     named("strategy", ({ replica }) => (replica ? groupText(replica.group) : NOTHING), {
       rank: 6,
       least: 80,
       help: "of the replica",
     }),
-    {
-      title: "replica",
-      text: (line) => (line.replica ? String(line.replica.replica) : NOTHING),
-      order: (line) => line.replica?.replica ?? -1,
-    },
+    numeric("replica", ({ replica }) => replica && replica.replica, count),
     named("now", (line) => line.replica?.doing || line.worker.detail || NOTHING, {
       least: 120,
       help: "what it does",
