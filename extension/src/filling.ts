@@ -7,8 +7,6 @@ import { clamped } from "./scale";
 
 /** What scrolls, where views stand in panes. */
 const PANE = ".wb-pane-body";
-/** What a chart fills where another one beside it makes it higher than it has to be. */
-const CARD = ".wb-module[role]";
 /** How high a table is at least. */
 const LEAST_TABLE = 100;
 /** So often a chart changes before it is seen: whatever surrounds it, that ends. */
@@ -18,14 +16,18 @@ export const FILLS = { "data-fills": "" };
 /** What only takes the room that is free. */
 export const REST = "wb-rest";
 
-/** Tells after each drawing, and when the pane has changed, how many of its pixels the view around `box` leaves free. */
+/**
+ * Tells how many pixels of its pane the view around `box` leaves free: at first, when something in it or the pane has
+ * another size, and again once `height` is another one by that; not with each drawing.
+ */
 function useFree(
   box: RefObject<HTMLElement>,
   tell: (free: number, view: Element) => void,
+  height: number,
   there = true,
 ): void {
   const look = () => {
-    const view = box.current?.closest(".wb");
+    const view = there ? box.current?.closest(".wb") : null;
     const pane = view?.closest<HTMLElement>(PANE);
     if (!view || !pane?.clientHeight) return;
     const { bottom } = view.lastElementChild!.getBoundingClientRect();
@@ -37,10 +39,11 @@ function useFree(
   };
   const newest = useRef(look);
   newest.current = look;
-  useLayoutEffect(look);
+  useLayoutEffect(look, [height, there]);
   useLayoutEffect(() => {
-    const around = [PANE, ".wb", CARD].map((name) => box.current?.closest(name));
-    if (!around[0]) return undefined;
+    // What a view fills its pane with, such as a canvas, need not be lower where what is in it is.
+    const around = [PANE, ".wb", ".wb > *"].map((name) => box.current?.closest(name));
+    if (!there || !around[0]) return undefined;
     const observer = new ResizeObserver(() => newest.current());
     for (const each of around) if (each) observer.observe(each);
     return () => observer.disconnect();
@@ -51,6 +54,7 @@ function useFree(
 export function useFilling(box: RefObject<HTMLElement>, least: number, most: number, there = true): number {
   const [more, setMore] = useState(0);
   const last = useRef({ more: 0, free: 0, times: 0 });
+  const fills = there && least < most;
   useFree(
     box,
     (free, view) => {
@@ -62,36 +66,32 @@ export function useFilling(box: RefObject<HTMLElement>, least: number, most: num
       // on by how much less was free for each pixel more: charts stand side by side, or grow in several rows at once.
       const charts = Math.max(1, view.querySelectorAll("[data-fills]").length);
       const change = (before.free - free) / (more - before.more);
-      const step = slackOf(box.current!) || free / (change >= 1 && change < 100 ? change : charts);
+      const step = free / (change >= 1 && change < 100 ? change : charts);
       const next = clamped(Math.floor(more + step), least, most);
       if (next !== more) Object.assign(before, { more, free });
       setMore(next);
     },
-    there,
+    more,
+    fills,
   );
   return clamped(more, least, most);
-}
-
-/** How much room the card of a chart has below it: a card beside it is higher. */
-function slackOf(box: HTMLElement): number {
-  const card = box.closest(CARD);
-  if (!card) return 0;
-  const foot = card.getBoundingClientRect().bottom - parseFloat(getComputedStyle(card).paddingBottom);
-  const slack = foot - box.getBoundingClientRect().bottom;
-  return slack < 2 ? 0 : slack;
 }
 
 /** How high each table may be that stands below the charts of a view: 0 where they leave less than a third of their pane. */
 export function useRest(box: RefObject<HTMLElement>): number {
   const [height, setHeight] = useState(0);
-  useFree(box, (free, view) => {
-    const rests = view.querySelectorAll(`.${REST}`).length;
-    const pane = view.closest(PANE)!.clientHeight;
-    const rest = box.current!;
-    const tables = [...rest.querySelectorAll<HTMLElement>(".wb-scroll")];
-    const others = rest.offsetHeight - sumOf(tables, (table) => table.offsetHeight);
-    const each = (free / rests - others) / Math.max(1, tables.length);
-    setHeight(free > pane / 3 ? Math.max(LEAST_TABLE, Math.floor(each)) : 0);
-  });
+  useFree(
+    box,
+    (free, view) => {
+      const rests = view.querySelectorAll(`.${REST}`).length;
+      const pane = view.closest(PANE)!.clientHeight;
+      const rest = box.current!;
+      const tables = [...rest.querySelectorAll<HTMLElement>(".wb-scroll")];
+      const others = rest.offsetHeight - sumOf(tables, (table) => table.offsetHeight);
+      const each = (free / rests - others) / Math.max(1, tables.length);
+      setHeight(free > pane / 3 ? Math.max(LEAST_TABLE, Math.floor(each)) : 0);
+    },
+    height,
+  );
   return height;
 }

@@ -4,6 +4,7 @@ import { type Code, CodeSource, codeOfPage } from "./export/modules";
 import { Exportable } from "./export/scope";
 import { FrameScheduler, REPAINT_MS } from "./frames";
 import type { Models } from "./models";
+import { hasFocus } from "./parts/small";
 import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
 import { SavedPage, type Saved } from "./parts/status";
 import style from "./style.css";
@@ -59,7 +60,7 @@ export function mount<K extends ViewName>(
       brush: (range: StepRange | null) => selection.brush(range),
       ask: options.ask,
     };
-    const focused = root.contains(document.activeElement);
+    const focused = hasFocus(root);
     render(
       <SavedPage.Provider value={options.saved ?? null}>
         {problem && (
@@ -75,9 +76,11 @@ export function mount<K extends ViewName>(
       </SavedPage.Provider>,
       root,
     );
-    // What had the focus may be gone, such as the button that fills a view.
-    if (focused && !root.contains(document.activeElement))
-      root.querySelector<HTMLElement>("[tabindex='0'], button, select, input")?.focus();
+    // What had the focus may be gone, such as the button that fills a view: keys go on from the view, as nothing in it
+    // that would be at hand was meant.
+    if (!focused || hasFocus(root)) return;
+    root.tabIndex = -1;
+    root.focus({ preventScroll: true });
   };
   const frames = new FrameScheduler(paint);
   const over = new AbortController();

@@ -1261,12 +1261,36 @@ test("a topology says its status once, and what has another one beside it", () =
   assert.deepEqual(said({ ...recorded.topology, strategies }), ["● live", "◐ stale"]);
 });
 
-test("the focus stays in a view whose button goes once there is something to draw", async () => {
+test("the focus stays in a view whose button goes once there is something to draw, and on nothing foreign", async () => {
   const shown = show("sweep", { ...recorded.collectives, sweeps: [] });
   shown.root.querySelector<HTMLElement>("button")!.focus();
   await shown.update(recorded.collectives);
 
   assert.ok(shown.root.querySelector(".wb-chart svg"));
-  assert.ok(shown.root.contains(document.activeElement));
+  assert.equal(document.activeElement, shown.root.querySelector(".wb"));
+  shown.unmount();
+});
+
+test("the focus stays in its place of a table whose rows newer ones replace, and goes with the table to the view", async () => {
+  const of = (name: string) => ({
+    ...recorded.collectives,
+    snapshot: {
+      ...recorded.collectives.snapshot,
+      events: ["a", "b", "c"].map((key) => ({
+        ...recorded.lost.snapshot.events[0]!,
+        ...{ key: name + key, message: name + key },
+      })),
+    },
+  });
+  const shown = show("log", of("old "));
+  const cells = () => [...shown.root.querySelectorAll<HTMLElement>("tbody tr:nth-child(2) td")];
+  const place = cells().findIndex((cell) => textOf(cell) === "old b");
+  cells()[place]!.focus();
+  await shown.update(of("new "));
+
+  assert.equal(textOf(document.activeElement), "new b");
+  assert.equal(document.activeElement, cells()[place]);
+  await shown.update({ ...of(""), snapshot: { ...of("").snapshot, events: [] } });
+  assert.equal(document.activeElement, shown.root.querySelector(".wb"));
   shown.unmount();
 });

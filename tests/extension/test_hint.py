@@ -100,11 +100,17 @@ def test_it_covers_nothing_and_moves_nothing(browser: Browser, width: int) -> No
     show(page, "overview", model("collectives"))
     card = hint(page).bounding_box()
     assert card is not None
-    for module in page.locator(".wb-figures, .wb-module").all():
-        box = module.bounding_box()
+    others = page.locator(".wb-page > :not(.wb-hint)")
+    before = [one.bounding_box() for one in others.all()]
+    assert len(before) > 4
+    for box in before:
         assert box is not None
         assert box["y"] + box["height"] <= card["y"]
     assert card["x"] + card["width"] <= width
     moving = "() => document.getAnimations().filter((one) => one.effect.target.closest('.wb-hint')).length"
     assert page.evaluate(moving) == 0
+
+    hint(page).get_by_role("button").click()
+    hint(page).wait_for(state="detached")
+    assert [one.bounding_box() for one in others.all()] == before
     page.close()

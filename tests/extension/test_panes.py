@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,15 @@ LEFT_FREE = """() => {
 }"""
 """The share of the pane below all that is drawn; below 0 it has to be scrolled."""
 
+HOLLOW = """() => Math.max(0, ...[...document.querySelectorAll(".wb-scroll")].map((box) => {
+  const { top, bottom } = box.getBoundingClientRect();
+  const seen = [...box.querySelectorAll("tr:not(.wb-gap)")].map((row) => row.getBoundingClientRect());
+  const from = Math.max(top, Math.min(...seen.slice(1).map((row) => row.top)) - 24);
+  return Math.max(from - top, bottom - Math.max(...seen.map((row) => row.bottom)));
+}))"""
+"""How many pixels of a table show no row."""
+
+PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 ROW = "() => document.querySelector('canvas').clientHeight"
 SIZES = [(1500, 900), (1000, 700), (540, 700)]
 
@@ -105,8 +115,9 @@ def test_of_few_replicas_and_of_many_a_pane_is_not_left_white(
     shown = crowd.topology(workers=1, hosts=1) if view == "topology" else crowd.collectives()
     page = pane(browser, size, view, shown)
     page.wait_for_function(f"() => ({LEFT_FREE})() < 0.5")
-    page.wait_for_timeout(50)  # and it stays so
+    page.evaluate(PAINTED)  # and it stays so
     assert left_free(page) < 0.5
+    assert page.evaluate(HOLLOW) < 24
     inside = (
         "() => { const pane = document.querySelector('main'); return pane.scrollWidth - pane.clientWidth; }"
     )
@@ -122,6 +133,115 @@ def test_a_table_scrolls_in_a_low_pane_instead_of_the_pane(browser: Browser) -> 
     crowd.deliver()
     page = pane(browser, (1000, 300), "log", crowd.collectives())
     page.wait_for_function(f"() => ({LEFT_FREE})() >= 0")
+    below = "element => element.scrollHeight - element.clientHeight"
+    assert page.locator(".wb-scroll").evaluate(below) > 0
+    assert page.locator(".wb").evaluate("view => view.offsetHeight") <= 300
+    assert page.evaluate(HOLLOW) < 24
+    page.close()
+
+
+@pytest.fixture
+def long_log(browser: Browser) -> Iterator[Page]:
+    """A log with many more lines than a pane has room for, at its first one."""
+    crowd = Crowd(2)
+    crowd.work(2)
+    crowd.speak(150)
+    crowd.deliver()
+    page = pane(browser, (1000, 900), "log", crowd.collectives())
+    scrolled(page, 0)
+    yield page
+    assert page.faults == []  # type: ignore[attr-defined]
+    page.close()
+
+
+def scrolled(page: Page, share: float) -> None:
+    """Scrolls the table."""
+    page.locator(".wb-scroll").evaluate(
+        "(box, share) => { box.scrollTop = share * (box.scrollHeight - box.clientHeight); }", share
+    )
+    page.evaluate(PAINTED)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_high_table_has_rows_wherever_it_is_scrolled_to(browser: Browser, share: float) -> None:
+    crowd = Crowd(2)
+    for _ in range(8):
+        crowd.work(8)
+        crowd.deliver()
+    page = pane(browser, (1000, 1600), "lanes", crowd.collectives())
+    table = page.locator(".wb-rest .wb-scroll")
+    table.wait_for()
+    assert table.evaluate("box => box.clientHeight") > 1000
+    scrolled(page, share)
+    page.wait_for_function(f"() => ({HOLLOW})() < 24")
+    page.close()
+
+
+def test_keys_go_on_where_the_table_was_scrolled_to(long_log: Page) -> None:
+    long_log.locator("tbody td").first.focus()
+    scrolled(long_log, 1)
+    focused = "() => document.activeElement.closest('tr')?.getAttribute('aria-rowindex')"
+    long_log.wait_for_function(f"() => Number(({focused})()) > 60")
+    row = int(long_log.evaluate(focused))
+    long_log.keyboard.press("ArrowDown")
+    long_log.wait_for_function(f"row => Number(({focused})()) === row", arg=row + 1)
+
+
+@pytest.mark.parametrize("view", ["lanes", "heat_map", "sweep"])
+@pytest.mark.parametrize("width", [360, 540, 1000])
+def test_a_chart_is_as_high_with_its_hint_as_without(browser: Browser, view: str, width: int) -> None:
+    page = pane(browser, (width, 500), view, model("collectives"))
+    chart, said = page.locator(".wb-chart").first, page.locator(".wb-chart + output").first
+    page.evaluate(PAINTED)
+    before = chart.bounding_box()
+    assert before is not None
+    assert said.evaluate("(line) => line.scrollHeight <= line.clientHeight")  # the hint can be read
+    for share in (0.3, 0.5, 0.7):
+        page.mouse.move(share * width, before["y"] + before["height"] / 2)
+        page.evaluate(PAINTED)
+        assert chart.bounding_box() == before
+    page.mouse.move(0, 0)
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    page.evaluate(PAINTED)
+    assert said.inner_text() != ""
+    assert chart.bounding_box() == before
+    page.close()
+
+
+def test_the_hint_of_a_chart_of_the_overview_is_seen_by_whoever_comes_to_it_by_keys(browser: Browser) -> None:
+    page = pane(browser, (1000, 700), "overview", model("collectives"))
+    said = page.locator(".wb-module-lanes output")
+    hidden = "(line) => line.clientWidth < 10"
+    assert said.evaluate(hidden)
+    page.get_by_role("button", name="More of lanes").focus()
+    page.keyboard.press("Tab")
+    assert not said.evaluate(hidden)
+    assert said.evaluate("(line) => line.scrollWidth <= line.clientWidth + 1")
+    page.close()
+
+
+@pytest.mark.parametrize("view", ["overview", "lanes"])
+def test_whoever_points_at_a_chart_has_no_pane_measured(browser: Browser, view: str) -> None:
+    page = pane(browser, (1000, 700), view, model("collectives"))
+    page.evaluate(PAINTED)
+    page.evaluate("""() => {
+      const measure = Element.prototype.getBoundingClientRect;
+      window.measured = 0;
+      Element.prototype.getBoundingClientRect = function () {
+        if (this.matches("main, .wb > *")) window.measured += 1;
+        return measure.call(this);
+      };
+    }""")
+    box = page.locator(".wb-chart").first.bounding_box()
+    assert box is not None
+    said = set()
+    for share in (0.3, 0.5, 0.7):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        page.evaluate(PAINTED)
+        said.add(page.locator(".wb-chart + output").first.inner_text())
+    assert len(said) > 1
+    assert page.evaluate("() => window.measured") == 0
     page.close()
 
 

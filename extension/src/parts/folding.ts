@@ -2,7 +2,6 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { sumOf } from "../format";
-import { useRoom } from "./width";
 
 export interface Foldable {
   title: string;
@@ -49,7 +48,8 @@ export function fold(columns: readonly Measured[], room: number): Folding {
 }
 
 /**
- * What is folded away of the table in `box`: nothing where it is not laid out, or where the `whole` of it is wanted.
+ * What is folded away of the table in `box`, which has `room`: nothing where it is not laid out, or where the `whole` of
+ * it is wanted.
  *
  * Widths are measured while nothing is folded away, and only grow from then on: figures that get a digit more or less
  * do not let columns come and go.
@@ -57,9 +57,8 @@ export function fold(columns: readonly Measured[], room: number): Folding {
 export function useFolding(
   box: RefObject<HTMLElement>,
   columns: readonly Foldable[],
-  { there, whole }: { there: boolean; whole: boolean },
+  { room, whole }: { room: number; whole: boolean },
 ): Folding {
-  const room = useRoom(box, there);
   const [folding, setFolding] = useState(NOTHING_FOLDED);
   const measured = useRef({ of: "", widths: new Map<string, number>() });
   useLayoutEffect(() => {

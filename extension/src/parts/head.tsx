@@ -45,7 +45,7 @@ interface Fitting {
 /** Where there is no room, facts go below the row first; then buttons, the last ones first, wait behind a "…". */
 export function Head({ title, facts = [], status, children }: HeadProps) {
   const root = useRef<HTMLDivElement>(null);
-  const room = useRoom(root);
+  const { width: room } = useRoom(root);
   const [fitting, setFitting] = useState<Fitting>({ facts: true, actions: Infinity });
   const [open, setOpen] = useState(false);
   const measured = useRef("");

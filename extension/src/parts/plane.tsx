@@ -1,5 +1,5 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf } from "../colours";
 import type { Steps } from "../selection";
@@ -7,7 +7,7 @@ import { clamped } from "../scale";
 import { rangeText } from "./steps";
 import { type Cell, drawings, type Painting } from "./painting";
 import { FILLS, useFilling } from "../filling";
-import { useWidth } from "./width";
+import { useRoom, widthOf } from "./width";
 import { take } from "./small";
 
 interface Props {
@@ -43,6 +43,9 @@ interface Props {
   onKey?(key: string): boolean;
 }
 
+/** What pins the step that the cursor of a chart is at, where it is at one. */
+export const pins = new WeakMap<Element, (() => void) | undefined>();
+
 /** How far keys move the cursor. */
 const MOVES: Record<string, readonly [rows: number, columns: number]> = {
   ArrowUp: [-1, 0],
@@ -58,11 +61,14 @@ const MOVES: Record<string, readonly [rows: number, columns: number]> = {
 export function Plane(props: Props) {
   const { rows, columns, steps, stepOf, stepAt, within = [0, columns - 1] } = props;
   const [least, usual, most] = props.rowHeights ?? [0, 0, 0];
+  const fills = most > least;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
+  const room = useRoom(box);
+  const width = widthOf(room);
   const filling = useFilling(box, rows * (least - usual), rows * (most - usual));
-  const height = props.height + rows * usual + filling;
+  const own = props.height + rows * usual + filling;
+  const height = (fills && room.height) || own; // beside a higher card it is higher than by itself
   const rowHeight = Math.floor((height - props.height) / rows);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
@@ -72,9 +78,11 @@ export function Plane(props: Props) {
   const isThere = (cell: Cell | null) =>
     cell && cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns ? cell : null;
   const inside = isThere(cursor);
-  usePointing(steps, (inside && stepOf?.(inside)) ?? null);
+  const step = (inside && stepOf?.(inside)) ?? null;
+  usePointing(steps, step);
 
   useLayoutEffect(() => {
+    pins.set(box.current!, step !== null && steps?.pointed === step ? () => pin(inside!) : undefined);
     const element = canvas.current;
     const context = element?.getContext("2d");
     if (!element || !context) return;
@@ -97,8 +105,8 @@ export function Plane(props: Props) {
     }
   });
 
-  const pick = (cell: Cell) =>
-    props.onPick ? props.onPick(cell) : steps?.pick(stepOf?.(cell), props.replicaOf?.(cell));
+  const pin = (cell: Cell) => steps?.pick(stepOf?.(cell), props.replicaOf?.(cell));
+  const pick = props.onPick ?? pin;
   const onKeyDown = (event: KeyboardEvent) => {
     const at = inside ?? { row: 0, column: within[1] };
     const next = MOVES[event.key];
@@ -172,7 +180,9 @@ export function Plane(props: Props) {
       hint={`arrow keys or pointer: ${props.hint}${steps && stepOf ? " · click or Enter: pin its step" : ""}${stepAt ? " · drag: some steps" : ""}`}
       text={inside ? extended + props.describe(inside) : (props.said ?? "")}
       onKeyDown={onKeyDown}
-      fills={most > least}
+      {...(fills && {
+        style: { height: `${own}px`, maxHeight: `${props.height + rows * most}px`, flex: "1 0 auto" },
+      })}
     >
       <canvas
         ref={canvas}
@@ -197,13 +207,13 @@ interface ReadOutProps {
   /** What is at the cursor, or "". */
   text: string;
   onKeyDown(event: KeyboardEvent): void;
-  /** Whether it fills the pane that it stands in. */
-  fills?: boolean;
+  /** Of a chart that fills the pane that it stands in. */
+  style?: JSX.CSSProperties;
   children: ComponentChildren;
 }
 
 /** A chart that keys go through, and below it what is at its cursor. */
-export function ReadOut({ box, label, hint, text, onKeyDown, fills, children }: ReadOutProps) {
+export function ReadOut({ box, label, hint, text, onKeyDown, style, children }: ReadOutProps) {
   return (
     <>
       <div
@@ -214,7 +224,8 @@ export function ReadOut({ box, label, hint, text, onKeyDown, fills, children }: 
         aria-roledescription="chart"
         tabIndex={0}
         onKeyDown={onKeyDown}
-        {...(fills && FILLS)}
+        style={style}
+        {...(style && FILLS)}
       >
         {children}
       </div>

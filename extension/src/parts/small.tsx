@@ -64,3 +64,8 @@ export function take(event: KeyboardEvent): void {
   event.preventDefault();
   event.stopPropagation();
 }
+
+/** Whether the focus is in an element, also in a shadow tree. */
+export function hasFocus(element: Element | null): boolean {
+  return element?.contains((element.getRootNode() as Document).activeElement) === true;
+}

@@ -7,8 +7,9 @@ import { clamped } from "../scale";
 import type { Context } from "../view";
 import { FILLS, useFilling } from "../filling";
 import { type Foldable, useFolding } from "./folding";
-import { Button, Note, take } from "./small";
+import { Button, hasFocus, Note, take } from "./small";
 import { worded, type Worded } from "./terms";
+import { useRoom } from "./width";
 
 export interface Column<Row> extends Foldable, Worded {
   /** What is in the cell, as text. */
@@ -75,7 +76,8 @@ interface Props<Row> {
 /** How high it is at most: by itself, and in a pane. */
 const [HEIGHT, LOWEST, HIGHEST] = [340, 140, 600];
 const ROW_HEIGHT = 24;
-const WINDOW = 40;
+/** So many rows are in the page beside those that can be seen: 10 above, and as many below, however far is scrolled. */
+const BESIDE = 25;
 let tables = 0;
 
 export function Table<Row>(props: Props<Row>) {
@@ -99,14 +101,17 @@ export function Table<Row>(props: Props<Row>) {
   const foldable = sorter
     ? every.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
     : every;
-  const { folded, cut } = useFolding(scroll, foldable, { there: rows.length > 0, whole });
+  const room = useRoom(scroll, rows.length > 0);
+  const { folded, cut } = useFolding(scroll, foldable, { room: room.width, whole });
   const columns = every.filter((column) => !folded.has(column.title));
   const shown = sorted(rows, sorter, sorting?.down ?? false);
-  const virtual = shown.length > WINDOW + 10;
-  const from = virtual ? clamped(first, 0, shown.length - WINDOW) : 0;
-  const visible = virtual ? shown.slice(from, from + WINDOW) : shown;
+  const most = Math.ceil((room.height || HEIGHT) / ROW_HEIGHT) + BESIDE;
+  const virtual = shown.length > most + 10;
+  const from = virtual ? clamped(first, 0, shown.length - most) : 0;
+  const visible = virtual ? shown.slice(from, from + most) : shown;
+  // Of a row that is scrolled away keys go on from the closest one in the page.
   const at = {
-    row: Math.min(cursor.row, shown.length - 1),
+    row: cursor.row < 0 ? -1 : clamped(cursor.row, from, from + visible.length - 1),
     column: Math.min(cursor.column, columns.length - 1),
   };
 
@@ -114,14 +119,15 @@ export function Table<Row>(props: Props<Row>) {
     const box = scroll.current;
     if (props.follow && box && atEnd.current && sorting === null) box.scrollTop = box.scrollHeight;
   }, [rows]);
+  const focused = hasFocus(grid.current);
   useLayoutEffect(() => {
-    if (!wantsFocus.current) return;
+    const moved = wantsFocus.current;
+    if (!moved && (!focused || hasFocus(grid.current))) return; // or the row that had it went
     const cell = grid.current?.querySelector<HTMLElement>("[tabindex='0']");
-    if (cell) {
-      wantsFocus.current = false;
-      cell.focus();
-      cell.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
+    if (!cell) return;
+    wantsFocus.current = false;
+    cell.focus({ preventScroll: true });
+    if (moved) cell.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
 
   const move = (row: number, column: number) => {
@@ -130,8 +136,8 @@ export function Table<Row>(props: Props<Row>) {
       column: clamped(column, 0, columns.length - 1),
     };
     wantsFocus.current = true;
-    if (virtual && next.row >= 0 && (next.row < from + 1 || next.row >= from + WINDOW - 2)) {
-      const start = Math.max(0, next.row - WINDOW / 2);
+    if (virtual && next.row >= 0 && (next.row < from + 1 || next.row >= from + most - 2)) {
+      const start = Math.max(0, next.row - Math.floor(most / 2));
       if (scroll.current) scroll.current.scrollTop = start * ROW_HEIGHT;
       setFirst(start);
     }

@@ -1,17 +1,27 @@
-// How wide a chart or a table may be: as wide as what it stands in, also after that has changed.
+// How large charts and tables are: as what they stand in lets them be, also after that has changed.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
 const LEAST = 240;
 const UNKNOWN = 640;
 
-/** The width inside of an element in CSS pixels, or 0 where it is not laid out; `there`: whether it is in the page. */
-export function useRoom(box: RefObject<HTMLElement>, there = true): number {
-  const [room, setRoom] = useState(0);
+export interface Room {
+  width: number;
+  height: number;
+}
+
+const NO_ROOM: Room = { width: 0, height: 0 };
+
+/** The room inside of an element in CSS pixels, 0 where it is not laid out; `there`: whether it is in the page. */
+export function useRoom(box: RefObject<HTMLElement>, there = true): Room {
+  const [room, setRoom] = useState(NO_ROOM);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const measure = () => setRoom(Math.floor(element.clientWidth));
+    const measure = () => {
+      const { clientWidth: width, clientHeight: height } = element;
+      setRoom((now) => (now.width === width && now.height === height ? now : { width, height }));
+    };
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -20,7 +30,12 @@ export function useRoom(box: RefObject<HTMLElement>, there = true): number {
   return room;
 }
 
+/** The width of a chart in an element that has `room`. */
+export function widthOf({ width }: Room): number {
+  return Math.max(LEAST, width || UNKNOWN);
+}
+
 /** The width of a chart in an element. */
 export function useWidth(box: RefObject<HTMLElement>): number {
-  return Math.max(LEAST, useRoom(box) || UNKNOWN);
+  return widthOf(useRoom(box));
 }

@@ -61,7 +61,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const [inside, setInside] = useState<ViewName | null>(null);
   const shown = useBrushed(model, context, paused);
   const recent = useRecent(shown.snapshot.version);
-  const room = useRoom(root);
+  const { width: room } = useRoom(root);
   const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;
   const verdict = useHeld((paused ? about : model.overview).verdict); // what matters is said in spite of a range
   const group = shown.snapshot.groups.find(

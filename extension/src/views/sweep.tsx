@@ -151,7 +151,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       text={at ? pointText(at, sweep) : ""}
       onKeyDown={onKeyDown}
-      fills
+      style={{}}
     >
       <svg viewBox={`0 0 ${width} ${height}`} aria-hidden onMouseLeave={() => setCursor(null)}>
         {logTicks(low, high).map((tick) => (
