@@ -153,6 +153,40 @@ class TestOneCell:
         expect(menu.locator(".lm-mod-disabled", has_text="Take as baseline")).to_be_visible()
         shared.keyboard.press("Escape")
 
+    def test_a_right_click_in_a_chart_pins_the_step_there_or_copies_what_is_said(self, shared: Any) -> None:
+        shared.context.grant_permissions(["clipboard-read"])
+        item = shared.locator(".lm-Menu-item")
+        pins, copies = (
+            item.filter(has_text=name) for name in ("Pin the step", "Copy what the chart says here")
+        )
+        command(shared, "workbench:open-pane", view="heat_map")
+        chart = shared.locator(".wb-pane:visible .wb-heat-map .wb-chart").first
+        expect(chart).to_be_visible()
+        box = chart.bounding_box()
+
+        def ask(x: float) -> None:
+            shared.mouse.click(box["x"] + x, box["y"] + 30, button="right")
+            expect(pins).to_be_visible()
+
+        ask(3)  # on the name of a row: no place of the chart is there
+        expect(shared.locator(".lm-Menu-item.lm-mod-disabled", has_text="Pin the step")).to_be_visible()
+        expect(shared.locator(".lm-Menu-item.lm-mod-disabled", has_text="Copy what")).to_be_visible()
+        shared.keyboard.press("Escape")
+
+        x = first_step(shared, chart, box)
+        said = shared.locator(".wb-pane:visible .wb-heat-map .wb-chart + output").first.inner_text()
+        ask(x)
+        copies.click()
+        shared.wait_for_function(
+            "async (said) => await navigator.clipboard.readText() === said", arg=said.strip()
+        )
+        ask(x)
+        pins.click()
+        pinned = shared.locator(".wb-pane:visible .wb-heat-map .wb-brushed")
+        expect(pinned).to_contain_text("step ")
+        pinned.click()
+        expect(pinned).to_have_count(0)
+
     def test_a_sweep_is_taken_as_baseline(self, shared: Any) -> None:
         shared.evaluate(
             """(code) => [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
@@ -168,6 +202,17 @@ class TestOneCell:
         expect(sweep).to_contain_text("baseline: one_cell.ipynb, ")
         run_palette(shared, "Drop the baseline")
         expect(sweep.locator(".wb-ghost")).to_have_count(0)
+
+
+def first_step(page: Any, chart: Any, box: Any) -> float:
+    """Moves the pointer to the first place of a chart, from the left, that it says something of: how far from its edge."""
+    said = chart.locator("xpath=following-sibling::output[1]")
+    for x in range(10, int(box["width"]), 10):
+        page.mouse.move(box["x"] + x, box["y"] + 30)
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if said.inner_text():
+            return x
+    raise AssertionError("the chart says nothing of any place")
 
 
 @pytest.fixture

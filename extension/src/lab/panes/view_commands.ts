@@ -1,6 +1,7 @@
 // Commands for what the view of a pane can do: export, table, pause, alerts, baselines, comparisons, code.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { Clipboard, showErrorMessage } from "@jupyterlab/apputils";
+import { pins } from "../../parts/plane";
 import { textOf } from "../arguments";
 import { categoryOf, type Command, COMMANDS } from "../commands";
 import { commandIcon } from "../icons";
@@ -47,25 +48,30 @@ export function viewCommands(
     const wanted = { view: "runs", cluster: IN_FRONT, run: "" } as const;
     panes.show(wanted, panes.beside()).compare(chosen[0]!, chosen[1]!);
   };
-  /** The chart for which the menu is open, and what it says of the place below the pointer. */
+  /** What the chart for which the menu is open says of the place below the pointer, and what pins its step. */
   const pointed = () => {
     const chart = app.contextMenuHitTest((element) => element.classList.contains("wb-chart"));
-    return { chart, said: chart?.nextElementSibling?.textContent.trim() ?? "" };
+    const next = chart?.nextElementSibling;
+    return {
+      pin: chart && pins.get(chart),
+      said: next?.matches("output") ? next.textContent : "", // after a chart that says nothing stands another thing
+    };
   };
-  const atPoint = { isEnabled: () => pointed().said !== "", offered: [] };
   return {
     [COMMANDS.pinStep]: {
       label: trans.__("Pin the step"),
       caption: trans.__("Has all views of the run show the step below the pointer, as a click does."),
       icon: commandIcon("pin"),
-      ...atPoint,
-      execute: () => pointed().chart?.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" })),
+      isEnabled: () => !!pointed().pin,
+      offered: [],
+      execute: () => pointed().pin?.(),
     },
     [COMMANDS.copyPoint]: {
       label: trans.__("Copy what the chart says here"),
       caption: trans.__("Copies the line below the chart: what is below the pointer, in words."),
       icon: commandIcon("code"),
-      ...atPoint,
+      isEnabled: () => pointed().said !== "",
+      offered: [],
       execute: () => Clipboard.copyToSystem(pointed().said),
     },
     [COMMANDS.export]: {
