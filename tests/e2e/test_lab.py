@@ -205,7 +205,7 @@ class TestOneCell:
 
 
 def first_step(page: Any, chart: Any, box: Any) -> float:
-    """Moves the pointer to the first place of a chart, from the left, that it says something of: how far from its edge."""
+    """Moves the pointer to the first place of a chart, from the left, that it says something of; returns how far in."""
     said = chart.locator("xpath=following-sibling::output[1]")
     for x in range(10, int(box["width"]), 10):
         page.mouse.move(box["x"] + x, box["y"] + 30)

@@ -1,5 +1,5 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
-import type { ComponentChildren, JSX, RefObject } from "preact";
+import type { ComponentChildren, CSSProperties, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf } from "../colours";
 import type { Steps } from "../selection";
@@ -208,7 +208,7 @@ interface ReadOutProps {
   text: string;
   onKeyDown(event: KeyboardEvent): void;
   /** Of a chart that fills the pane that it stands in. */
-  style?: JSX.CSSProperties;
+  style?: CSSProperties;
   children: ComponentChildren;
 }
 
