@@ -96,6 +96,7 @@ def test_it_waits_for_something_to_click(page: Page) -> None:
 @pytest.mark.parametrize("width", [360, 680, 1300])
 def test_it_covers_nothing_and_moves_nothing(browser: Browser, width: int) -> None:
     page = open_gallery(browser, width=width)
+    page.set_viewport_size({"width": width, "height": 3000})  # nothing has to be scrolled
     page.emulate_media(reduced_motion="reduce")
     show(page, "overview", model("collectives"))
     card = hint(page).bounding_box()

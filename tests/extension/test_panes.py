@@ -210,8 +210,11 @@ def test_a_chart_is_as_high_with_its_hint_as_without(browser: Browser, view: str
 
 
 def test_the_hint_of_a_chart_of_the_overview_is_seen_by_whoever_comes_to_it_by_keys(browser: Browser) -> None:
-    page = pane(browser, (1000, 700), "overview", model("collectives"))
+    page = pane(browser, (1500, 1200), "overview", model("collectives"))
     said = page.locator(".wb-module-lanes output")
+    assert page.locator(".wb-module .wb-readout").count() > 3
+    for line in page.locator(".wb-module .wb-readout").all():  # of charts, and of tables
+        assert line.evaluate("(line) => line.clientWidth < 10")
     hidden = "(line) => line.clientWidth < 10"
     assert said.evaluate(hidden)
     page.get_by_role("button", name="More of lanes").focus()
