@@ -99,6 +99,7 @@ def _is_number(dtype: np.dtype) -> bool:
     return dtype.kind not in "OSUMm" and not is_record(dtype)
 
 
+@functools.lru_cache(maxsize=256)  # NumPy takes microseconds to name a dtype
 def _is_complex(dtype: np.dtype) -> bool:
     return "complex" in dtype.name  # also those of ml_dtypes
 
