@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.debugging.operands import dtype_of, is_plain, shape_of
 from workbench.errors import InvalidArgumentError
 
 INT32 = np.array([1, 2, 3], np.int32)
@@ -236,6 +238,25 @@ def test_types() -> None:
         wb.debugging.assert_same_float_dtype([np.ones(1), np.float32(1)])
 
 
+class Share(float):
+    """A number of a type derived from Python's."""
+
+
+class Level(enum.IntEnum):
+    HIGH = 1
+
+
+@pytest.mark.parametrize(
+    "value", [range(3), [1, 2], [0.5, 1.5], [[True], [False]], [np.float64(1)], ["a", "b"]]
+)
+def test_lists_of_numbers_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    monkeypatch.setattr("workbench.debugging.operands._leaves", None)
+    assert shape_of(value) == np.shape(value)
+    if value != [np.float64(1)]:
+        assert is_plain(value)
+    dtype_of(value)
+
+
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [
@@ -246,7 +267,16 @@ def test_types() -> None:
         ([True, 1], np.int32),
         ([], np.float32),
         (range(3), np.int32),
+        (range(0), np.int32),
+        (range(2**40, 0, -1), np.int64),
+        ([range(2), [1, 2**40]], np.int64),
         ([np.float64(1)], np.float64),
+        ([np.int8(1), np.int8(2)], np.int8),
+        ([np.float64(1), 1], np.float64),
+        (Share(0.5), np.float32),
+        ([Share(0.5), 1], np.float32),
+        ([Share(0.5), 1.0], np.float32),
+        ([Level.HIGH, 2], np.int32),
     ],
 )
 def test_python_numbers_and_lists_have_the_dtype_that_holds_them(value: Any, dtype: Any) -> None:
@@ -257,6 +287,8 @@ def test_python_numbers_and_lists_have_the_dtype_that_holds_them(value: Any, dty
     ("value", "told"),
     [
         (2**63, "9223372036854775808 does not fit 64 bits"),
+        ([1, 2**63], "9223372036854775808 does not fit 64 bits"),
+        ([-(2**63) - 1, 0.5], "-9223372036854775809 does not fit 64 bits"),
         ([[1], [2, 3]], "the rows of [[1], [2, 3]] differ in length, so it is no array"),
         ([["a"], ["b", "c"]], "the rows of [['a'], ['b', 'c']] differ in length, so it is no array"),
     ],

@@ -104,34 +104,75 @@ def array_of(x: Any, which: str) -> np.ndarray:
 def dtype_of(x: Any) -> np.dtype[Any]:
     """The dtype of an array, also a traced one; Python's floats count as float32, integers as int32 if they fit it.
 
-    So, too, in lists; they are as in TensorFlow.
+    So, too, in lists, and those of types derived from Python's; they are as in TensorFlow.
 
     Raises:
       InvalidArgumentError: if an integer does not fit 64 bits, or rows differ in length.
     """
-    if type(x) is int:
-        return _whole(x)
-    if (dtype := _OF_PYTHON.get(type(x))) is not None:
-        return dtype
+    if (kind := _python_type(type(x))) is not None:
+        return _whole([x]) if kind is int else _OF_PYTHON[kind]
     known = getattr(x, "dtype", None)
     if isinstance(known, np.dtype):
         return STRING if known.kind in "US" else known
+    if isinstance(x, range):
+        return _whole(x)
     if not isinstance(x, _Nested):
         return array_of(x, "dtype").dtype
-    leaves = {dtype_of(leaf) for leaf in _leaves(x)} or {_OF_PYTHON[float]}
+    leaves = _leaf_dtypes(x) or {_OF_PYTHON[float]}
     if len(leaves) == 1:
         _rectangular(x)
         return leaves.pop()
     together = array_of(x, "dtype").dtype
-    return max(leaves, key=_NARROW_TO_WIDE.index) if is_plain(x) else together
+    return (
+        max(leaves, key=_NARROW_TO_WIDE.index)
+        if leaves.issubset(_NARROW_TO_WIDE) and is_plain(x)
+        else together
+    )
 
 
-def _whole(number: int) -> np.dtype[Any]:
+def _python_type(kind: type) -> type | None:
+    """Which of Python's numbers and texts values of a type are, also those of a type derived from it; None if none."""
+    if issubclass(kind, np.generic):  # some of NumPy's are derived from Python's
+        return None
+    return next((base for base in kind.__mro__ if base is int or base in _OF_PYTHON), None)
+
+
+def _leaf_dtypes(x: Any) -> set[np.dtype[Any]]:
+    """The dtypes of what nested lists hold, for most types without a look at each value."""
+    dtypes, whole, other = set(), set(), set()
+    types = _leaf_types(x)
+    for kind in types:
+        python = _python_type(kind)
+        if python is int:
+            whole.add(kind)
+        elif python is not None:
+            dtypes.add(_OF_PYTHON[python])
+        elif issubclass(kind, np.number | np.bool_):
+            dtypes.add(np.dtype(kind))
+        else:
+            other.add(kind)
+    if whole == types and (array := _rectangular(x)).dtype == np.int64:
+        return {_whole(array)}
+    if whole:
+        dtypes.add(_whole([leaf for leaf in _leaves(x) if type(leaf) in whole]))
+    if other:
+        dtypes.update(dtype_of(leaf) for leaf in _leaves(x) if type(leaf) in other)
+    return dtypes
+
+
+def _whole(numbers: range | list[int] | np.ndarray) -> np.dtype[Any]:
+    """The narrower dtype of TensorFlow's two that holds these integers."""
+    if isinstance(numbers, range):
+        numbers = [numbers[0], numbers[-1]] if numbers else [0]
+    if isinstance(numbers, list):
+        ends = min(numbers), max(numbers)
+    else:
+        ends = int(numbers.min()), int(numbers.max())
     for dtype in _WHOLE:
         limits = np.iinfo(dtype)
-        if limits.min <= number <= limits.max:
+        if limits.min <= ends[0] and ends[1] <= limits.max:
             return dtype
-    raise InvalidArgumentError(f"{number} does not fit 64 bits")
+    raise InvalidArgumentError(f"{ends[0] if ends[0] < limits.min else ends[1]} does not fit 64 bits")
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -139,14 +180,18 @@ def shape_of(x: Any) -> tuple[int, ...]:
     shape = getattr(x, "shape", None)
     if shape is not None and hasattr(x, "dtype"):
         return tuple(int(size) for size in shape)
-    if type(x) is int or type(x) in _OF_PYTHON or isinstance(x, _Nested):
+    if isinstance(x, range):
+        return (len(x),)
+    if isinstance(x, _Nested):
         return _rectangular(x).shape
+    if _python_type(type(x)) is not None:
+        return ()
     return array_of(x, "shape").shape
 
 
 def _rectangular(x: Any) -> np.ndarray:
     # Texts become objects: arrays of NumPy's own texts hold numbers among them as texts, and no zeros at their end.
-    has_texts = any(isinstance(leaf, str | bytes) for leaf in _leaves(x))
+    has_texts = any(issubclass(kind, str | bytes) for kind in _leaf_types(x))
     try:
         array = np.asarray(x, object if has_texts else None)
     except ValueError as error:
@@ -216,7 +261,22 @@ def prefix(message: str | None) -> str:
 
 def is_plain(x: Any) -> bool:
     """Whether the operand has no dtype of its own: a Python number, a text, or lists of them."""
-    return not hasattr(x, "dtype") and all(not hasattr(leaf, "dtype") for leaf in _leaves(x))
+    if hasattr(x, "dtype"):
+        return False
+    other = {kind for kind in _leaf_types(x) if _python_type(kind) is None}
+    return not other or all(not hasattr(leaf, "dtype") for leaf in _leaves(x) if type(leaf) in other)
+
+
+def _leaf_types(x: Any) -> set[type]:
+    """The types of what nested lists hold, which takes a fraction of the time that a look at each value takes."""
+    if isinstance(x, range):
+        return {int}
+    if not isinstance(x, _Nested):
+        return {type(x)}
+    types = set(map(type, x))
+    if nested := {kind for kind in types if issubclass(kind, _Nested)}:
+        types = (types - nested).union(*(_leaf_types(part) for part in x if type(part) in nested))
+    return types
 
 
 def _leaves(x: Any) -> Iterator[Any]:
