@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.layout import check_tpu, default_replicas, layout
+from workbench.runtime.layout import check_minimum, check_tpu, default_replicas, layout
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,13 @@ def test_a_number_that_was_asked_for_is_what_there_is(monkeypatch: pytest.Monkey
 def test_a_cluster_of_numpys_numbers_is_laid_out() -> None:
     wanted = layout(4, 2, None, 1, True)
     assert layout(np.int64(4), np.int32(2), None, np.int64(1), True) == wanted  # type: ignore[arg-type]
+
+
+def test_a_smallest_number_of_replicas_of_numpys_becomes_one_of_pythons() -> None:
+    assert type(check_minimum(np.int64(2), 2)) is int  # type: ignore[arg-type]
+    assert check_minimum(None) is None
+    with pytest.raises(InvalidArgumentError, match=r"^minimum_replicas=3 is more than the 2 that there are"):
+        check_minimum(3, 2)
 
 
 @pytest.mark.parametrize("wrong", [0, True, 2.0, "2"])

@@ -134,7 +134,7 @@ def connect(
     if gpus or gpu_replicas is not None:
         check_gpus(address, layout_given or tpu is not None, replicas_per_worker)
     check_limits(stall_seconds, timeout_seconds, memory_limit)
-    check_minimum(minimum_replicas)
+    minimum_replicas = check_minimum(minimum_replicas)
     with _lock:
         if not replace and asked == _asked and cluster_in_use.is_running(_current):
             assert _current is not None

@@ -80,16 +80,21 @@ def check_limits(
             raise InvalidArgumentError(f"memory_limit cannot be negative, got {memory_limit!r}")
 
 
-def check_minimum(minimum: int | None, replicas: int | None = None) -> None:
-    """Refuses a `minimum_replicas` that is no number of replicas, or more than there are, where that is known."""
+def check_minimum(minimum: int | None, replicas: int | None = None) -> int | None:
+    """Refuses a `minimum_replicas` that is no number of replicas, or more than there are, where that is known.
+
+    Returns:
+      The number, of Python's, also where it was one of NumPy's.
+    """
     if minimum is None:
-        return
-    count(minimum, "minimum_replicas")
+        return None
+    minimum = count(minimum, "minimum_replicas")
     if replicas is not None and minimum > replicas:
         raise InvalidArgumentError(
             f"minimum_replicas={minimum} is more than the {replicas} that there are; use at most {replicas}, or leave "
             f"it out for a strategy that needs all of its replicas"
         )
+    return minimum
 
 
 class EmbeddedDevices(NamedTuple):

@@ -188,6 +188,15 @@ def test_the_class_of_a_resolver_is_refused(strategy: Any, argument: str) -> Non
         strategy(TFConfigClusterResolver)
 
 
+@pytest.mark.parametrize("strategy", [wb.MultiWorkerMirroredStrategy, ParameterServerStrategy, _tpu])
+def test_a_class_that_is_no_resolver_is_told_from_one(strategy: Any) -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"cluster_resolver is one of wb\.distribute\.cluster_resolver, got type: <class 'int'>; S",
+    ):
+        strategy(int)
+
+
 def test_tasks_that_may_be_missing_and_evaluators_are_no_disagreement() -> None:
     connected = Connected(("worker-0", "evaluator-0"), hosts=1, devices=2, here=False, incomplete=True)
 

@@ -121,7 +121,7 @@ def checked_resolver(resolver: Any, strategy: str, argument: str = "cluster_reso
     Raises:
       TypeError: if it is neither a resolver nor None.
     """
-    if isinstance(resolver, type):
+    if isinstance(resolver, type) and hasattr(resolver, "cluster_spec"):
         raise TypeError(
             f"{strategy}: {argument} is a resolver, got the class {resolver.__name__}; write {resolver.__name__}(...)"
         )

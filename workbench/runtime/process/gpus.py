@@ -74,9 +74,8 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
       BackendUnavailable: if there are not so many.
       InvalidArgumentError: if the numbers make no sense.
     """
-    for name, value in (("gpus", gpus), ("gpu_replicas", gpu_replicas)):
-        if value is not None:
-            count(value, name)
+    gpus = None if gpus is None else count(gpus, "gpus")
+    gpu_replicas = None if gpu_replicas is None else count(gpu_replicas, "gpu_replicas")
     if gpus is not None and gpu_replicas is not None:
         raise InvalidArgumentError(
             "gpus (one replica on each) and gpu_replicas (all on one GPU) exclude each other"
