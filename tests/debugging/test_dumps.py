@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+import os
 import shutil
 import time
 import warnings
@@ -150,6 +152,25 @@ def test_a_dump_into_the_same_folder_keeps_the_sources_of_the_one_before(tmp_pat
 
     stored = [json.loads(path.read_text()) for path in (tmp_path / "d").glob("sources-*")]
     assert sorted(map(list, stored)) == sorted([[__file__], [np.__file__]])
+
+
+def test_the_newest_text_of_a_source_counts_also_in_a_copy_of_a_dump(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    writer = enable(tmp_path / "d")
+    texts = [f"version {number}" for number in range(12)]
+    for text in texts:
+        monkeypatch.setattr(linecache, "getlines", lambda name, text=text: [text])
+        file = DumpFile(writer.options)
+        file.add({}, ("cell.py",))
+        file.flush_sources()
+    disable()
+    paths = sorted((tmp_path / "d").glob("sources-*"))
+    assert [json.loads(path.read_text())["cell.py"] for path in paths] == texts
+    for age, path in enumerate(paths):
+        os.utime(path, (1000 - age, 1000 - age))
+
+    assert wb.open_dump(tmp_path / "d").sources == {"cell.py": texts[-1]}
 
 
 def test_a_dump_begins_although_the_one_before_cannot_be_written(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import linecache
 import os
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,7 @@ class DumpFile:
                 names = sorted(self._sources)
             if names != self._written:
                 sources = {name: "".join(linecache.getlines(name)) for name in names}
-                path = self._sources_path = self._sources_path or self._free("sources", ".json")
+                path = self._sources_path = self._sources_path or self._free(_newest("sources"), ".json")
                 new = path.with_suffix(".new")
                 new.write_text(json.dumps(sources), encoding="utf-8")
                 os.replace(new, path)
@@ -110,6 +111,11 @@ class DumpFile:
         self._writer.write(batch.serialize().to_pybytes())
         self._writer.flush()
         self._waiting.clear()
+
+
+def _newest(kind: str) -> str:
+    """A kind of files whose names are in the order in which they were begun; copies have other times."""
+    return f"{kind}-{time.time_ns():020}"
 
 
 _files: dict[str, DumpFile] = {}

@@ -67,9 +67,8 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
         batch for path in sorted(folder.glob("executions-*.tfrecord")) for batch in _batches(path, notes)
     ]
     sources: dict[str, str] = {}
-    for path in sorted(
-        folder.glob("sources-*.json"), key=os.path.getmtime
-    ):  # the newest text of a file counts
+    # By their names, which begin with a time: the newest text of a file counts.
+    for path in sorted(folder.glob("sources-*.json")):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             sources |= {str(name): str(text) for name, text in found.items()}
