@@ -86,9 +86,8 @@ def _way_of(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]
     names = [field.name for field in described]
 
     def together(_: Any, parts: Any) -> Any:
-        record = object.__new__(
-            kind
-        )  # not by its constructor, which may want other values than those in pipelines
+        # Not by its constructor, which may want other values than those in pipelines.
+        record = object.__new__(kind)
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(record, name, part)
         return record

@@ -58,9 +58,8 @@ class NpyHeader:
                 )
         except InvalidArgumentError:
             raise
-        except (
-            Exception
-        ) as error:  # the header is an expression of Python, so whatever its tokenizer and parser raise
+        # The header is an expression of Python, so whatever its tokenizer and parser raise.
+        except Exception as error:
             said = " ".join(str(error).split())
             raise DataLossError(f"{what}: {said}; the file is damaged or cut off, or no array") from error
         header = NpyHeader(shape, dtype, fortran, file.tell(), what)

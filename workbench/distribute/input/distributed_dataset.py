@@ -196,7 +196,7 @@ class DistributedDataset:
         if self.input is None:
             steps = self._plan.pipelines[0].values_for([0], epoch=epoch)
             return HereElements(map(_in_one_replica, steps), first)
-        log = self._trail.begin(epoch, self.input.group, first, self.cardinality)
+        log = self._trail.begin(epoch, self.input.group, first, elements=self.cardinality)
         return RemoteElements(self.input, epoch, log, first)
 
     def position(self, epoch: int, given: int) -> Position:

@@ -34,7 +34,7 @@ _REMEMBERED: Final = 256  # elements: many times as many as there can be steps o
 class ProgressLog:
     """The newest epoch of a distributed dataset. Written by the thread that iterates, read by any."""
 
-    def __init__(self, epoch: int, replicas: int, first: int, elements: int) -> None:
+    def __init__(self, epoch: int, replicas: int, first: int, *, elements: int) -> None:
         """Begins.
 
         Args:
@@ -156,9 +156,9 @@ class Trail:
     def __init__(self) -> None:
         self._newest: tuple[ProgressLog, Group] | None = None
 
-    def begin(self, epoch: int, group: Group, first: int, elements: int) -> ProgressLog:
+    def begin(self, epoch: int, group: Group, first: int, *, elements: int) -> ProgressLog:
         """The log of an epoch that begins, or goes on with its element number `first`; see `ProgressLog`."""
-        log = ProgressLog(epoch, group.size, first, elements)
+        log = ProgressLog(epoch, group.size, first, elements=elements)
         self._newest = log, group
         group.epoch = log.facts
         return log

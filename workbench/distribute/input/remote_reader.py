@@ -255,9 +255,8 @@ class RemoteReader:
                 self._leave()
                 if not self._closed:
                     how = self._inputs.ended(process) or how
-            except (
-                BaseException
-            ):  # an interrupt: the answer to this request must not be taken for that of another
+            # An interrupt: the answer to this request must not be taken for that of another.
+            except BaseException:
                 self._leave()
                 raise
         if self._closed:

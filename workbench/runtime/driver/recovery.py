@@ -49,9 +49,8 @@ def rebuild_group(group: Replicas) -> list[int]:
     lost = []
     for name in group.worker_names:
         link = group.gang.workers[name]
-        if (
-            group.links.get(name, link) is not link
-        ):  # behind another one are other stores, also in the same process
+        if group.links.get(name, link) is not link:
+            # Behind another one are other stores, also in the same process.
             lost += [number for number in group.taken if group.seats[number][0] == name]
             if (end := group.links[name].lost) is not None:
                 group.ends[name] = end

@@ -182,9 +182,8 @@ class Membership:
             for name, own in zip(names, variables, strict=True)
         ]
         try:
-            async with asyncio.timeout(
-                _START_SECONDS
-            ):  # `wait_for` would leave what it cancels to asyncio's log
+            # Not `wait_for`, which would leave what it cancels to asyncio's log.
+            async with asyncio.timeout(_START_SECONDS):
                 await asyncio.gather(*map(_started, nannies))
         except BaseException:
             await _close(nannies)

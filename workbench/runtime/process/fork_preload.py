@@ -131,7 +131,10 @@ def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> No
 
 
 def _has_come(data: int) -> bool:
-    """Waits for what the process is to run; False if the driver has lost interest before."""
+    """Waits for what the process is to run; False if the driver has lost interest before.
+
+    There is no deadline: the pipe ends at the latest with the driver, which ends the wait.
+    """
     waiting = select.poll()
     waiting.register(data, select.POLLIN)
     return any(event & select.POLLIN for _, event in waiting.poll())

@@ -75,9 +75,8 @@ def _by_nvml(nvml: Any | None, ordinal: int) -> GpuUse | None:
         handle = _handle(nvml, ordinal)
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         name = nvml.nvmlDeviceGetName(handle)
-    except (
-        Exception
-    ):  # of NVML, or of CUDA that was asked which one it is: monitoring must not disturb anything
+    # Of NVML, or of CUDA that was asked which one it is: monitoring must not disturb anything.
+    except Exception:
         return None
     return GpuUse(
         ordinal,

@@ -68,9 +68,8 @@ class Rings:
             memory = None
             if key != ALL and self._outlive:
                 who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
-                with contextlib.suppress(
-                    OSError
-                ):  # without it, a killed process takes its last records along
+                # Without it, a killed process takes its last records along.
+                with contextlib.suppress(OSError):
                     memory = FlightMemory(f"{join.group}-{key}", who)
             ring = self._rings[join.group, key] = Ring(
                 4096,

@@ -102,9 +102,8 @@ class LaneTask:
             with self._news:
                 self._ended = True
                 self._news.notify_all()
-        except (
-            Exception
-        ) as error:  # stopped, or the dispatcher was away for too long, or has forgotten the job
+        # Stopped, or the dispatcher was away for too long, or has forgotten the job.
+        except Exception as error:
             self.failure = error
 
     def _runs(self) -> Iterator[Run]:
