@@ -114,7 +114,9 @@ class LocalHealth:
         if ended.over_memory:
             return _lost("was ended", "out of memory, over the limit of its worker")
         if code == STUCK_EXIT_CODE:
-            return _lost("ended itself", "its GPU had failed, or a replica was stuck in NCCL")
+            return _lost(
+                "ended itself", "its GPU had failed, or a replica was stuck in NCCL or in a traced program"
+            )
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
             hint = {"SIGSEGV": " (a crash in C code)", "SIGABRT": " (C code gave up)"}.get(name, "")

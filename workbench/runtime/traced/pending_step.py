@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from workbench.runtime.traced.program import OperationDump
 
 _POLL_SECONDS = 50e-6
+_GRACE_SECONDS = 2.0
+"""So long after another host has failed a step may end: that one may have failed once its collectives were over."""
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class Started:
         """Waits until it has been computed.
 
         Raises:
-          CollectiveAborted: if another host has failed meanwhile; this worker's process must end.
+          CollectiveAborted: if another host has failed, and it does not end thereafter; this worker's process must end.
           DeadlineExceededError: if it takes too long; likewise.
         """
         from workbench.backends.jax.program import ready
@@ -69,9 +72,12 @@ class Started:
             wait_for(self.waits_for)
             return
         ends = time.monotonic() + (self.deadline_seconds or 1e9)
+        gives_up = math.inf
         epoch = self.group.epoch
         while not ready(self.waits_for):
             if self.group.aborted and self.group.epoch == epoch:
+                gives_up = min(gives_up, time.monotonic() + _GRACE_SECONDS)
+            if time.monotonic() > gives_up:
                 host.poisoned = True
                 raise CollectiveAborted(
                     "the step cannot end: another host has failed, and JAX cannot stop a program"

@@ -183,7 +183,7 @@ class ReplicaHost:
 
     def end_process(self) -> None:
         """Ends this worker's process, where nothing less helps; Dask restarts it."""
-        os._exit(70)
+        os._exit(gpus.STUCK_EXIT_CODE)
 
     def handle(self, message: Message) -> None:
         """Carries out a message that concerns the host, not one device."""
