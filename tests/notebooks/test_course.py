@@ -195,7 +195,8 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "kill": r"worker:1 was killed, .*\nps:0 was killed, .*\nloss 3\.\d+ -> 2\.\d",
             "due-check": "600 steps and 614400 words: each counted once",
             "restored-check": r"\[334, 333, 333\] rows on the three servers",
-            "goon": r"-> 2\.\d+\n +two: .*three.*\n *finally: .*try.*\n(.|\n)*1000 steps",
+            # Workers go at their own pace, so which words are the nearest differs from run to run.
+            "goon": r"-> 2\.\d+\n +two: .*three.*\n *finally: .*\b(try|clause)\b.*\n(.|\n)*1000 steps",
         },
         TERMINALS: {
             "terminals": "1 of 3 tasks, waiting for (.|\n)*all 3 tasks are there",
