@@ -128,24 +128,18 @@ def test_the_rest_of_a_source_without_end_is_not_counted(
         (Dataset.range(10**9).take(40), 10**9 - 40),
         (Dataset.range(10**9).take(40).repeat(2).shuffle(80, seed=1), 10**9 - 40),
         (Dataset.from_tensor_slices(np.zeros(5000, np.int8)).skip(4960), 4960),
-    ],
-)
-def test_what_is_dropped_of_a_source_of_known_length_is_told_whatever_its_length(
-    dataset: Dataset, dropped: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 1000)
-    model = explain_sharding(dataset.batch(8), 2)
-    assert (model.elements, model.dropped, model.dropped_unknown) == (40, dropped, "")
-
-
-@pytest.mark.parametrize(
-    ("dataset", "dropped"),
-    [
         (Dataset.range(500).concatenate(Dataset.range(500)).take(40), 960),
         (Dataset.zip(Dataset.range(250).repeat(2), Dataset.range(10**9)).take(40), 210),
     ],
+    ids=[
+        "long",
+        "repeated",
+        "in memory",
+        "of several, as long as is counted",
+        "of several, one of them long",
+    ],
 )
-def test_a_source_of_several_datasets_is_counted(
+def test_what_is_dropped_of_a_source_of_known_length_is_told(
     dataset: Dataset, dropped: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.data.sharding.explain._MOST_COUNTED", 1000)
