@@ -1,8 +1,9 @@
-"""Numbers in another dtype, where none of them becomes another number."""
+"""Numbers in another dtype, where none of them becomes another number; the types of what lists hold."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from typing import Any
 
@@ -93,6 +94,19 @@ def conversion(dtype: np.dtype, value: str = "value") -> str:
         return f"give an array of dtype {dtype.str!r}"
     module = "ml_dtypes" if dtype.kind == "V" else "np"
     return f"convert it with {value}.astype({module}.{dtype.name})"
+
+
+def leaf_types(value: Any) -> set[type]:
+    """The types of what is in nested lists, tuples and ranges; of anything else its own."""
+    found: set[type] = set()
+    level = [value]
+    while True:
+        types = set(map(type, level))  # a level at once: lists can be long, and so can lists of short ones
+        lists = {kind for kind in types if issubclass(kind, list | tuple)}
+        found |= types - lists
+        if not lists:
+            return {int if kind is range else kind for kind in found}
+        level = list(itertools.chain.from_iterable(part for part in level if type(part) in lists))
 
 
 def _is_number(dtype: np.dtype) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sys
 from typing import Any
 
 import numpy as np
 
+from workbench.backends.conversion import leaf_types
 from workbench.backends.numpy import STRING, dtype_text, native, view
 from workbench.data.structure import convert
 
@@ -42,7 +42,7 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
         if value.dtype.kind in "OUS" and dtype == STRING:
             return convert(value)  # type: ignore[no-any-return]  # bytes objects, and no numbers
         return value if value.dtype.isnative else native(value)
-    if dtype in _WIDE and _leaf_types(value) <= _WIDE[dtype]:
+    if dtype in _WIDE and leaf_types(value) <= _WIDE[dtype]:
         with contextlib.suppress(OverflowError, ValueError):  # out of its range, or no array: told below
             return np.asarray(value, dtype)
     if isinstance(value, _PYTHON):
@@ -66,19 +66,6 @@ def namespace_of(array: Any) -> Any:
 def as_operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     """`value` as an array to compute with on a replica: those of JAX and CuPy stay what they are; see `as_array`."""
     return value if namespace_of(value) is not np else as_array(value, dtype)
-
-
-def _leaf_types(value: Any) -> set[type]:
-    """The types of what is in nested lists; of anything else its own."""
-    found: set[type] = set()
-    level = [value]
-    while True:
-        types = set(map(type, level))  # a level at once: lists can be long
-        lists = {kind for kind in types if issubclass(kind, list | tuple)}
-        found |= types - lists
-        if not lists:
-            return found
-        level = list(itertools.chain.from_iterable(part for part in level if type(part) in lists))
 
 
 def describe(array: Array) -> str:
