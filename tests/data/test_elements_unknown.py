@@ -20,6 +20,7 @@ from workbench.data.experimental import pad_to_cardinality
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE
 from workbench.data.sharding.distributed import distribute_for_host
 from workbench.data.sharding.explain import explain_sharding
+from workbench.data.stages.computing import probe
 from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.tables import Failed
 from workbench.distribute import get_strategy
@@ -179,9 +180,16 @@ def _row_of(number: Any) -> Any:
 
 
 _LATE = Dataset.range(204).map(_row_of).ignore_errors()
-"""Nobody looks as far as the first element."""
+"""The first element comes late."""
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks further than at 100 elements."""
+    monkeypatch.setattr(probe, "_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_padded_batch_takes_from_its_first_element_what_elements_are() -> None:
     assert _events(_LATE.padded_batch(4, padding_values=-1)) == [
         [[-1, -1, -1], [201, -1, -1], [202, 202, -1], [203, 203, 203]]
@@ -195,6 +203,7 @@ def test_a_padded_batch_takes_from_its_first_element_what_elements_are() -> None
     assert _events(_LATE.padded_batch(2, [4, 4])) == [InvalidArgumentError]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_bucket_is_as_long_as_its_boundary_although_it_was_made_without_an_element() -> None:
     bucketed = _LATE.skip(1).bucket_by_sequence_length(len, [2, 5], [1, 2, 1], pad_to_bucket_boundary=True)
     assert _events(bucketed) == [[[201]], [[202, 202, 0, 0], [203, 203, 203, 0]]]
@@ -226,9 +235,52 @@ def test_an_inner_dataset_whose_elements_are_no_made_up_ones_is_known(tmp_path: 
     )
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_spec_is_unknown_of_which_the_first_elements_tell_nothing() -> None:
     with pytest.raises(OutOfRangeError, match=r"none of the first 100 elements could be made.*element 0"):
-        _ = _LATE.element_spec
+        _ = Dataset.counter().map(_fails).element_spec
+
+
+def test_elements_that_all_fail_are_tried_once_however_many_functions_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "_SECONDS", 0.0)
+    tried: list[int] = []
+
+    def fails(x: Any) -> Any:
+        tried.append(int(x))
+        raise LookupError(f"element {x}")
+
+    dataset = Dataset.counter(5).map(fails).map(_only_seven).flat_map(_opens_a_table).map(_only_seven)
+    with pytest.raises(OutOfRangeError):
+        _ = dataset.element_spec
+    assert tried[-100:] == list(range(5, 105))
+    assert 5 not in tried[:-100]
+
+
+def _pair_from_200_on(number: Any) -> Any:
+    return _fails(number) if number < 200 else np.full(2, number, np.int32)
+
+
+_LATE_PAIRS = Dataset.range(204).map(_pair_from_200_on)
+
+
+@pytest.mark.parametrize("late", [_LATE_PAIRS, _LATE_PAIRS.ignore_errors()], ids=["as they are", "left out"])
+def test_a_dataset_whose_first_elements_fail_is_distributed(late: Dataset) -> None:
+    pipeline = distribute_for_host(late, replicas_per_host=2)
+    assert pipeline.element_spec == TensorSpec((1,), np.int32)
+    steps = [step for step in pipeline.values_for([0, 1]) if not isinstance(step, Failed)]
+    assert [[row.tolist() for row in step] for step in steps] == [[[x], [x]] for x in range(200, 204)]
+
+
+def test_a_dataset_whose_first_elements_fail_is_saved(tmp_path: Path) -> None:
+    _LATE_PAIRS.ignore_errors().save(str(tmp_path / "saved"))
+    assert _events(Dataset.load(str(tmp_path / "saved"))) == [[x, x] for x in range(200, 204)]
+
+
+def test_saving_raises_the_error_of_an_element(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="element 0"):
+        _LATE_PAIRS.save(str(tmp_path / "saved"))
 
 
 def test_what_a_spec_could_not_be_learnt_from_is_its_cause() -> None:
@@ -302,6 +354,7 @@ def test_nothing_is_stored_of_elements_that_nobody_knows(name: str, tmp_path: Pa
         assert [_events(stored) for _ in range(2)] == [expected, expected]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("dataset", [_LATE, _TABLES], ids=["late", "inner"])
 @pytest.mark.parametrize("name", ["cache", "snapshot"])
 def test_what_elements_are_is_stored_with_the_first_of_them(

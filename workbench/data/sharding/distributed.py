@@ -36,9 +36,9 @@ EVEN_SPLIT = "even split"
 SCHEDULE = "schedule"
 AS_GIVEN = "as given"
 _NEW_ELEMENTS = (
-    "none of the first 100 elements of this dataset could be made when it was distributed, so nobody knew what "
-    "elements look like, and now it has some: distribute it again, or, if the first ones still fail, let its functions "
-    "take made-up values too"
+    "no element of this dataset could be made when it was distributed, or none of those that were tried for some "
+    "seconds, so nobody knew what elements look like, and now it has some: distribute it again, or, if the first ones "
+    "still fail, let its functions take made-up values too"
 )
 _Item = tuple[Any, Array]
 _T = TypeVar("_T")

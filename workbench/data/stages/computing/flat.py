@@ -234,6 +234,7 @@ class Interleave(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
+        probe.refuse_unknown(upstream)
         with suppress(Exception):
             examples = probe.result_examples(self.fn, upstream)  # of which no files exist
             return relax(*(inner.unread().element_spec for inner in examples))

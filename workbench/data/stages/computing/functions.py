@@ -124,6 +124,7 @@ class Map(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
+        probe.refuse_unknown(upstream)
         with suppress(Exception):  # it need not take made-up values
             return probe.result_spec(self.fn, upstream)
         return probe.first_result(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -28,7 +28,8 @@ from workbench.debugging.observing import Place
 from workbench.errors import OutOfRangeError
 
 _Result = TypeVar("_Result")
-_MOST_EXAMPLES: Final = 100
+_FEWEST_EXAMPLES: Final = 100
+_SECONDS: Final = 3.0
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
@@ -117,8 +118,24 @@ def made_up_bytes(element_spec: Any) -> int:
     return total
 
 
+def refuse_unknown(upstream: Pipeline) -> None:
+    """Refuses elements that nobody knows: nothing that is made of them would be known, however long one looked.
+
+    Raises:
+      OutOfRangeError: if it cannot be found out what elements of `upstream` look like.
+    """
+    try:
+        _ = upstream.element_spec
+    except OutOfRangeError:
+        raise
+    except Exception:
+        return  # its elements may tell nevertheless
+
+
 def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
-    """What `learn` returns for the first of some elements of `upstream` for which it returns something.
+    """What `learn` returns for the first element of `upstream` for which it returns something.
+
+    It goes on as long as elements fail, but not for ever: at least 100 of them, and for 3 seconds.
 
     Args:
       what: What is to be found out, for errors.
@@ -126,22 +143,24 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
       upstream: The pipeline whose elements are tried.
 
     Raises:
-      OutOfRangeError: if there is no such element; the first error is its cause.
+      OutOfRangeError: if none was found; the first error is its cause.
     """
     failure: Exception | None = None
-    failed = 0
-    for element in islice(upstream.attempted(), _MOST_EXAMPLES):
-        failed += 1
+    none = "no element"
+    deadline = time.monotonic() + _SECONDS
+    for tried, element in enumerate(upstream.attempted(), 1):
         if isinstance(element, Failed):
             failure = failure or element.error
-            continue
-        try:
-            return learn(element)
-        except Exception as error:
-            failure = failure or error
+        else:
+            try:
+                return learn(element)
+            except Exception as error:
+                failure = failure or error
+        if tried >= _FEWEST_EXAMPLES and time.monotonic() >= deadline:
+            none = f"none of the first {tried:,} elements"
+            break
     why = f"{upstream!r} has no element"
     if failure is not None:
-        none = "no element" if failed < _MOST_EXAMPLES else f"none of the first {failed} elements"
         why = f"{none} could be made, the first because of {type(failure).__name__}: {failure}"
     raise OutOfRangeError(
         f"{what} cannot be found out: {why}; and the function refuses made-up values"
