@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.errors import InvalidArgumentError
-from workbench.io.wire import unpacked_varints, varint
+from workbench.io.wire import delimited, unpacked_varints, varint
 
 # tf.train.Example with a: [1, -2], f: [1.5], n: a feature without a kind
 FROM_TENSORFLOW = bytes.fromhex(
@@ -80,6 +80,28 @@ def test_numbers_that_are_not_packed_are_read() -> None:
     entry = b"\x0a\x01a\x12" + bytes([len(feature)]) + feature
     data = b"\x0a" + bytes([len(entry) + 2]) + b"\x0a" + bytes([len(entry)]) + entry
     assert wb.io.decode_example(data)["a"].tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (delimited(2, delimited(3, b"\x08\x05") + delimited(3, b"\x0a\x02\x07\x08")), [5, 7, 8]),
+        (delimited(2, delimited(3, b"\x08\x05")) + delimited(2, delimited(3, b"\x08\x07")), [5, 7]),
+        (delimited(2, delimited(1, b"\x0a\x01x") + delimited(3, b"\x08\x07")), [7]),
+        (delimited(2, delimited(3, b"\x08\x05") + delimited(1, b"\x0a\x01x")), [b"x"]),
+        (delimited(2, delimited(3, b"")), []),
+    ],
+    ids=["two lists", "two values", "text before", "text behind", "empty"],
+)
+def test_parts_of_a_feature_are_joined_as_protocol_buffers_join_them(
+    entry: bytes, expected: list[Any]
+) -> None:
+    data = delimited(1, delimited(1, delimited(1, b"a") + entry))
+    assert wb.io.decode_example(data)["a"].tolist() == expected
+    dtype = np.int64 if not expected or expected[-1] != b"x" else "string"
+    parsed = wb.io.parse_example([data] * 9, {"a": wb.io.VarLenFeature(dtype)})["a"]
+    assert isinstance(parsed, wb.io.PaddedValues)
+    assert parsed.values.tolist() == [expected] * 9
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))

@@ -121,19 +121,22 @@ def read_feature_lists(
 def read_feature(message: bytes) -> Feature | None:
     """Kind and values of the message `Feature`; None if it has no kind.
 
+    Of several lists the last one tells the kind; those of the same kind before it are part of it, as protocol buffers
+    have it.
+
     Raises:
       Malformed: if the bytes are damaged.
     """
-    found: Feature | None = None
+    found, list_bytes = 0, b""
     for kind, wire_type, content in fields(message):
-        if kind == BYTES:
-            found = (
-                kind,
-                [_message(v, t) for field, t, v in fields(_message(content, wire_type)) if field == 1],
-            )
-        elif kind in (FLOAT, INT64):
-            found = kind, _numbers(kind, _message(content, wire_type))
-    return found
+        if kind in KIND_NAMES:
+            list_bytes = (list_bytes if kind == found else b"") + _message(content, wire_type)
+            found = kind
+    if not found:
+        return None
+    if found == BYTES:
+        return found, [_message(value, wire_type) for field, wire_type, value in fields(list_bytes) if field == 1]
+    return found, _numbers(found, list_bytes)
 
 
 def part(serialized: bytes, number: int) -> bytes:
@@ -178,7 +181,7 @@ def _entries(message: bytes) -> list[tuple[str, bytes]]:
                 if part_number == 1:
                     name = _message(content, part_kind)
                 elif part_number == 2:
-                    value = _message(content, part_kind)
+                    value += _message(content, part_kind)
             found[name.decode()] = value  # the last of a name counts
     return list(found.items())
 
