@@ -45,6 +45,16 @@ def _pairs(x: Any) -> Dataset:
     return Dataset.from_tensors(_fails_at(2)(x)).repeat(2)
 
 
+def _uneven(num_parallel_calls: int | None = None) -> Dataset:
+    """0, error, 2 and 10, error, 12 and 30, error, 32; an error in the place of 20."""
+
+    def opens(x: Any) -> Dataset:
+        start = 10 * int(_fails_at(2)(x))
+        return Dataset.range(start, start + 3).map(_fails_at(1, 11, 31))
+
+    return _FOUR.interleave(opens, 3, num_parallel_calls=num_parallel_calls)
+
+
 def _of_wrong_shape() -> Iterator[Any]:
     yield from (np.zeros(1), np.zeros(1), np.zeros(2), np.zeros(1))
 
@@ -62,6 +72,14 @@ _CASES: dict[str, tuple[Any, list[Any]]] = {
     "filter": (_FOUR.filter(lambda x: _fails_at(2)(x) >= 0), [0, 1, LookupError, 3]),
     "take_while": (_FOUR.take_while(lambda x: _fails_at(1)(x) < 3), [0, LookupError, 2]),
     "interleave": (_FOUR.interleave(_pairs, cycle_length=1), [0, 0, 1, 1, LookupError, 3, 3]),
+    "interleave, inner datasets": (
+        _uneven(),
+        [0, 10, LookupError, 30, LookupError, 2, LookupError, 12, LookupError, 32],
+    ),
+    "parallel interleave": (  # where what fails takes the turn of an element
+        _uneven(2),
+        [0, 10, LookupError, LookupError, LookupError, 2, 12, 30, LookupError, 32],
+    ),
     "flat_map": (_FOUR.flat_map(_pairs), [0, 0, 1, 1, LookupError, 3, 3]),
     "an inner dataset": (
         Dataset.range(2).flat_map(lambda x: Dataset.range(3).map(_fails_at(1))),

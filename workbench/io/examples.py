@@ -135,7 +135,9 @@ def read_feature(message: bytes) -> Feature | None:
     if not found:
         return None
     if found == BYTES:
-        return found, [_message(value, wire_type) for field, wire_type, value in fields(list_bytes) if field == 1]
+        return found, [
+            _message(value, wire_type) for field, wire_type, value in fields(list_bytes) if field == 1
+        ]
     return found, _numbers(found, list_bytes)
 
 

@@ -37,7 +37,8 @@ class Interleave(Stage):
     """Goes round `cycle_length` inner datasets, `block_length` elements each; flat_map has a cycle of one.
 
     A slot whose dataset has ended is passed over once and filled with the next dataset when its turn comes
-    again.
+    again. What fails takes the turn of an element where threads read, and none where the reader does, as in the
+    reference.
 
     Attributes:
       fn: Gives a dataset for an element; a tuple element is unpacked over its arguments.
@@ -110,22 +111,24 @@ class Interleave(Stage):
         """Starts one pass over what `upstream()` starts."""
         inners = self._openers(upstream(), current)
         if not self.num_parallel_calls:
-            yield from self._in_turn(
-                inner if isinstance(inner, Failed) else guarded(inner()) for inner in inners
-            )
+            yield from self._in_turn(map(_begun, inners))
             return
         in_order = current.keeps_order(self.deterministic)
         signal = None if in_order else Signal()
         ahead = _ReadAhead(inners, self, current, signal)
         current.meter.workers(self.num_parallel_calls)
         try:
-            yield from self._in_turn(ahead) if signal is None else self._as_they_come(ahead, signal)
+            if signal is None:
+                yield from self._in_turn(iter([each]) if isinstance(each, Failed) else each for each in ahead)
+            else:
+                yield from self._as_they_come(ahead, signal)
         finally:
             ahead.close()
 
     def _in_turn(self, inners: Iterator[Iterator[Run] | Failed]) -> Iterator[Run]:
         slots: list[_Inner | None] = []
         ended = False
+        turns_of_failed = 1 if self.num_parallel_calls else 0
         while True:
             for position in range(self.cycle_length):
                 if position == len(slots):  # they are added as they are needed: a cycle may be of any length
@@ -147,7 +150,7 @@ class Interleave(Stage):
                         if len(last) > left:
                             inner.put_back(Run(last.table, last.rows[left:]))
                             last = Run(last.table, last.rows[:left])
-                        left -= len(last)
+                        left -= turns_of_failed if isinstance(last, Failed) else len(last)
                         yield last
                     if left:
                         slots[position] = None
@@ -195,10 +198,12 @@ class Interleave(Stage):
         leaves, structure, ids = item
         with current.meter.working():
             inner = self._inner(leaves, structure, index)
-        for run in inner.open(current.inside(0, index)):
-            # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like
-            # reader(names).
-            yield run if ids is None or len(ids) != 1 else current.numbered(run, int(ids[0]) << FILE_SHIFT)
+        runs = inner.open(current.inside(0, index))
+        if ids is None or len(ids) != 1:
+            return runs
+        # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like
+        # reader(names).
+        return (current.numbered(run, int(ids[0]) << FILE_SHIFT) for run in runs)
 
     def _inner(self, leaves: Leaves, structure: Structure, index: int) -> Pipeline:
         try:
@@ -289,10 +294,10 @@ class _ReadAhead:
     def _started(self, opener: Opener) -> Iterator[Run]:
         self._open = [each for each in self._open if not each.is_over()]
         if len(self._open) >= _MOST_THREADS:
-            return guarded(opener())
+            return guarded(_opened_when_read(opener))
         current = self._current
         reading = ReadAhead(
-            opener,
+            functools.partial(_opened_when_read, opener),
             self._limits,
             name="wb-interleave",
             provenance=current.provenance,
@@ -306,6 +311,21 @@ class _ReadAhead:
 
     def close(self) -> None:
         close_all(reading.threads for reading in self._open)
+
+
+def _begun(opener: Opener | Failed) -> Iterator[Run] | Failed:
+    """The runs of an inner dataset; what failed where its function did."""
+    if isinstance(opener, Failed):
+        return opener
+    try:
+        return guarded(opener())
+    except Exception as error:
+        failed = Failed(error)
+    return failed
+
+
+def _opened_when_read(opener: Opener) -> Iterator[Run]:
+    yield from opener()
 
 
 class _Inner:
