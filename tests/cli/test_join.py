@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 import pytest
 
 import workbench as wb
@@ -87,6 +89,39 @@ def test_tasks_end_with_their_chief(start: Start) -> None:
     assert chief.interrupt() == 0
     worker.says("the chief has ended the cluster")
     assert worker.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_task_ends_with_its_chief_while_its_workers_start(start: Start) -> None:
+    address = free_address()
+    chief = start("chief", "--chief", address)
+    chief.says("in a notebook")
+    worker = start(
+        "worker:0", "--chief", address, DASK_DISTRIBUTED__WORKER__PRELOAD="import time\ntime.sleep(300)"
+    )
+    worker.says("secret")
+    while (
+        len(psutil.Process(worker.process.pid).children(recursive=True)) < 3
+    ):  # fork server, tracker, worker
+        time.sleep(0.1)
+    assert chief.interrupt() == 0
+    worker.says("the chief has ended the cluster")
+    assert worker.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_task_ends_with_its_chief_though_its_worker_does_not_answer(start: Start) -> None:
+    address = free_address()
+    chief = start("chief", "--chief", address)
+    worker = start("worker:0", "--chief", address)
+    worker.says("worker-0 has joined")
+    task = psutil.Process(worker.process.pid)
+    (stopped,) = (
+        process for process in task.children(recursive=True) if process.parent() not in (None, task)
+    )
+    stopped.suspend()
+    assert chief.interrupt() == 0
+    worker.says("the chief has ended the cluster")
+    assert worker.process.wait(PATIENCE_SECONDS) == 0
+    assert not stopped.is_running()
 
 
 def test_a_task_that_is_interrupted_leaves_and_the_chief_names_it(start: Start) -> None:

@@ -16,6 +16,7 @@ from workbench.errors import UnavailableError
 from workbench.runtime.deploy import embedded
 from workbench.runtime.joining.addresses import host_and_port, ip_among, ip_towards, own_ip, text_of
 from workbench.runtime.joining.attendance import Attendance
+from workbench.runtime.joining.farewell import Farewell
 from workbench.runtime.joining.membership import Membership
 from workbench.runtime.joining.roster import Roster
 from workbench.runtime.joining.secret import Secret
@@ -129,9 +130,11 @@ async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
         invitation = f"all {len(roster.tasks)} tasks are there; {invitation}"
     attendance = Attendance(roster.tasks, membership.say, invitation)
     scheduler.add_plugin(attendance)
+    farewell = Farewell(scheduler)
     membership.say(f"the scheduler listens at {address}")
     try:
         yield attendance
     finally:
+        await farewell.say()
         with contextlib.suppress(Exception):  # of whatever kind: it ends with this process
             await asyncio.wait_for(scheduler.close(reason="workbench join ends"), _CLOSE_SECONDS)

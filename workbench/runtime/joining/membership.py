@@ -19,6 +19,7 @@ from workbench.device_names import SERVICE_JOBS
 from workbench.errors import UnavailableError
 from workbench.runtime.deploy.cut_off import REJOINS
 from workbench.runtime.deploy.embedded import ReportingNanny, first_of
+from workbench.runtime.joining.farewell import Hearing
 from workbench.runtime.joining.roster import Roster
 from workbench.runtime.process import blas, fork_server, gpus
 
@@ -26,12 +27,18 @@ _ANSWER_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.5
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
+_TOLD_SECONDS: Final = 1.0
+"""How much later than its workers a task may hear that the cluster has ended."""
 _FAREWELL: Final = "scheduler-close"
 """What Dask's scheduler tells its workers when it is closed, other than when it is lost."""
 
 
 class WrongSecret(UnavailableError):
     """The scheduler has another secret than this task; waiting does not help."""
+
+
+class _Ended(Exception):  # no error: what a task waits for
+    """The chief has ended the cluster."""
 
 
 class _TaskNanny(ReportingNanny):
@@ -84,23 +91,37 @@ class Membership:
           UnavailableError: if the scheduler stays away, or has another secret.
           asyncio.CancelledError: when cancelled; the workers are closed then.
         """
-        while True:
-            nannies = await self._joined()
-            try:
-                await self._until_one_is_gone(nannies)
-                ended = any(nanny.ended for nanny in nannies)
-            finally:
-                await _close(nannies)
-            if ended:
-                self.say("the chief has ended the cluster")
-                return
-            self.say(
-                f"{self.roster.task} has lost the cluster at {self.scheduler}; tries to join again for "
-                f"{self.patience_seconds:.0f} s"
-            )
+        with contextlib.suppress(_Ended):
+            while True:
+                await self._member()
+                self.say(
+                    f"{self.roster.task} has lost the cluster at {self.scheduler}; tries to join again for "
+                    f"{self.patience_seconds:.0f} s"
+                )
+        self.say("the chief has ended the cluster")
 
-    async def _joined(self) -> list[_TaskNanny]:
-        """Nannies whose workers the scheduler has taken in."""
+    async def _member(self) -> None:
+        """Joins, and works until the cluster is lost.
+
+        Raises:
+          _Ended: if it was ended instead.
+        """
+        nannies, hearing = await self._joined()
+        try:
+            await _until_one_is_gone(nannies, hearing)
+            if any(nanny.ended for nanny in nannies) or await hearing.ended(_TOLD_SECONDS):
+                raise _Ended
+        finally:
+            hearing.close()
+            await _close(nannies)
+
+    async def _joined(self) -> tuple[list[_TaskNanny], Hearing]:
+        """Nannies whose workers the scheduler has taken in.
+
+        Raises:
+          UnavailableError: if that takes too long.
+          _Ended: if the chief ends the cluster meanwhile.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience_seconds
         told = ""
@@ -108,12 +129,14 @@ class Membership:
             why = await self._obstacle()
             if not why:
                 try:
-                    nannies = await self._start()
+                    joined = await self._start()
+                except _Ended:
+                    raise
                 except Exception as error:  # of whatever kind: Dask's, or of a network that fails meanwhile
                     why = f"its workers do not start: {first_of(error)}"
                 else:
                     self.say(f"{self.roster.task} has joined the cluster at {self.scheduler}")
-                    return nannies
+                    return joined
             if loop.time() > deadline:
                 raise UnavailableError(
                     f"{self.roster.task} could not join the cluster within {self.patience_seconds:.0f} s: {why}"
@@ -156,7 +179,30 @@ class Membership:
             return [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in found]
         return [{} for _ in range(self.replicas)]
 
-    async def _start(self) -> list[_TaskNanny]:
+    async def _start(self) -> tuple[list[_TaskNanny], Hearing]:
+        hearing = await Hearing.of(self.scheduler, self.security)
+        nannies = self._nannies()
+        starting = asyncio.gather(*map(_started, nannies))
+        try:
+            # Not `wait_for`, which would leave what it cancels to asyncio's log.
+            async with asyncio.timeout(_START_SECONDS):
+                await asyncio.wait({starting, hearing.over}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                raise _Ended if hearing.over.result() else ConnectionError("the scheduler has gone meanwhile")
+            starting.result()
+        except BaseException as error:
+            starting.cancel()
+            await asyncio.wait({starting}, timeout=_CLOSE_SECONDS)
+            _ = not starting.done() or starting.cancelled() or starting.exception()  # else asyncio logs it
+            ended = isinstance(error, Exception) and await hearing.ended(_TOLD_SECONDS)
+            hearing.close()
+            await _close(nannies)
+            if ended:
+                raise _Ended from error
+            raise
+        return nannies, hearing
+
+    def _nannies(self) -> list[_TaskNanny]:
         variables = self._variables()
         common = (
             gpus.WORKER_ENVIRONMENT
@@ -167,7 +213,7 @@ class Membership:
         names = self.roster.task.worker_names(len(variables))
         if fork_server.AVAILABLE:
             fork_server.start()
-        nannies = [
+        return [
             _TaskNanny(
                 self.scheduler,
                 name=name,
@@ -181,22 +227,21 @@ class Membership:
             )
             for name, own in zip(names, variables, strict=True)
         ]
-        try:
-            # Not `wait_for`, which would leave what it cancels to asyncio's log.
-            async with asyncio.timeout(_START_SECONDS):
-                await asyncio.gather(*map(_started, nannies))
-        except BaseException:
-            await _close(nannies)
-            raise
-        return nannies
 
-    async def _until_one_is_gone(self, nannies: list[_TaskNanny]) -> None:
-        waits = [asyncio.ensure_future(_finished(nanny)) for nanny in nannies]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
+
+async def _until_one_is_gone(nannies: list[_TaskNanny], hearing: Hearing) -> None:
+    """Returns when a nanny has closed or the cluster has ended; if it is only out of reach, the workers decide."""
+
+    async def until_ended() -> None:
+        if not await asyncio.shield(hearing.over):
+            await asyncio.Event().wait()
+
+    waits = [asyncio.ensure_future(wait) for wait in (until_ended(), *map(_finished, nannies))]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
 
 
 async def _started(nanny: _TaskNanny) -> None:
