@@ -18,7 +18,7 @@ import pytest
 import workbench as wb
 from workbench.checkpoint import background
 from workbench.checkpoint.background import BackgroundSave
-from workbench.errors import WorkbenchError
+from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 
 
@@ -35,6 +35,27 @@ def test_a_cluster_closes_once_the_checkpoint_is_complete(tmp_path: Path, proces
         path = manager.save()
     assert manager.latest_checkpoint == path
     manager.sync()
+
+
+def test_servers_close_under_a_checkpoint_that_becomes_complete_and_refuse_the_next(tmp_path: Path) -> None:
+    values = np.arange(3_000_000.0)
+    with wb.connect(replicas=2, replace=True):
+        strategy = wb.distribute.ParameterServerStrategy(servers=1)
+        with strategy.scope():
+            checkpoint = wb.Checkpoint(w=wb.Variable(values))
+        manager = wb.CheckpointManager(checkpoint, tmp_path, None, background=True)
+        path = manager.save()
+        strategy.close()
+        with pytest.raises(FailedPreconditionError, match="their strategy was closed"):
+            manager.save()
+        manager.sync()
+        assert manager.latest_checkpoint == path
+        assert [file.parent.name for file in tmp_path.glob("*/*.safetensors")] == ["ckpt-1"]
+
+        with wb.MirroredStrategy().scope():
+            restored = wb.Variable(np.zeros_like(values))
+        wb.Checkpoint(w=restored).restore(path)
+        assert np.array_equal(restored.numpy(), values)
 
 
 SCRIPT = """

@@ -179,7 +179,8 @@ class ParameterServerStrategy(Strategy):
     def close(self) -> None:
         """Ends the servers, and with them the variables; a coordinator ends, too. Idempotent.
 
-        It is done when the strategy is collected, or its cluster is closed.
+        It is done when the strategy is collected, or its cluster is closed. A checkpoint that is being saved in the
+        background becomes complete: it no longer needs the servers. One that begins later is refused.
         """
         self.hosting.close()
 
