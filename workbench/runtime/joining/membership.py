@@ -27,6 +27,7 @@ _ANSWER_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.5
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
+_LEAVE_SECONDS: Final = 5.0
 _TOLD_SECONDS: Final = 1.0
 """How much later than its workers a task may hear that the cluster has ended."""
 _FAREWELL: Final = "scheduler-close"
@@ -230,13 +231,14 @@ class Membership:
 
 
 async def _until_one_is_gone(nannies: list[_TaskNanny], hearing: Hearing) -> None:
-    """Returns when a nanny has closed or the cluster has ended; if it is only out of reach, the workers decide."""
+    """Returns when a nanny has closed; or when the cluster has ended, and workers that hear of it had time to close."""
 
-    async def until_ended() -> None:
+    async def ended() -> None:
         if not await asyncio.shield(hearing.over):
-            await asyncio.Event().wait()
+            await asyncio.Event().wait()  # a cluster that is only out of reach is the workers' affair
+        await asyncio.sleep(_LEAVE_SECONDS)
 
-    waits = [asyncio.ensure_future(wait) for wait in (until_ended(), *map(_finished, nannies))]
+    waits = [asyncio.ensure_future(wait) for wait in (ended(), *map(_finished, nannies))]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
