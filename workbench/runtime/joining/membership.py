@@ -184,10 +184,11 @@ class Membership:
         hearing = await Hearing.of(self.scheduler, self.security)
         nannies = self._nannies()
         starting = asyncio.gather(*map(_started, nannies))
+        first: set[asyncio.Future[Any]] = {starting, hearing.over}
         try:
             # Not `wait_for`, which would leave what it cancels to asyncio's log.
             async with asyncio.timeout(_START_SECONDS):
-                await asyncio.wait({starting, hearing.over}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
                 raise _Ended if hearing.over.result() else ConnectionError("the scheduler has gone meanwhile")
             starting.result()
