@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data import CsvDataset, Dataset, TensorSpec, TextLineDataset, TFRecordDataset, experimental
+from workbench.data import (
+    CsvDataset,
+    Dataset,
+    Options,
+    TensorSpec,
+    TextLineDataset,
+    TFRecordDataset,
+    experimental,
+)
 from workbench.data.experimental import from_list
+from workbench.data.service.dispatcher import DispatchServer
+from workbench.data.service.worker import WorkerConfig, WorkerServer
 from workbench.errors import InvalidArgumentError
 
 _FIVE = Dataset.range(5)
@@ -100,6 +110,42 @@ _FLAGS: dict[str, Callable[[Any], Any]] = {
 def test_what_cannot_be_called_is_refused_at_once(call: Callable[[Any], Any], given: Any) -> None:
     with pytest.raises(TypeError, match=r"is a function, got (int|str|ndarray)"):
         call(given)
+
+
+@pytest.mark.parametrize("number", [True, np.True_, np.array(True), 0, np.int64(0), np.array(0)])
+def test_numbers_of_explain_sharding_are_whole_ones_of_any_library(number: Any) -> None:
+    dataset = Dataset.range(8).batch(4)
+    with pytest.raises(InvalidArgumentError, match="replicas_per_host must be an integer of at least 1"):
+        wb.explain_sharding(dataset, number)
+    for name in ("max_steps", "max_elements", "hosts"):
+        with pytest.raises(InvalidArgumentError, match=f"{name} must be an integer of at least 1"):
+            wb.explain_sharding(dataset, **{name: number})
+    two = wb.explain_sharding(dataset, 2, max_steps=1)
+    assert repr(wb.explain_sharding(dataset, np.array(2), max_steps=np.int64(1))) == repr(two)
+
+
+def test_options_take_numbers_and_flags_of_numpy() -> None:
+    options = Options()
+    for number in (3, np.int64(3), np.array(3)):
+        options.autotune.cpu_budget = number
+        assert type(options.autotune.cpu_budget) is int
+    options.deterministic = np.False_
+    assert options.deterministic is False
+    for wrong in (True, np.True_, 2.0, "2"):
+        with pytest.raises(TypeError, match="option cpu_budget of AutotuneOptions takes int"):
+            options.autotune.cpu_budget = wrong
+    for wrong in (True, np.True_, "2"):
+        with pytest.raises(InvalidArgumentError, match="unknown auto_shard_policy"):
+            options.experimental_distribute.auto_shard_policy = wrong
+    with pytest.raises(TypeError, match="takes bool"):
+        options.deterministic = 1
+
+
+def test_whether_a_service_starts_is_a_flag() -> None:
+    with pytest.raises(TypeError, match="start is True or False"):
+        DispatchServer(start="False")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="start is True or False"):
+        WorkerServer(WorkerConfig("localhost:1"), start="False")  # type: ignore[arg-type]
 
 
 def test_a_stored_dataset_is_read_by_a_function(tmp_path: Path) -> None:
@@ -194,6 +240,50 @@ def test_datasets_are_zipped_only_where_there_are_some() -> None:
     for other in (None, (_FIVE, None)):
         with pytest.raises(TypeError, match="zip takes datasets"):
             Dataset.zip(other)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda dataset: dataset.map(lambda x: x + 1),
+        lambda dataset: dataset.map(lambda x: (x, x)).map(lambda x, y: x * y).batch(2),
+        lambda dataset: dataset.map(lambda x: x + 1).filter(lambda x: x > 1).shuffle(2),
+    ],
+    ids=["map", "maps and batch", "map, filter and shuffle"],
+)
+def test_a_result_that_no_element_can_hold_is_refused_at_once_behind_other_stages(before: Any) -> None:
+    with pytest.raises(TypeError, match="cannot hold set"):
+        before(_FIVE).map(lambda x: {1, 2})
+    with pytest.raises(InvalidArgumentError, match="a component at least, got None"):
+        before(_FIVE).map(lambda x: None)
+    with pytest.raises(TypeError, match="cannot take an element of 1 component"):
+        before(_FIVE).map(lambda x, y: x)
+
+
+def test_functions_behind_others_are_not_called_if_a_call_may_have_an_effect() -> None:
+    called: list[Any] = []
+
+    def counted(x: Any) -> Any:
+        called.append(x)
+        return x
+
+    _FIVE.map(counted).map(lambda x: {1, 2})
+    _FIVE.map(lambda x: x + 1).map(counted)
+    assert not called
+
+
+def test_a_result_that_no_element_can_hold_names_stage_element_and_the_line_of_the_function() -> None:
+    def refused(x: Any) -> Any:
+        return object()
+
+    line = refused.__code__.co_firstlineno
+    for elements in (_FIVE.map(refused), _FIVE.map(refused, num_parallel_calls=2)):
+        with pytest.raises(TypeError, match="cannot hold object") as caught:
+            next(iter(elements))
+        assert caught.value.__notes__ == [
+            f"returned by refused at test_arguments.py:{line}",
+            "in stage map(refused) of a dataset, at element 0",
+        ]
 
 
 def test_a_result_that_no_element_can_hold_is_refused_at_once_if_a_call_has_no_effect() -> None:

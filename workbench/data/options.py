@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import copy
 import enum
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
+from workbench.arguments import flag, whole_number
 from workbench.backends.users_line import warn
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
@@ -109,11 +113,18 @@ class _Settings:
         kind = self._kinds[name]
         if issubclass(kind, enum.Enum):
             try:
+                if isinstance(value, bool | np.bool_):  # which equals a member's number
+                    raise ValueError
                 return kind[value] if isinstance(value, str) else kind(value)
             except (KeyError, ValueError):
                 names = ", ".join(kind.__members__)
                 raise InvalidArgumentError(f"unknown {name} {value!r}; use one of {names}") from None
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        with suppress(TypeError):  # refused below
+            if kind is int:
+                return whole_number(value, name)
+            if kind is bool:
+                return flag(value, name)
+        if not isinstance(value, kind) or kind is int:
             raise TypeError(
                 f"option {name} of {type(self).__name__} takes {kind.__name__}, got {value!r:.80}"
             )

@@ -10,7 +10,7 @@ from workbench.arguments import function, optional_flag, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.flat import Interleave
-from workbench.data.stages.computing.functions import Map, check_result
+from workbench.data.stages.computing.functions import Map, check_result, spec_by_computing
 from workbench.data.stages.computing.scan import Scan
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.unbatch import Unbatch
@@ -64,8 +64,8 @@ class Computing(Staged):
         Raises:
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
           TypeError: if the function takes other arguments. Also if it returns what no element can hold, where that can
-            be told: it is the first function, its code tells that it only computes, and elements have at most 64 KiB.
-            The first pass tells it of other functions.
+            be told: its code and that of all maps before it tell that they only compute, and elements have at most
+            64 KiB. The first pass tells it of other functions.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]
@@ -77,9 +77,11 @@ class Computing(Staged):
             )
         function(map_func, "map: map_func")
         spec = self.known_element_spec
+        if spec is None:
+            spec = spec_by_computing(self)  # type: ignore[arg-type]
         if spec is not None:
             probe.check_arguments(map_func, spec, "map")
-            check_result(map_func, self, "map")  # type: ignore[arg-type]
+            check_result(map_func, self.with_element_spec(spec), "map")  # type: ignore[arg-type]
         check_parallel_calls("map", num_parallel_calls)
         in_order = optional_flag(deterministic, "map: deterministic")
         return self.with_stage(Map(map_func, num_parallel_calls or 0, in_order), name)

@@ -8,6 +8,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.arguments import flag
 from workbench.data.service import watching
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.dispatch.coordinator import Coordinator, Limits
@@ -85,6 +86,7 @@ class DispatchServer:
           UnsafeBind: if it shall listen off loopback without TLS.
           DataLossError: if the journal in work_dir is damaged.
         """
+        start = flag(start, "start")
         self._config = config or DispatcherConfig()
         check_protocol(self._config.protocol)
         check_bind(self._config.host, self._config.tls)

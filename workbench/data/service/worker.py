@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import forks
-from workbench.arguments import count
+from workbench.arguments import count, flag
 from workbench.data.service import local_workers
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.blocks import packed, size_of
@@ -239,6 +239,7 @@ class WorkerServer:
           UnavailableError: if the dispatcher does not answer.
           FailedPreconditionError: if it refuses the token.
         """
+        start = flag(start, "start")
         if not config.dispatcher_address:
             raise FailedPreconditionError(
                 "a worker needs the dispatcher's address: WorkerConfig(dispatcher_address)"

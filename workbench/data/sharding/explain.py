@@ -59,8 +59,8 @@ def explain_sharding(
 
     Raises:
       TypeError: if `dataset` is no dataset, or `shape` none of these.
-      InvalidArgumentError: if elements have no batch dimension, or if there are a shape and `hosts` or
-        `replicas_per_host`.
+      InvalidArgumentError: if elements have no batch dimension, if there are a shape and `hosts` or
+        `replicas_per_host`, or if a number is none, or too low.
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(
@@ -68,6 +68,8 @@ def explain_sharding(
             f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
         )
     where = shape_of(shape, hosts, replicas_per_host)
+    epoch = count(epoch, "epoch", 0)
+    max_steps, max_elements = count(max_steps, "max_steps"), count(max_elements, "max_elements")
     if policy is not None:
         asked = dataset.options().merge(Options())
         asked.experimental_distribute.auto_shard_policy = policy
@@ -129,7 +131,7 @@ def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None
         return Shape()
     if isinstance(shape, Shape):
         return Shape(count(shape.hosts, "hosts"), count(shape.replicas_per_host, "replicas_per_host"))
-    if isinstance(shape, Integral):
+    if isinstance(shape, Integral | np.bool_ | np.ndarray):
         return Shape(1, count(shape, "replicas_per_host"))
     known = getattr(shape, "input_shape", None)
     if isinstance(known, Shape):

@@ -6,6 +6,7 @@ element.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ from workbench.data.blocks.straight_code import captured_by
 from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
-from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stage import Opener, Pipeline, Stage, calls_functions
 from workbench.data.stages.computing import probe
 from workbench.data.structure import Structure, flatten_element
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError
+from workbench.runtime.user_code.notebook_cells import file_name
 
 _ONE_BOOL = TensorSpec((), np.bool_)
 _MOST_CHECKED_BYTES = 64 * 1024
@@ -100,9 +102,14 @@ class Map(Stage):
           structure: Their structure.
           index: Number of the element, for errors.
         """
+        returned = False
         try:
-            return flatten_element(probe.call(self.fn, structure.pack(leaves)))
+            result = probe.call(self.fn, structure.pack(leaves))
+            returned = True
+            return flatten_element(result)
         except Exception as error:
+            if returned:  # no frame of the function is in the traceback
+                note_function(error, self.fn)
             note_place(error, self.text, index)
             raise
 
@@ -251,18 +258,46 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
       TypeError: if it returns what no element can hold.
       InvalidArgumentError: if it returns nothing.
     """
+    if not _only_computes(fn, upstream):
+        return
     try:
-        if probe.made_up_bytes(upstream.element_spec) > _MOST_CHECKED_BYTES:
-            return
-        captured_by(fn)
         result = probe.result_example(fn, upstream)
-    except Exception:  # it may do more, or not take made-up values
+    except Exception:  # it may not take made-up values
         return
     try:
         flatten_element(result)
     except Exception as error:
         error.add_note(f"in stage {stage}({_name(fn)}) of a dataset, of elements {upstream.element_spec}")
         raise
+
+
+def spec_by_computing(dataset: Pipeline) -> Any:
+    """The nested spec of an element, if finding it calls only functions whose code tells that they just compute.
+
+    None if others would be called, elements read, or large ones made up.
+    """
+    unread = dataset.unread()
+    known = unread.with_source(unread.source, ())
+    if calls_functions(known):
+        return None
+    for stage in unread.stages:
+        if stage.calls_functions and not (isinstance(stage, Map) and _only_computes(stage.fn, known)):
+            return None
+        try:
+            spec = stage.element_spec(known)
+        except Exception:  # the iteration tells why
+            return None
+        known = known.with_source(known.source, (*known.stages, stage)).with_element_spec(spec)
+    return known.element_spec if known.stages else None
+
+
+def _only_computes(fn: Callable[..., Any], upstream: Pipeline) -> bool:
+    """Whether a call with a made-up element has no effect and takes no large arrays."""
+    try:
+        captured_by(fn)
+        return probe.made_up_bytes(upstream.element_spec) <= _MOST_CHECKED_BYTES
+    except Exception:  # it may do more, or elements are unknown
+        return False
 
 
 def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tuple[Run, int | None]]:
@@ -301,6 +336,13 @@ def note_place(error: BaseException, stage: str, index: int) -> None:
       index: Number of the element.
     """
     error.add_note(f"in stage {stage} of a dataset, at element {index}")
+
+
+def note_function(error: BaseException, fn: Callable[..., Any]) -> None:
+    """Notes on `error` which function returned what it is about, and where that is written."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    if code is not None:
+        error.add_note(f"returned by {_name(fn)} at {file_name(code.co_filename)}:{code.co_firstlineno}")
 
 
 def _name(fn: Callable[..., Any]) -> str:
