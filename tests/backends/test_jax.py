@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_bfloat16_goes_both_ways() -> None:
 def test_narrowing_is_warned_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.backends import numpy as library
 
-    monkeypatch.setattr(library, "_warned_narrow", False)
+    monkeypatch.setattr(library, "_warned_narrow", set())
     with pytest.warns(UserWarning, match=r"narrows float64 to 32 bits.*jax_enable_x64"):
         backend.like(np.zeros(2), jnp.zeros(1))
     backend.like(np.zeros(2), jnp.zeros(1))  # here a warning would be an error
@@ -153,7 +154,7 @@ def test_a_variable_does_not_keep_what_jax_is_tracing(strategy: Any, backend: An
 def test_a_variable_that_jax_narrows_is_announced(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.backends import numpy as library
 
-    monkeypatch.setattr(library, "_warned_narrow", False)
+    monkeypatch.setattr(library, "_warned_narrow", set())
 
     with strategy.scope(), pytest.warns(UserWarning, match="JAX narrows float64 to 32 bits") as seen:
         first, second = (wb.Variable(np.zeros(2), name=name) for name in "ab")
@@ -176,3 +177,19 @@ def test_an_unknown_backend_is_refused() -> None:
         pytest.raises(wb.errors.InvalidArgumentError, match="numpy, cupy"),
     ):
         wb.MirroredStrategy(backend="tensorflow")  # type: ignore[arg-type]
+
+
+def test_whole_numbers_are_said_to_be_narrowed_also_after_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench.backends import numpy as library
+
+    monkeypatch.setattr(library, "_warned_narrow", set())
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for array in (np.ones(2), np.ones(2, np.int64), np.ones(3), np.ones(3, np.uint64)):
+            library.check_jax_width(array)
+
+    assert [str(one.message).partition(";")[0] for one in seen] == [
+        "JAX narrows float64 to 32 bits",
+        "JAX narrows int64 to 32 bits, and what it computes of them wraps around beyond that",
+    ]

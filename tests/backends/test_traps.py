@@ -146,7 +146,7 @@ def test_that_jax_narrows_is_said_once(strategy: Any, jax: Any, monkeypatch: pyt
 
     from workbench.backends import numpy as library
 
-    monkeypatch.setattr(library, "_warned_narrow", False)
+    monkeypatch.setattr(library, "_warned_narrow", set())
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         result = strategy.run(step)

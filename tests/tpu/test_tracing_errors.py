@@ -238,7 +238,7 @@ def test_narrowing_to_32_bits_is_said_once(strategy: Any) -> None:
 
         from workbench.backends import numpy as library
 
-        library._warned_narrow = False
+        library._warned_narrow.clear()
         catcher: Any = warnings.catch_warnings(record=True)
         sys.heard_by_test = catcher, catcher.__enter__()  # type: ignore[attr-defined]
         warnings.simplefilter("always")  # else Python itself would say it only once

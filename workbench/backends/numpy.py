@@ -35,7 +35,7 @@ _MASKED = (
     "x.filled(0) for a sum, and beside it (~np.ma.getmaskarray(x)).astype(int) where the number of valid elements "
     "matters"
 )
-_warned_narrow = False
+_warned_narrow: Final[set[bool]] = set()  # of whole numbers, of floats
 _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
 
 
@@ -214,12 +214,11 @@ def _like_jax(array: np.ndarray) -> Any:
 
 
 def check_jax_width(array: np.ndarray[Any, Any]) -> None:
-    """Warns, once in a process, that JAX makes 32 bits of 64.
+    """Warns, once in a process of whole numbers and once of floats, that JAX makes 32 bits of 64.
 
     Raises:
       InvalidArgumentError: if integers would become others by that.
     """
-    global _warned_narrow
     jax: Any = sys.modules["jax"]
     kind, dtype = array.dtype.kind, array.dtype
     if dtype.itemsize != 8 or kind not in "iuf" or jax.config.read("jax_enable_x64"):
@@ -230,10 +229,11 @@ def check_jax_width(array: np.ndarray[Any, Any]) -> None:
             f"values from {array.min()} to {array.max()} do not fit into the 32 bits that JAX makes of {dtype.name}; "
             f"connect with wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
         )
-    if not _warned_narrow:
-        _warned_narrow = True
+    if (whole := limits is not None) not in _warned_narrow:
+        _warned_narrow.add(whole)
+        outcome = ", and what it computes of them wraps around beyond that" if whole else ""
         warn(
-            f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
+            f"JAX narrows {dtype.name} to 32 bits{outcome}; to keep it connect with "
             f"wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
             UserWarning,
         )
