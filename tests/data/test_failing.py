@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -181,3 +183,16 @@ def test_rows_follow_an_element_that_has_none() -> None:
         Dataset.from_tensor_slices(np.array([1, 0, 1])),
     )
     assert _events(mixed.unbatch()) == [0, 1, InvalidArgumentError, 0, 1]
+
+
+def test_a_pipeline_that_failed_is_collected_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    iterator = iter(
+        _FOUR.map(_fails_at(0, 1, 2, 3)).scan(0, lambda state, x: (state, x)).window(2).batch(3).enumerate()
+    )
+    with pytest.raises(LookupError):
+        next(iterator)
+    del iterator
+    gc.collect()
+    assert said == []
