@@ -56,6 +56,15 @@ def test_a_scope_takes_a_concrete_device() -> None:
         assert current_device().to_string() == "/job:worker/replica:0/task:1/device:CPU:0"
 
 
+def test_one_scope_may_be_entered_many_times_also_inside_itself() -> None:
+    scope = device("CPU:1")
+
+    for around in ("/job:foo", "/job:bar"):
+        with device(around), scope as outer, scope as inner:
+            assert outer.to_string() == inner.to_string() == f"{around}/device:CPU:1"
+        assert current_device() == DeviceSpec()
+
+
 def test_a_scope_ends_with_an_exception() -> None:
     with pytest.raises(KeyError), device("CPU:1"):
         raise KeyError

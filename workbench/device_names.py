@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -54,40 +54,50 @@ class Device:
         return self.string
 
 
-_scope: ContextVar[DeviceSpec] = ContextVar("workbench.device", default=DeviceSpec())  # noqa: B039 - it is immutable
+_around: ContextVar[tuple[DeviceSpec, ...]] = ContextVar("workbench.device", default=())
 
 
-@contextmanager
-def device(device_name: str | DeviceSpec | Device | None) -> Iterator[DeviceSpec]:
+def device(device_name: str | DeviceSpec | Device | None) -> DeviceScope:
     """Sets the device for what is created inside the block (as tf.device).
 
     Scopes nest: fields that the inner one gives win, the others are kept. None forgets the outer scopes.
-    An index without a type names no device, and does not count.
+    An index without a type names no device, and does not count. One scope serves many times, and decorates functions.
 
     Args:
       device_name: A name, whole or in part, such as "/job:worker/task:1" or "GPU:0".
 
-    Yields:
-      The merged description that holds inside the block.
+    Returns:
+      A context manager; the block gets the merged description that holds inside it.
 
     Raises:
-      ValueError: if the name cannot be read, or is not a name at all, such as a function.
+      ValueError: when the block is entered, if the name cannot be read, or is not a name at all, such as a function.
     """
-    merged = DeviceSpec()
-    if device_name is not None:
-        inner = _as_spec(device_name)
-        inner = inner.replace(device_index=None) if inner.device_type is None else inner
-        merged = _scope.get().make_merged_spec(inner)
-    token = _scope.set(merged)
-    try:
-        yield merged
-    finally:
-        _scope.reset(token)
+    return DeviceScope(device_name)
+
+
+class DeviceScope(ContextDecorator, AbstractContextManager[DeviceSpec, None]):
+    """What `device` gives, for a `with` block; it may be entered again, also inside itself and by other threads."""
+
+    def __init__(self, name: str | DeviceSpec | Device | None) -> None:
+        self._name = name
+
+    def __enter__(self) -> DeviceSpec:
+        merged = DeviceSpec()
+        if self._name is not None:
+            inner = _as_spec(self._name)
+            inner = inner.replace(device_index=None) if inner.device_type is None else inner
+            merged = current_device().make_merged_spec(inner)
+        _around.set((*_around.get(), merged))
+        return merged
+
+    def __exit__(self, *raised: object) -> None:
+        _around.set(_around.get()[:-1])
 
 
 def current_device() -> DeviceSpec:
     """The merged description of the `device` scopes around the caller; empty outside of any."""
-    return _scope.get()
+    around = _around.get()
+    return around[-1] if around else DeviceSpec()
 
 
 def place(spec: DeviceSpec, available: Sequence[Device]) -> Device:

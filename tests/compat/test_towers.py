@@ -52,6 +52,16 @@ def test_a_merge_function_gets_the_distribution_and_is_in_cross_tower_context(
     assert result == "workbench.compat.tower_strategy of 2, 2"
 
 
+def test_one_scope_may_be_entered_many_times_also_inside_itself(distribution: MirroredStrategy) -> None:
+    scope = distribution.scope()
+
+    for _ in range(2):
+        with scope as outer, scope as inner:
+            assert outer is inner is distribution
+            assert wb.distribute.get_strategy() is distribution.strategy
+        assert not wb.distribute.has_strategy()
+
+
 def test_each_tower_takes_an_element_until_too_few_are_left(distribution: MirroredStrategy) -> None:
     with distribution.scope():
         iterator = distribution.distribute_dataset(lambda: wb.data.Dataset.range(4))

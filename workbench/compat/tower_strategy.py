@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from workbench import tree
@@ -121,11 +121,9 @@ class MirroredStrategy:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[MirroredStrategy]:
+    def scope(self) -> contexts.AnyScope[MirroredStrategy]:
         """Makes the strategy current, in cross-tower context."""
-        with self.strategy.scope():
-            yield self
+        return _Scope(self)
 
     def call_for_each_tower(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls `fn(*args, **kwargs)` once per tower.
@@ -389,6 +387,19 @@ class MirroredStrategy:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return distribution_of, (self.strategy,)
+
+
+class _Scope(contexts.AnyScope[MirroredStrategy]):
+    def __init__(self, distribution: MirroredStrategy) -> None:
+        self._distribution = distribution
+        self._scope = distribution.strategy.scope()
+
+    def __enter__(self) -> MirroredStrategy:
+        self._scope.__enter__()
+        return self._distribution
+
+    def __exit__(self, *raised: Any) -> None:
+        self._scope.__exit__(*raised)
 
 
 def distribution_of(strategy: Any) -> MirroredStrategy:
