@@ -163,6 +163,48 @@ def test_a_variable_of_texts_has_bytes_objects(texts: Any, dtype: Any) -> None:
         wb.Variable(np.array([1, 2], object), dtype=dtype)
 
 
+@pytest.mark.parametrize(("initial", "other"), [(True, np.array(True)), ("a", "b")])
+def test_bools_and_texts_are_assigned_and_not_computed_with(strategy: Any, initial: Any, other: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(initial, aggregation="ONLY_FIRST_REPLICA")
+        alone = wb.Variable(initial, synchronization="ON_READ", aggregation="SUM")
+
+    for variable in (v, wb.Variable(initial)):
+        with pytest.raises(InvalidArgumentError, match=r"^assign_add on variable .* needs numbers, got dtype "):
+            variable.assign_add(other)
+    with pytest.raises(InvalidArgumentError, match="assign_sub on variable .* needs numbers"):
+        strategy.run(lambda: v.assign_sub(other))
+    with pytest.raises(InvalidArgumentError, match="ON_READ with SUM, needs numbers"):
+        alone.assign(other)
+    assert [part.numpy() for part in v.values] == [wb.Variable(initial).numpy()] * 2
+
+
+@pytest.mark.parametrize("texts", [["b", "a longer one"], "c"])
+def test_the_first_replicas_texts_are_everybodys(strategy: Any, texts: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(np.full(np.shape(texts), "a", object), aggregation="ONLY_FIRST_REPLICA")
+
+    strategy.run(lambda: v.assign(texts if _replica() == 0 else np.full(np.shape(texts), "other", object)))
+
+    expected = np.char.encode(texts).tolist()
+    assert _components(v) == [expected, expected]
+
+
+@pytest.mark.parametrize("value", [True, np.array(False)])
+def test_bools_have_no_sum_over_replicas(strategy: Any, value: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(True, aggregation="SUM")
+
+    with pytest.raises(InvalidArgumentError, match="needs numbers, got dtype bool"):
+        strategy.run(lambda: v.assign(value))
+
+
+@pytest.mark.parametrize("initial", ["a", 1j, True, 1])
+def test_a_mean_needs_floating_numbers(strategy: Any, initial: Any) -> None:
+    with strategy.scope(), pytest.raises(ValueError, match="aggregation MEAN needs a floating dtype"):
+        wb.Variable(initial, aggregation="MEAN")
+
+
 @pytest.mark.parametrize("how", ["assign", "assign_add", "scatter_update"])
 def test_narrow_whole_numbers_of_ml_dtypes_do_not_wrap_around(how: str) -> None:
     variable = wb.Variable([0, 0], dtype="int4")

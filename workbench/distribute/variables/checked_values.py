@@ -12,6 +12,7 @@ from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
 from workbench.debugging.dump.recording import thread as dump_thread
 from workbench.distribute.arrays.as_array import Array, as_array, as_operand, namespace_of
+from workbench.distribute.arrays.host_reduce import require_reducible
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.programs import Update
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Rows of several replicas, concatenated, have no meaning for these: which of two would win?
 _NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
+# What needs no arithmetic, and so takes bools and texts, too.
+_REPLACING = frozenset(("assign", "scatter_update"))
 
 
 def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Array | IndexedSlices:
@@ -39,9 +42,11 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
       NotImplementedError: for a scatter update that this variable does not have.
       ValueError: if the shape differs, or the variable's dtype cannot hold an array: not its kind, or not its numbers.
       TypeError: if the dtype cannot hold a Python number without that.
-      InvalidArgumentError: if it is not finite, where that is checked.
+      InvalidArgumentError: if it is not finite, where that is checked, or the variable's dtype has no such arithmetic.
     """
     env = current_env()
+    if how not in _REPLACING:
+        require_reducible(variable.dtype, f"{how} on variable {variable.name!r}")
     if how in SCATTERS:
         require_scatter(variable, how)
         rows = checked_slices(variable, how, value, traced=env is not None and env.traced)

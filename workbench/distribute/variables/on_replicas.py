@@ -12,7 +12,7 @@ from workbench.backends.users_line import users_line
 from workbench.communicators.core.options import Reduction
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_operand
-from workbench.distribute.arrays.host_reduce import reduce_components
+from workbench.distribute.arrays.host_reduce import reduce_components, require_reducible
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica
@@ -171,6 +171,7 @@ class SyncOnRead(OnReplicas):
                 f"{how} on variable {variable.name!r} outside of replica functions: ON_READ with SUM, it would count "
                 f"once per replica; add in a replica function, or assign the new total"
             )
+        require_reducible(variable.dtype, f"{how} on variable {variable.name!r}, ON_READ with SUM,")
         # The components shall add up to the value; integers are cut off, as in the reference.
         share = as_operand(value, variable.dtype) / self.strategy.num_replicas_in_sync
         return share.astype(variable.dtype)

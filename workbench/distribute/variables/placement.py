@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import STRING
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, is_python_number
+from workbench.distribute.arrays.gather import all_gather_leaf
+from workbench.distribute.arrays.host_reduce import require_reducible
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.placement_log import places
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica, handed_over
@@ -274,8 +277,8 @@ class Placement(ABC):
         if isinstance(array, IndexedSlices):
             return aggregated_slices(env, aggregation, array, site)
         if aggregation is _FIRST:
-            first: Array = env.communicator.broadcast(array, 0, site=site)
-            return first
+            return _first(env, array, site)
+        require_reducible(variable.dtype, f"aggregation {aggregation.name} of variable {variable.name!r}")
         if aggregation is _SUM and is_python_number(value):
             if env.traced:  # a Python number is the same on all replicas
                 raise ValueError(_sum_of_number(variable, how, value, env.size))
@@ -295,6 +298,15 @@ class Placement(ABC):
           op: "sum" or "mean".
           site: The user's line, for errors and telemetry.
         """
+
+
+def _first(env: ReplicaEnv, array: Array, site: str) -> Array:
+    """The array of replica 0."""
+    if array.dtype == STRING:
+        everyones: Array = all_gather_leaf(env.communicator, array[np.newaxis], 0, site, None)
+        return everyones[:1].reshape(array.shape)
+    first: Array = env.communicator.broadcast(array, 0, site=site)
+    return first
 
 
 def again_if_lost(read: Callable[[], T]) -> T:

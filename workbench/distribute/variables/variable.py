@@ -415,9 +415,9 @@ def _check_kind(
             f"variable {name!r}: synchronization NONE is not possible in a strategy's scope; use ON_READ for "
             f"components that replicas change on their own, or ON_WRITE with aggregation NONE"
         )
-    if how is _MEAN and dtype.kind in "biu":
+    if how is _MEAN and dtype.kind in "biucOSU":
         raise ValueError(
-            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype.name} is not one; use "
+            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype_text(dtype)} is not one; use "
             f"dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
         )
 
