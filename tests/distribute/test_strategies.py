@@ -114,6 +114,15 @@ def test_structures_of_values_are_reduced_leaf_by_leaf(strategy: Any) -> None:
     assert total == 3
 
 
+@pytest.mark.parametrize("value", [None, {"loss": PerReplica((1.0, 2.0)), "other": (None,)}])
+def test_what_replicas_did_not_return_has_no_sum(strategy: Any, value: Any) -> None:
+    for op, axis in (("SUM", None), ("SUM", 0), ("MEAN", 0)):
+        with pytest.raises(ValueError, match=f"reduce with {op} needs distributed values, got None"):
+            strategy.reduce(op, value, axis=axis)
+    mean = strategy.reduce("MEAN", value, axis=None)
+    assert mean == (None if value is None else {"loss": 1.5, "other": (None,)})
+
+
 def test_a_variable_of_central_storage_is_reduced_as_if_on_each_replica(threads: Any) -> None:
     strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
     with strategy.scope():

@@ -12,7 +12,7 @@ from workbench.debugging import device_placement, observing
 from workbench.debugging.dump.session import current_writer, flush_here
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import as_axis
-from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
+from workbench.distribute.arrays.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
 from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.function import Function, checked_arguments, plain_function
 from workbench.distribute.identity import new_id
@@ -23,7 +23,12 @@ from workbench.distribute.replica.replica_context import ReplicaProgram
 from workbench.distribute.strategy_description import StrategyDescription, redescribe
 from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values.distributed_values import PerReplica, dealt_out, handed_over, wrapped
-from workbench.distribute.values.local_values import flatten_distributed, parts_of, values_from_function
+from workbench.distribute.values.local_values import (
+    flatten_distributed,
+    parts_of,
+    require_no_none,
+    values_from_function,
+)
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.on_replicas import placement_of
 from workbench.distribute.variables.registry import VariableRegistry
@@ -295,6 +300,7 @@ class Strategy(DescribedStrategy):
 
         Raises:
           InvalidArgumentError: if shapes or dtypes of the components do not fit together.
+          ValueError: if None is among the values; a MEAN without an axis gives it back, as it does ordinary values.
           RuntimeError: in a replica function.
 
         >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
@@ -306,6 +312,8 @@ class Strategy(DescribedStrategy):
         contexts.require_cross_replica(self, "strategy.reduce")
         op, checked = as_reduce_op(reduce_op), as_axis(axis)
         leaves, spec = flatten_distributed(value)
+        if op is ReduceOp.SUM or checked is not None:
+            require_no_none(value, leaves, f"reduce with {op.name}")
         return tree.unflatten(spec, reduce_leaves(self, op, leaves, checked))
 
     def gather(self, value: Any, axis: int) -> Any:

@@ -51,3 +51,26 @@ def _for_each(leaf: Any, replicas: int) -> Sequence[Any]:
 def flatten_distributed(value: Any) -> tuple[list[Any], tree.Spec]:
     """Leaves and structure of `value`, with variables as leaves: elsewhere they are parts of the structure."""
     return tree.flatten(value, is_leaf=is_distributed)
+
+
+def require_no_none(value: Any, leaves: Sequence[Any], what: str) -> None:
+    """Refuses a structure in which the replicas left something out.
+
+    Args:
+      value: The structure.
+      leaves: Its leaves, among which None is not.
+      what: The subject of the error's sentence.
+
+    Raises:
+      ValueError: if it is None, or None is in it.
+    """
+    if len(leaves) == 1 and leaves[0] is value:
+        return
+    parts, _ = tree.flatten(value, is_leaf=lambda part: part is None or is_distributed(part))
+    if len(parts) > len(leaves):
+        place = next(number for number, part in enumerate(parts) if part is None)
+        at = "" if value is None else f" as value {place + 1} of {len(parts)}"
+        raise ValueError(
+            f"{what} needs distributed values, got None{at}; let the replica function return a value on each replica, "
+            f"or leave it out of the structure"
+        )
