@@ -143,6 +143,12 @@ def test_unknown_reduction_names_the_known_ones() -> None:
         backend.ufunc("median")
 
 
+@pytest.mark.parametrize("name", [float, "float"])
+def test_pythons_floats_have_32_bits(name: Any) -> None:
+    assert backend.as_dtype(name) == np.float32
+    assert backend.as_dtype("double") == backend.as_dtype(np.float64) == np.float64
+
+
 def test_dtypes_by_name() -> None:
     assert backend.dtype_named("bfloat16") == ml_dtypes.bfloat16
     assert backend.dtype_named("<f4") == np.float32

@@ -218,6 +218,7 @@ def test_types() -> None:
     wb.debugging.assert_integer(INT32)
     wb.debugging.assert_type(INT32, np.int32)
     wb.debugging.assert_type(1, np.int32)
+    wb.debugging.assert_type(1.0, float)
     wb.debugging.assert_type("a", "string")
     wb.debugging.assert_type(np.array(["a"]), str)
     wb.debugging.assert_proper_iterable({"a": 1})

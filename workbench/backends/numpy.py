@@ -274,6 +274,8 @@ def dtype_named(name: str) -> np.dtype:
 def as_dtype(dtype: Any) -> np.dtype:
     """The dtype that a user names by a dtype of NumPy, a type, or a text; those of texts mean bytes objects.
 
+    `float` is float32, as Python's floats are where no dtype is given.
+
     Raises:
       TypeError: if it names none, as None does, which to NumPy is float64, or a class such as dict, which is object.
     """
@@ -281,6 +283,8 @@ def as_dtype(dtype: Any) -> np.dtype:
         raise TypeError("a dtype is missing; give one, such as np.float32")
     if dtype is str or dtype is bytes or (isinstance(dtype, str) and dtype == "string"):
         return STRING
+    if dtype is float or (isinstance(dtype, str) and dtype == "float"):
+        return np.dtype(np.float32)
     found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if found == STRING and isinstance(dtype, type) and dtype not in (object, np.object_):
         raise TypeError(f"{dtype.__name__} is no dtype; give one, such as np.float32")
