@@ -170,7 +170,9 @@ def test_bools_and_texts_are_assigned_and_not_computed_with(strategy: Any, initi
         alone = wb.Variable(initial, synchronization="ON_READ", aggregation="SUM")
 
     for variable in (v, wb.Variable(initial)):
-        with pytest.raises(InvalidArgumentError, match=r"^assign_add on variable .* needs numbers, got dtype "):
+        with pytest.raises(
+            InvalidArgumentError, match=r"^assign_add on variable .* needs numbers, got dtype "
+        ):
             variable.assign_add(other)
     with pytest.raises(InvalidArgumentError, match="assign_sub on variable .* needs numbers"):
         strategy.run(lambda: v.assign_sub(other))
