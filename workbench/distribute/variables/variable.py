@@ -417,8 +417,8 @@ def _check_kind(
         )
     if how is _MEAN and dtype.kind in "biucOSU":
         raise ValueError(
-            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype_text(dtype)} is not one; use "
-            f"dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
+            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype_text(dtype)} is not one; "
+            f"use dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
         )
 
 
