@@ -121,7 +121,7 @@ class MirroredStrategy:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def scope(self) -> contexts.AnyScope[MirroredStrategy]:
+    def scope(self) -> contextlib.AbstractContextManager[MirroredStrategy, None]:
         """Makes the strategy current, in cross-tower context."""
         return _Scope(self)
 
@@ -389,7 +389,7 @@ class MirroredStrategy:
         return distribution_of, (self.strategy,)
 
 
-class _Scope(contexts.AnyScope[MirroredStrategy]):
+class _Scope(contextlib.ContextDecorator, contextlib.AbstractContextManager[MirroredStrategy, None]):
     def __init__(self, distribution: MirroredStrategy) -> None:
         self._distribution = distribution
         self._scope = distribution.strategy.scope()
