@@ -19,7 +19,12 @@ TWO = wb.distribute.ClusterSpec({"worker": ["a:1", "b:1"]})
 @pytest.fixture(autouse=True)
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.startswith("SLURM_") or name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", "TPU_NAME"):
+        if name.startswith("SLURM_") or name in (
+            "TF_CONFIG",
+            "CUDA_VISIBLE_DEVICES",
+            "WORKBENCH_SLURM_GPUS",
+            "TPU_NAME",
+        ):
             monkeypatch.delenv(name)
 
 
@@ -133,13 +138,45 @@ def test_slurm_works_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_slurm_gives_each_task_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # undone after the test, whatever the resolver sets
+    for name in ("CUDA_VISIBLE_DEVICES", "WORKBENCH_SLURM_GPUS"):
+        monkeypatch.setenv(name, "")  # undone after the test, whatever the resolver sets
     _step(monkeypatch, 1, 2, "n1", "2")
     resolver = resolvers.SlurmClusterResolver(gpus_per_node=4)
     resolver.cluster_spec()
 
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert resolver.num_accelerators() == {"GPU": 2}
+
+
+def test_slurm_deals_the_gpus_that_cuda_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_VISIBLE_DEVICES", "WORKBENCH_SLURM_GPUS"):
+        monkeypatch.setenv(name, "")  # undone after the test, whatever the resolver sets
+    _step(monkeypatch, 1, 2, "n1", "2")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5, GPU-1f,GPU-2a")
+    for resolver in (resolvers.SlurmClusterResolver(), resolvers.SlurmClusterResolver()):
+        resolver.cluster_spec()
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-1f,GPU-2a"
+
+    # Another one deals what the first began with, not what it left; a program that sets the variable begins anew.
+    again = resolvers.SlurmClusterResolver(gpus_per_node=2)
+    assert again.num_accelerators() == {"GPU": 1}
+    again.cluster_spec()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"
+    assert resolvers.SlurmClusterResolver().num_accelerators() == {"GPU": 2}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,7")
+    resolvers.SlurmClusterResolver().cluster_spec()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
+
+
+@pytest.mark.parametrize("hidden", ["", "-1", "NoDevFiles"])
+def test_slurm_deals_no_gpus_that_are_hidden(monkeypatch: pytest.MonkeyPatch, hidden: str) -> None:
+    _step(monkeypatch, 0, 1, "n1", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    resolver = resolvers.SlurmClusterResolver()
+    resolver.cluster_spec()
+
+    assert resolver.num_accelerators() == {}
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == hidden
 
 
 @pytest.mark.parametrize(

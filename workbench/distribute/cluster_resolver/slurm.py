@@ -13,6 +13,8 @@ from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, e
 from workbench.runtime.process import gpus
 
 GPUS = "CUDA_VISIBLE_DEVICES"
+DEALT = "WORKBENCH_SLURM_GPUS"
+"""What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the GPUs of the host that it dealt from."""
 
 
 class SlurmClusterResolver(ClusterResolver):
@@ -24,7 +26,7 @@ class SlurmClusterResolver(ClusterResolver):
     Args:
       jobs: Number of tasks by job; all tasks are workers by default.
       port_base: The port of the first task of a host.
-      gpus_per_node: GPUs of a host; by default those that CUDA_VISIBLE_DEVICES or the driver shows.
+      gpus_per_node: How many GPUs of a host to use; by default all that CUDA_VISIBLE_DEVICES or the driver shows.
       gpus_per_task: GPUs of a task; by default those of the host, divided by its tasks.
       tasks_per_node: Tasks of each host: a number, or numbers by host; by default what Slurm says.
       auto_set_gpu: Whether `cluster_spec()` sets CUDA_VISIBLE_DEVICES to the GPUs of this task.
@@ -64,7 +66,8 @@ class SlurmClusterResolver(ClusterResolver):
                 f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
             )
         most = max(self._tasks.values())
-        available = _gpus_here() if gpus_per_node is None else gpus_per_node
+        self._gpus = _gpus_here(gpus_per_node or 0)
+        available = len(self._gpus) if gpus_per_node is None else gpus_per_node
         self._gpus_per_task = available // most if gpus_per_task is None else gpus_per_task
         if most * self._gpus_per_task > available:
             raise RuntimeError(
@@ -113,7 +116,9 @@ class SlurmClusterResolver(ClusterResolver):
     def _take_gpus(self, local: int) -> None:
         if self._auto_set_gpu and self._gpus_per_task:
             first = local * self._gpus_per_task
-            os.environ[GPUS] = ",".join(str(gpu) for gpu in range(first, first + self._gpus_per_task))
+            own = ",".join(self._gpus[first : first + self._gpus_per_task])
+            os.environ[GPUS] = own
+            os.environ[DEALT] = f"{own}={','.join(self._gpus)}"
 
 
 def _places(tasks_by_host: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -132,9 +137,19 @@ def _rank_here(tasks_by_host: Mapping[str, int], rank: int) -> int:
     return places.get(here, rank)
 
 
-def _gpus_here() -> int:
-    named = os.environ.get(GPUS)  # Slurm sets it to what the step was given
-    return len(gpus.visible()) if named is None else len([name for name in named.split(",") if name.strip()])
+def _gpus_here(at_least: int) -> tuple[str, ...]:
+    """The GPUs of this host that tasks share, as CUDA_VISIBLE_DEVICES names them; numbers if it names too few.
+
+    Slurm sets the variable to what the step was given. Another resolver may have left this task's part of it there,
+    also for processes that this one starts.
+    """
+    own, _, of_host = os.environ.get(DEALT, "").partition("=")
+    if own and os.environ.get(GPUS) == own:
+        found = tuple(of_host.split(","))
+    else:
+        named = gpus.named()
+        found = gpus.visible() if named is None else named
+    return found if len(found) >= at_least else tuple(map(str, range(at_least)))
 
 
 def _tasks_by_host(tasks_per_node: int | Mapping[str, int] | None) -> dict[str, int]:

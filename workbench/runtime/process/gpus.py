@@ -27,14 +27,22 @@ JAX, which takes the GPU that it finds, would take three quarters of its memory 
 _HIDDEN = ("", "-1", "none", "NoDevFiles")
 
 
+def named() -> tuple[str, ...] | None:
+    """The GPUs in CUDA_VISIBLE_DEVICES, whether or not there is a driver; None without the variable."""
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if variable is None:
+        return None
+    if variable.strip() in _HIDDEN:
+        return ()
+    return tuple(part.strip() for part in variable.split(",") if part.strip())
+
+
 def visible() -> tuple[str, ...]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; starts nothing on them."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is None:
+    found = named()
+    if found is None:
         return tuple(str(index) for index in range(_driver_count()))
-    if named.strip() in _HIDDEN or _driver_count() == 0:
-        return ()
-    return tuple(part.strip() for part in named.split(",") if part.strip())
+    return found if found and _driver_count() else ()
 
 
 @lru_cache(maxsize=1)
