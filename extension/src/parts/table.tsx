@@ -73,6 +73,13 @@ interface Props<Row> {
   follow?: boolean;
 }
 
+/** What keys are at. */
+interface Cursor {
+  key: string | number | null;
+  row: number;
+  column: number;
+}
+
 /** How high it is at most: by itself, and in a pane. */
 const [HEIGHT, LOWEST, HIGHEST] = [340, 140, 600];
 const ROW_HEIGHT = 24;
@@ -83,8 +90,9 @@ let tables = 0;
 export function Table<Row>(props: Props<Row>) {
   const { label, rows, keyOf, isSelected, isPointed, onPoint, onPick } = props;
   const [sorting, setSorting] = useState<{ plain: string; down: boolean } | null>(null);
-  const [cursor, setCursor] = useState({ row: -1, column: 0 }); // row -1: the headings
-  const [hovered, setHovered] = useState(-1);
+  // The row that keys are at, by its key and where it was last; -1: the headings.
+  const [cursor, setCursor] = useState<Cursor>({ key: null, row: -1, column: 0 });
+  const [hovered, setHovered] = useState<string | number | null>(null);
   const [whole, setWhole] = useState(false);
   const [first, setFirst] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
@@ -109,9 +117,14 @@ export function Table<Row>(props: Props<Row>) {
   const virtual = shown.length > most + 10;
   const from = virtual ? clamped(first, 0, shown.length - most) : 0;
   const visible = virtual ? shown.slice(from, from + most) : shown;
-  // Of a row that is scrolled away keys go on from the closest one in the page.
+  // Rows come, go and are sorted: the cursor stays with its own, and where that has gone, in its place. Of a row that is
+  // scrolled away keys go on from the closest one in the page.
+  const placeOf = (key: string | number | null) =>
+    key === null ? -1 : shown.findIndex((row) => keyOf(row) === key);
+  const own = placeOf(cursor.key);
+  const place = own < 0 ? cursor.row : own;
   const at = {
-    row: cursor.row < 0 ? -1 : clamped(cursor.row, from, from + visible.length - 1),
+    row: place < 0 ? -1 : clamped(place, from, from + visible.length - 1),
     column: Math.min(cursor.column, columns.length - 1),
   };
 
@@ -130,11 +143,12 @@ export function Table<Row>(props: Props<Row>) {
     if (moved) cell.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
 
+  const cursorAt = (row: number, column: number): Cursor => ({
+    ...{ row, column },
+    key: row < 0 ? null : keyOf(shown[row]!),
+  });
   const move = (row: number, column: number) => {
-    const next = {
-      row: clamped(row, -1, shown.length - 1),
-      column: clamped(column, 0, columns.length - 1),
-    };
+    const next = cursorAt(clamped(row, -1, shown.length - 1), clamped(column, 0, columns.length - 1));
     wantsFocus.current = true;
     if (virtual && next.row >= 0 && (next.row < from + 1 || next.row >= from + most - 2)) {
       const start = Math.max(0, next.row - Math.floor(most / 2));
@@ -182,7 +196,7 @@ export function Table<Row>(props: Props<Row>) {
   const widest = ({ title }: Foldable) => (cut.has(title) ? { maxWidth: `${cut.get(title)}px` } : undefined);
   const colindex = (column: (typeof every)[number]) => (folded.size ? every.indexOf(column) + 1 : undefined);
   const hidden = every.filter(({ title }) => folded.has(title) || cut.has(title));
-  const read = shown[hovered] ?? shown[at.row];
+  const read = shown[placeOf(hovered)] ?? shown[at.row];
   return (
     <>
       <div
@@ -192,7 +206,7 @@ export function Table<Row>(props: Props<Row>) {
         {...FILLS}
         onScroll={onScroll}
         onPointerLeave={() => {
-          setHovered(-1);
+          setHovered(null);
           onPoint?.(null);
         }}
       >
@@ -218,7 +232,7 @@ export function Table<Row>(props: Props<Row>) {
                   tabIndex={at.row === -1 && at.column === index ? 0 : -1}
                   aria-colindex={colindex(column)}
                   aria-sort={column === sorter ? (sorting?.down ? "descending" : "ascending") : undefined}
-                  onFocus={() => setCursor({ row: -1, column: index })}
+                  onFocus={() => setCursor(cursorAt(-1, index))}
                   onClick={() => sortBy(index)}
                 >
                   {column.title}
@@ -237,7 +251,7 @@ export function Table<Row>(props: Props<Row>) {
                 aria-current={isPointed?.(row) ? "step" : undefined}
                 onClick={() => onPick?.(row)}
                 onPointerEnter={() => {
-                  if (hidden.length) setHovered(from + index);
+                  if (hidden.length) setHovered(keyOf(row));
                   onPoint?.(row);
                 }}
               >
@@ -254,7 +268,7 @@ export function Table<Row>(props: Props<Row>) {
                       hidden.length && !place && at.row === from + index ? id.current : undefined
                     }
                     onFocus={() => {
-                      setCursor({ row: from + index, column: place });
+                      setCursor(cursorAt(from + index, place));
                       onPoint?.(row);
                     }}
                   >
