@@ -19,7 +19,7 @@ from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchEr
 from workbench.runtime.comm.messages import LAST_WRITES, TELEMETRY
 from workbench.runtime.deploy import embedded
 from workbench.runtime.deploy.claiming import Connector
-from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
+from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt, is_interrupt_kept_back
 from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
@@ -177,7 +177,8 @@ class Cluster:
         silent = []
         for question in [self.gang.urgent.ask(worker, TELEMETRY) for worker in self.gang.living()]:
             try:
-                batches = question.answer(max(0.0, end - time.monotonic()))
+                left = max(0.0, end - time.monotonic())
+                batches = question.answer(left, unless=is_interrupt_kept_back)
             except WorkbenchError:
                 silent.append(question.worker.address)
             else:
@@ -231,7 +232,8 @@ class Cluster:
         end = time.monotonic() + _LAST_WRITES_SECONDS
         for question in [self.gang.urgent.ask(worker, LAST_WRITES) for worker in self.gang.living()]:
             try:
-                failures = question.answer(max(0.0, end - time.monotonic()))
+                left = max(0.0, end - time.monotonic())
+                failures = question.answer(left, unless=is_interrupt_kept_back)
             except WorkbenchError as error:
                 failures = [str(error)]
             if failures:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
 from workbench.errors import WorkbenchError
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.links import LinkClosed
 from workbench.runtime.comm.messages import loads
 from workbench.runtime.deploy.worker_link import WorkerLink
+
+_CHECK_SECONDS: Final = 0.1
 
 
 class Question:
@@ -32,17 +36,25 @@ class Question:
         self._outcome = ok, outcome
         self._answered.set()
 
-    def answer(self, deadline_seconds: float) -> Any:
+    def answer(self, deadline_seconds: float, *, unless: Callable[[], bool] = lambda: False) -> Any:
         """Waits for the answer.
+
+        Args:
+          deadline_seconds: For how long.
+          unless: Says when to wait no longer, such as `is_interrupt_kept_back`.
 
         Raises:
           WorkbenchError: what the worker reported, that it is gone, or that it did not answer in time.
         """
         address = self.worker.address
-        if not self._answered.wait(deadline_seconds):
-            raise WorkbenchError(
-                f"worker {address} did not answer in {deadline_seconds:.2g} s", worker=address
-            )
+        end = time.monotonic() + deadline_seconds
+        while not self._answered.wait(min(_CHECK_SECONDS, max(0.0, end - time.monotonic()))):
+            if unless():
+                raise WorkbenchError(f"Ctrl-C ended the wait for worker {address}", worker=address)
+            if time.monotonic() >= end:
+                raise WorkbenchError(
+                    f"worker {address} did not answer in {deadline_seconds:.2g} s", worker=address
+                )
         ok, outcome = self._outcome
         if ok:
             return loads(outcome) if isinstance(outcome, bytes) else outcome
