@@ -568,6 +568,7 @@ export interface Lateness {
   late_steps: number[];
   enough_us: number;
   median_us: number[];
+  waited_shares?: (number | null)[];
 }
 
 /** The newest collective that a replica recorded; op "" if it recorded none. */
@@ -605,6 +606,7 @@ export interface Pace {
   sent_share: number | null;
   compute_share: number | null;
   read_share: number;
+  steps_per_second?: number | null;
 }
 
 /** Steps have become slower. */
@@ -646,6 +648,7 @@ export interface EpochFacts {
 export interface SentSteps {
   steps: number[];
   at_ns: number[];
+  idle_ns?: number[];
 }
 
 /** What a feed was told of a group. */

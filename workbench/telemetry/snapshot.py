@@ -172,6 +172,7 @@ class Lateness:
       late_steps: By row, in how many of the steps the replica was later than the median one by more than `enough_us`.
       enough_us: A smaller lateness says nothing: the clock error, or a twentieth of a step.
       median_us: By column, over all replicas, those without a row included.
+      waited_shares: By row, the part of its steps, 0 to 1, that the replica waited; None if that is not known.
     """
 
     replicas: tuple[int, ...] = ()
@@ -184,6 +185,7 @@ class Lateness:
     late_steps: tuple[int, ...] = ()
     enough_us: float = 0.0
     median_us: tuple[float, ...] = ()
+    waited_shares: tuple[float | None, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +196,14 @@ class Pace:
       steps: How many those are.
       last_step: The newest, -1 before the first.
       end_ns: Its last result was there; driver's clock.
-      step_us: How long a step takes, from one step's first collective to the next step's; the median.
+      step_us: How long a step takes, from one step's first collective to the next step's, without the time while no
+        step was under way; the median.
       waited_share: The part of a step, 0 to 1, that replicas wait for the last one; None if that is not known.
       sent_share: The part in which data move, likewise.
       compute_share: The part that replicas are in no collective, on average, likewise.
       read_share: The part of what replicas gave to collectives, 0 to 1, that was looked through and found finite.
+      steps_per_second: By the mean of the same, where a step counts as at most three median ones; None if that is not
+        known.
     """
 
     steps: int = 0
@@ -209,6 +214,7 @@ class Pace:
     sent_share: float | None = None
     compute_share: float | None = None
     read_share: float = 0.0
+    steps_per_second: float | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +243,8 @@ class StepTiming:
     Attributes:
       step: Its number.
       begin_ns: The first replica entered the first collective of the step; driver's clock.
-      seconds: Until the same moment of the next step; None for the newest step, and where the next one is missing.
+      seconds: Until the same moment of the next step, without the time while no step was under way; None for the newest
+        step, and where the next one is missing.
       waited_percent: How much of the step the replicas that were not last waited for the last one, on average.
       not_finite: Something that is not finite went into one of its collectives.
     """

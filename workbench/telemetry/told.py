@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from workbench.telemetry.added import ADDED
@@ -61,10 +62,28 @@ class SentSteps:
     Attributes:
       steps: Numbers of the steps, in the order in which they were sent; one that was sent again stands there again.
       at_ns: By step, when; driver's clock.
+      idle_ns: By step, for how long none had been under way, summed over all gaps before it; empty in runs that were
+        recorded earlier.
     """
 
     steps: tuple[int, ...]
     at_ns: tuple[int, ...]
+    idle_ns: tuple[int, ...] = field(default=(), metadata=ADDED)
+
+    def newest(self, count: int) -> SentSteps:
+        """The last `count` of them."""
+        return SentSteps(*(getattr(self, each.name)[-count:] for each in fields(self)))
+
+    def then(self, newer: SentSteps) -> SentSteps:
+        """These and newer ones, some of which may be among these.
+
+        >>> SentSteps((0, 1), (10, 20), (0, 5)).then(SentSteps((1, 2), (20, 30), (5, 5)))
+        SentSteps(steps=(0, 1, 2), at_ns=(10, 20, 30), idle_ns=(0, 5, 5))
+        """
+        before = bisect_left(self.at_ns, newer.at_ns[0])
+        return SentSteps(
+            *(getattr(self, each.name)[:before] + getattr(newer, each.name) for each in fields(self))
+        )
 
 
 @dataclass(frozen=True, slots=True)

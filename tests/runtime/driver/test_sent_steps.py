@@ -25,6 +25,31 @@ def test_each_step_of_the_user_is_sent_between_its_call_and_its_end(group: Group
     assert all(called < at < ended for called, at, ended in zip(times, sent.at_ns, times[1:], strict=False))
 
 
+def test_the_time_between_steps_that_were_waited_for_is_idle(group: Group) -> None:
+    step = group.prepare(_meet, user_function=_meet)
+    group.run(step)
+    time.sleep(0.2)
+    group.run(group.prepare(lambda env: None))  # which is no step of the user's
+    group.run(step)
+
+    sent = group.sent_steps()
+    assert sent is not None
+    assert sent.idle_ns[0] == 0
+    assert 0.2e9 <= sent.idle_ns[1] < sent.at_ns[1] - sent.at_ns[0]
+
+
+def test_nothing_is_idle_between_steps_that_overlap(group: Group) -> None:
+    step = group.prepare(_meet, user_function=_meet)
+    group.run(step)
+    group.run(step, pipelined=True)
+    time.sleep(0.1)  # nobody knows when in it the step ended
+    group.run(step)
+
+    sent = group.sent_steps()
+    assert sent is not None
+    assert sent.idle_ns[0] < sent.idle_ns[1] == sent.idle_ns[2]
+
+
 def test_work_of_the_library_is_no_step(group: Group) -> None:
     group.run(group.prepare(lambda env: None))
     assert group.sent_steps() is None

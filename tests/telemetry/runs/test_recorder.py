@@ -39,7 +39,7 @@ TOLD = Told(
     ResultCourse("loss", "train", (3, 4), (1.5, None), ((1.0, 2.0), (2.0, None))),
     0.8,
     EpochFacts(2, 40, 100),
-    SentSteps((3, 4), (1000, 2000)),
+    SentSteps((3, 4), (1000, 2000), (0, 500)),
 )
 LATE = 91 * MS + STUCK_AFTER_NS
 
@@ -408,7 +408,13 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
 
 def test_a_number_of_the_steps_that_is_not_known_by_step_is_damage() -> None:
     course = replace(TOLD.result, mean=(1.0,)) if TOLD.result else None
-    for damaged in (replace(TOLD, result=course), replace(TOLD, sent=SentSteps((3, 4), (1000,)))):
+    for damaged in (
+        replace(TOLD, result=course),
+        *(
+            replace(TOLD, sent=sent)
+            for sent in (SentSteps((3, 4), (1000,)), SentSteps((3,), (1000,), (0, 5)))
+        ),
+    ):
         with pytest.raises(DataCorruption, match="by step"):
             Looks.decode(Looks(told={"g": damaged}).encode())
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.extension.crowd import MS, Crowd
 from workbench.telemetry.events import Event
-from workbench.telemetry.snapshot import Snapshot, StepTiming
-from workbench.ui.models.overview_model import overview_model, steps_per_second
+from workbench.telemetry.snapshot import Snapshot
+from workbench.ui.models.overview_model import overview_model
 
 STEP_MS = 20
 
@@ -145,11 +145,3 @@ def test_a_first_step_that_fails_everywhere_is_the_verdict() -> None:
 
 def test_of_a_cluster_that_was_closed_nobody_is_live() -> None:
     assert overview_model(run(4, 30).feed.snapshot(), status="stopped").live == 0
-
-
-def test_pauses_between_cells_are_no_steps() -> None:
-    lengths = [0.1, 0.1, 60.0, 0.1, None]
-    steps = [StepTiming(number, 0, seconds, 0.0, False) for number, seconds in enumerate(lengths)]
-
-    assert steps_per_second(steps) == pytest.approx(10)
-    assert steps_per_second(steps[-1:]) is None

@@ -50,7 +50,11 @@ class StepQueue(Runner):
         self.cores_used: CoresUsed | None = None
         self.errors = StepErrors()
         self._steps: dict[int, Step] = {}  # by serial, the oldest first
-        self._sent: deque[tuple[int, int]] = deque(maxlen=STEPS)  # numbers of the user's steps, and when
+        self._sent: deque[tuple[int, int, int]] = deque(
+            maxlen=STEPS
+        )  # of the user's steps, as in `SentSteps`
+        self._ended_ns = 0  # when the user's newest step ended; 0 before the first
+        self._idle_ns = 0  # for how long none has been under way since the first
         self._has_failed = False  # a step of the user's, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
@@ -103,15 +107,22 @@ class StepQueue(Runner):
             step.nested,
         )
         self.state.sent()
-        self._steps[step.serial] = step
         if step.number >= 0:
-            self._sent.append((step.number, time.monotonic_ns()))
+            self._note_sent(step.number)
+        self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
         for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None
             self._note_lost(step, worker, worker.lost)
         if not step.waiting:
             self._end(step)
+
+    def _note_sent(self, number: int) -> None:
+        """A step of the user's is about to be sent. None is under way where all have ended, as far as is known."""
+        now_ns = time.monotonic_ns()
+        if self._ended_ns and all(each.number < 0 for each in self._steps.values()):
+            self._idle_ns += now_ns - self._ended_ns
+        self._sent.append((number, now_ns, self._idle_ns))
 
     # -- what the gang tells
     # ------------------------------------------------------------------------------------------------
@@ -209,6 +220,8 @@ class StepQueue(Runner):
         step.ended = True
         self.state.ended()
         step.ended_ns = time.monotonic_ns()
+        if step.number >= 0:
+            self._ended_ns = step.ended_ns
         if not step.failed:
             self._succeeded(step)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from workbench.telemetry.feed.lateness import lateness
 from workbench.telemetry.feed.pace import pace
 from workbench.telemetry.feed.slowdown import slowdown
 from workbench.telemetry.feed.step_times import step_times
-from workbench.telemetry.feed.step_window import step_window
+from workbench.telemetry.feed.step_window import STEPS, step_window
 from workbench.telemetry.feed.stuck import Ends, find_stuck
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
 from workbench.telemetry.told import Told
@@ -67,7 +68,8 @@ def group_view(
     n = max(int(rows["n"].max(initial=0)) for rows in (collectives, *met))
     records = selected(own, own["purpose"] == 0)
     chosen = choice.of(key, known=last, records=records, version=version)
-    window = step_window(records)
+    sent = told.sent
+    window = step_window(records, sent)
     return GroupView(
         run_id=texts[key[0]],
         group=texts[key[1]],
@@ -83,8 +85,8 @@ def group_view(
         not_finite=not_finite[0],
         not_finite_now=not_finite[1],
         pace=pace(window, finite=texts.number("finite")),
-        slowdown=slowdown(collectives),
-        told=told,
+        slowdown=slowdown(collectives, sent),
+        told=told if sent is None else replace(told, sent=sent.newest(STEPS)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.feed.pace import computing_ns
+from workbench.telemetry.feed.pace import computing_ns, waited_shares
 from workbench.telemetry.feed.step_window import StepWindow
 from workbench.telemetry.formatting import percent
 from workbench.telemetry.snapshot import Late, Lateness
@@ -71,6 +71,7 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
         late=_late(window, named, clear) if named else (),
         late_steps=tuple((_excess(late) > clear).sum(axis=1)[shown].tolist()),
         enough_us=round(clear / 1000, 3),
+        waited_shares=tuple(share for share, row in zip(waited_shares(window), shown, strict=True) if row),
         median_us=tuple(np.round((late - _excess(late))[0] / 1000, 3).tolist()),
     )
 

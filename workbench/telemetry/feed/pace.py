@@ -13,7 +13,7 @@ def pace(window: StepWindow | None, *, finite: int) -> Pace:
 
     Waited is the time from a replica's own arrival at a collective to the last one's, averaged over the replicas that
     were not last. Sent is the time from the last one's arrival to a replica's result. Both are parts of a step, which
-    lasts from its first collective to the next step's; what the notebook pauses between two cells does not count.
+    lasts from its first collective to the next step's, without the time while no step was under way.
 
     Args:
       window: The newest steps of one group; None without records.
@@ -23,21 +23,33 @@ def pace(window: StepWindow | None, *, finite: int) -> Pace:
         return Pace()
     records = window.records
     others = max(1, len(window.replicas) - 1)
-    enter = records["t_enter_ns"] + records["clock_offset_ns"]
     end = records["t_end_ns"] + records["clock_offset_ns"]
     ready = records["ready_ns"]
-    waited = window.by_step(np.maximum(ready - enter, 0)) / others
+    waited = waited_ns(window).sum(axis=0) / others
     sent = window.by_step(np.maximum(end - ready, 0)) / len(window.replicas)
     return Pace(
         steps=len(window.steps),
         last_step=int(window.steps[-1]),
         end_ns=int(end.max()),
         step_us=window.step_ns / 1000,
+        steps_per_second=_rate(window),
         waited_share=_share(waited, window.length_ns),
         sent_share=_share(sent, window.length_ns),
         compute_share=float(computing_ns(window).mean() / mean_ns) if (mean_ns := _mean(window)) else None,
         read_share=float((records["inputs"] == finite).mean()),
     )
+
+
+def waited_ns(window: StepWindow) -> np.ndarray:
+    """How long each replica waited in each step for the last one to arrive; shape `(replicas, steps)`."""
+    records = window.records
+    enter = records["t_enter_ns"] + records["clock_offset_ns"]
+    return window.by_cell(np.maximum(records["ready_ns"] - enter, 0))
+
+
+def waited_shares(window: StepWindow) -> tuple[float | None, ...]:
+    """Which part of its steps each replica waited: what `pace` averages; None where that is not known."""
+    return tuple(_share(waited, window.length_ns) for waited in waited_ns(window))
 
 
 def computing_ns(window: StepWindow) -> np.ndarray:
@@ -52,6 +64,13 @@ def computing_ns(window: StepWindow) -> np.ndarray:
 
 def _mean(window: StepWindow) -> float:
     return float(window.length_ns.mean()) if len(window.length_ns) else 0.0
+
+
+def _rate(window: StepWindow) -> float | None:
+    """Of the steps that the next one follows: where steps are missing, nobody knows how long each took."""
+    lengths = window.length_ns[np.diff(window.steps) == 1]
+    whole = float(lengths.sum())
+    return len(lengths) * 1e9 / whole if whole else None
 
 
 def _share(part_ns: np.ndarray, length_ns: np.ndarray) -> float | None:

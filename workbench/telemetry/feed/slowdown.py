@@ -7,7 +7,9 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.feed.history import numbered
+from workbench.telemetry.feed.step_window import steps_took_ns
 from workbench.telemetry.snapshot import Slowdown
+from workbench.telemetry.told import SentSteps
 
 _BLOCK: Final = 10
 _BEFORE: Final = 2  # blocks, after the first, in which programs get warm
@@ -16,7 +18,7 @@ _RATIO: Final = 1.5
 _MIN_NS: Final = 500_000
 
 
-def slowdown(collectives: np.ndarray) -> Slowdown | None:
+def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None:
     """Since when steps take longer than before; None if they do not.
 
     Steps are compared that call the same collectives, in blocks of ten of which the median counts. They have become
@@ -24,6 +26,7 @@ def slowdown(collectives: np.ndarray) -> Slowdown | None:
 
     Args:
       collectives: Rows of `history.COLLECTIVE` of one group and generation, those of the user, oldest first.
+      sent: When its steps were sent; None where nobody has told.
     """
     if len(collectives) < _BLOCK * (1 + _BEFORE + _AFTER):
         return None
@@ -31,7 +34,7 @@ def slowdown(collectives: np.ndarray) -> Slowdown | None:
     count = np.bincount(column)
     begins = np.full(len(steps), np.iinfo(np.int64).max)
     np.minimum.at(begins, column, collectives["enter_ns"])
-    length = np.diff(begins)
+    length = steps_took_ns(begins, steps, sent)
     kinds = [count, *(np.bincount(column, weights=collectives[name]) for name in ("bytes", "op", "count"))]
     alike = np.all([kind == kind[-1] for kind in kinds], axis=0)
     # The last step has no end yet; of those before it, the newest that are all alike.

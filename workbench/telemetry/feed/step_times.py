@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.telemetry.feed.pace import waited_ns
 from workbench.telemetry.feed.step_window import StepWindow
 from workbench.telemetry.snapshot import StepTiming
 
@@ -18,22 +19,24 @@ def step_times(window: StepWindow | None, *, not_finite: int) -> tuple[StepTimin
     if window is None:
         return ()
     records, steps = window.records, window.steps
-    enter = records["t_enter_ns"] + records["clock_offset_ns"]
-    begin = np.full(len(steps), np.iinfo(np.int64).max)
-    np.minimum.at(begin, window.column, enter)
     seconds = [
         round(ns / 1e9, 9) if follows else None
-        for ns, follows in zip(np.diff(begin).tolist(), (np.diff(steps) == 1).tolist(), strict=True)
+        for ns, follows in zip(window.took_ns.tolist(), (np.diff(steps) == 1).tolist(), strict=True)
     ]
     # The newest step has no next one: it takes as long as the others, as far as is known.
     of = np.append(window.length_ns, window.step_ns)
     others = max(1, len(window.replicas) - 1)
-    waited = window.by_step(np.maximum(records["ready_ns"] - enter, 0)) / others
+    waited = waited_ns(window).sum(axis=0) / others
     percent = np.round(np.minimum(100.0, 100 * waited / np.maximum(of, 1)), 2)
     bad = window.by_step(records["inputs"] == not_finite) > 0
     return tuple(
         StepTiming(step, at, took, share, is_bad)
         for step, at, took, share, is_bad in zip(
-            steps.tolist(), begin.tolist(), [*seconds, None], percent.tolist(), bad.tolist(), strict=True
+            steps.tolist(),
+            window.begin_ns.tolist(),
+            [*seconds, None],
+            percent.tolist(),
+            bad.tolist(),
+            strict=True,
         )
     )

@@ -8,10 +8,13 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.feed.history import numbered, selected
+from workbench.telemetry.told import SentSteps
 
 STEPS: Final = 64
 """So many of the newest steps are looked at, and have a place on the axes of views."""
-_PAUSE: Final = 3.0  # × the median step: longer is the notebook between two cells, not a step
+_LONGEST: Final = (
+    3.0  # × the median step: longer is a program that is compiled, or a pause nobody has told of
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +28,11 @@ class StepWindow:
       row, column: Of each record, its indices in `replicas` and `steps`.
       late_ns: How late each replica came in each step, summed over its collectives; shape `(replicas, steps)`.
       known: Where a replica has a record of a step; same shape.
+      begin_ns: When the first replica entered the first collective of each step; shape `(steps,)`.
       noise_ns: Lateness below it says nothing.
-      step_ns: How long a step takes: the median time from one step's first collective to the next step's.
-      length_ns: The same of each step but the last, pauses left out; shape `(steps - 1,)`.
+      step_ns: How long a step takes: the median of `took_ns`.
+      took_ns: How long each step but the last took; shape `(steps - 1,)`.
+      length_ns: The same, but at most three median steps: rates and shares are computed from it.
     """
 
     records: np.ndarray
@@ -37,8 +42,10 @@ class StepWindow:
     column: np.ndarray
     late_ns: np.ndarray
     known: np.ndarray
+    begin_ns: np.ndarray
     noise_ns: float
     step_ns: float
+    took_ns: np.ndarray
     length_ns: np.ndarray
 
     def by_cell(self, weights: np.ndarray) -> np.ndarray:
@@ -52,11 +59,12 @@ class StepWindow:
         return np.bincount(self.column, weights=weights, minlength=len(self.steps))
 
 
-def step_window(records: np.ndarray) -> StepWindow | None:
+def step_window(records: np.ndarray, sent: SentSteps | None = None) -> StepWindow | None:
     """The newest 64 steps of some records; None without any.
 
     Args:
       records: Rows of `history.RECORD` of one group and generation, joined.
+      sent: When its steps were sent; None where nobody has told.
     """
     if not len(records):
         return None
@@ -68,10 +76,10 @@ def step_window(records: np.ndarray) -> StepWindow | None:
     shape = len(replicas), len(steps)
     size = shape[0] * shape[1]
     several_hosts = records["host"].min() != records["host"].max()
-    first = np.full(len(steps), np.iinfo(np.int64).max)
-    np.minimum.at(first, column, records["t_enter_ns"] + records["clock_offset_ns"])
-    lengths = np.diff(first)
-    step_ns = float(np.median(lengths)) if len(lengths) else 0.0
+    begin_ns = np.full(len(steps), np.iinfo(np.int64).max)
+    np.minimum.at(begin_ns, column, records["t_enter_ns"] + records["clock_offset_ns"])
+    took_ns = steps_took_ns(begin_ns, steps, sent)
+    step_ns = float(np.median(took_ns)) if len(took_ns) else 0.0
     return StepWindow(
         records=records,
         replicas=replicas,
@@ -80,7 +88,31 @@ def step_window(records: np.ndarray) -> StepWindow | None:
         column=column,
         late_ns=np.bincount(cell, weights=records["late_ns"], minlength=size).reshape(shape),
         known=np.bincount(cell, minlength=size).reshape(shape) > 0,
+        begin_ns=begin_ns,
         noise_ns=float(2 * records["clock_err_ns"].max()) if several_hosts else 0.0,
         step_ns=step_ns,
-        length_ns=np.clip(lengths, 0, _PAUSE * step_ns),
+        took_ns=took_ns,
+        length_ns=np.minimum(took_ns, _LONGEST * step_ns),
     )
+
+
+def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | None) -> np.ndarray:
+    """How long each step but the last took: the time while a step was under way, until the next step's beginning.
+
+    A step is under way from when the notebook sends it until the notebook knows that all replicas have ended it. Where
+    nobody has told when that was, as in runs that were recorded earlier, all time counts.
+
+    Args:
+      begin_ns: When the first replica entered the first collective of each step; driver's clock.
+      steps: Numbers of the steps, ascending.
+      sent: When they were sent; None where nobody has told.
+    """
+    passed = np.diff(begin_ns)
+    if sent is not None and sent.idle_ns:
+        idle_ns = dict(
+            zip(sent.steps, sent.idle_ns, strict=True)
+        )  # of a step sent again, what its last time says
+        known = sorted(idle_ns)
+        passed = passed - np.diff(np.interp(steps, known, [idle_ns[step] for step in known]))
+    took: np.ndarray = np.maximum(passed, 0)
+    return took

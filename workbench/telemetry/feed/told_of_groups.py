@@ -12,6 +12,9 @@ from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, Sent
 _OTHER: Final = 0.05
 """Cores used that differ by less than this are the same, or what is said about them would come and go."""
 
+_MOST_SENT: Final = 2048
+"""Steps of which is kept when they were sent: as far back as slow steps are compared with those before."""
+
 
 class ToldOfGroups:
     """By the label of a group. One thread at a time."""
@@ -59,6 +62,8 @@ class ToldOfGroups:
     def set_sent(self, group: str, sent: SentSteps) -> bool:
         """As `Feed.set_sent`; gives whether that is news."""
         before = self._told.get(group, Told())
+        if before.sent is not None:
+            sent = before.sent.then(sent).newest(_MOST_SENT)
         self._told[group] = replace(before, sent=sent)
         return before.sent != sent
 

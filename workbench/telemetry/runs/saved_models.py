@@ -120,8 +120,12 @@ def _told(fields: dict[str, Any]) -> Told:
 
 def _sent(fields: dict[str, Any]) -> SentSteps:
     """As `_result`, of lists that belong together."""
-    sent = SentSteps(steps=tuple(map(int, fields["steps"])), at_ns=tuple(map(int, fields["at_ns"])))
-    if len(sent.steps) != len(sent.at_ns):
+    sent = SentSteps(
+        steps=tuple(map(int, fields["steps"])),
+        at_ns=tuple(map(int, fields["at_ns"])),
+        idle_ns=tuple(map(int, fields.get("idle_ns", ()))),
+    )
+    if len(sent.steps) != len(sent.at_ns) or len(sent.idle_ns) not in (0, len(sent.steps)):
         raise ValueError("when steps were sent is not known by step")
     return sent
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, median
 from typing import Final
 
 from workbench.telemetry import verdicts
-from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
+from workbench.telemetry.snapshot import GroupView, Snapshot
 from workbench.telemetry.verdicts.failures import recovered_ns
 from workbench.ui.models.collectives import Overview, Verdict
 
-_RATE_OVER: Final = 32
 _MOST_OTHERS: Final = 4
-_PAUSE: Final = 4.0
-"""A step that took so many times the usual one was none: the notebook paused between two."""
 _VIEWS: Final = {"lateness": "heat_map", "dataset": "dataset_sharding"}
 """What verdicts link to -> the view that shows it, where that has another name."""
 
@@ -43,7 +39,7 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
         step=group.steps[-1].step if group.steps else -1,
         more_groups=len(snapshot.groups) - 1,
         verdict=first,
-        steps_per_second=steps_per_second(group.steps),
+        steps_per_second=group.pace.steps_per_second,
         waited_percent=None if waited is None else round(100 * waited, 2),
         not_finite_steps=_not_finite_steps(group, (first, *others)),
         others=tuple(others[:_MOST_OTHERS]),
@@ -59,19 +55,6 @@ def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
         for event in snapshot.events
         if event.name == "replica_lost" and event.is_of(group.group, group.generation) and event.t_ns > since
     )
-
-
-def steps_per_second(steps: Sequence[StepTiming]) -> float | None:
-    """Over the newest steps, without pauses between them; None with fewer than two steps.
-
-    Args:
-      steps: Oldest first.
-    """
-    lengths = [step.seconds for step in steps if step.seconds][-_RATE_OVER:]
-    if not lengths:
-        return None
-    usual = median(lengths)
-    return 1 / fmean(length for length in lengths if length <= _PAUSE * usual)
 
 
 def _not_finite_steps(group: GroupView, said: Sequence[Verdict]) -> int:
