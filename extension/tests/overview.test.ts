@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, EpochFacts, GroupView, LaneItem, ResultCourse } from "../src/models";
-import { epochText } from "../src/overview/figures";
+import { epochText, figuresOf } from "../src/overview/figures";
 import { partsOf } from "../src/overview/lanes";
 import { latenessOf, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
 import { Selection } from "../src/selection";
@@ -64,6 +64,22 @@ test("the replica that all wait for waits least itself", () => {
   const waited = rowsOf(group).map((row) => waitedOf(group, row)!);
 
   assert.equal(waited.indexOf(Math.min(...waited)), 2); // as recorded
+});
+
+test("what is chosen of the steps has the figures of all where it is all of them", () => {
+  const { steps_per_second, waited_percent } = figuresOf(group, { of: "", first: 0, last: Infinity });
+
+  const near = (one: number | null, other: number | null) => assert.ok(Math.abs(one! / other! - 1) < 1e-3);
+  near(steps_per_second, model.overview.steps_per_second);
+  near(waited_percent, model.overview.waited_percent);
+});
+
+test("what is typical of all waits as the figure says, and where nobody has told it is not known", () => {
+  const typical = rowsOf(crowd(32)).at(-1)!;
+  assert.equal(waitedOf(group, typical), 100 * group.pace.waited_share!);
+
+  const { waited_shares: _, ...earlier } = group.lateness;
+  assert.equal(waitedOf({ ...group, lateness: earlier }, rowsOf(group)[0]!), null);
 });
 
 test("what explains the verdict is opened by whatever is around, else in its place", async () => {
@@ -238,7 +254,8 @@ function loss(root: Element): Element {
 }
 
 test("without a loss the overview says with which line it would have one", () => {
-  const shown = show("overview", model);
+  const groups = model.snapshot.groups.map((one) => ({ ...one, told: { ...one.told, result: null } }));
+  const shown = show("overview", { ...model, snapshot: { ...model.snapshot, groups } });
   assert.match(textOf(loss(shown.root)), /return \{"loss": loss\}/);
   shown.unmount();
 });

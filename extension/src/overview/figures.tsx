@@ -1,11 +1,9 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
-import { ascending, NOTHING, count, joined, meanOf, percent, significant, wholePercent } from "../format";
+import { ascending, NOTHING, count, joined, percent, significant, sumOf, wholePercent } from "../format";
 import type { EpochFacts, GroupView, Overview, StepTiming } from "../models";
 import { isIn, rangeText } from "../parts/steps";
 import type { StepRange, Steps } from "../selection";
-import { PAUSE } from "./pauses";
-import { usualSeconds } from "./rows";
 import type { ViewName } from "../view";
 import { Button } from "../parts/small";
 
@@ -92,14 +90,17 @@ export function epochShare({ number, batches, of }: EpochFacts): string {
   return joined([`epoch ${number}`, of > 0 && percent((100 * batches) / of)], ", ");
 }
 
-/** The figures of some of the newest steps; a pause between two of them is no step. */
-function figuresOf(group: GroupView, range: StepRange) {
+/** The figures of some of the newest steps, as `Pace` has those of all: a step counts as at most three usual ones. */
+export function figuresOf(group: GroupView, range: StepRange) {
   const chosen = group.steps.filter(({ step }) => isIn(range, step));
-  const pause = PAUSE * usualSeconds(group);
-  const length = meanOf(chosen.flatMap(({ seconds }) => (seconds && seconds <= pause ? [seconds] : [])));
+  const most = (3 * group.pace.step_us) / 1e6;
+  const lasted = chosen.flatMap((step) =>
+    step.seconds ? [{ ...step, s: Math.min(step.seconds, most) }] : [],
+  );
+  const all = sumOf(lasted, ({ s }) => s);
   return {
-    steps_per_second: length && 1 / length,
-    waited_percent: meanOf(chosen.map((step) => step.waited_percent)),
+    steps_per_second: all ? lasted.length / all : null,
+    waited_percent: all ? sumOf(lasted, (step) => step.s * step.waited_percent) / all : null,
     not_finite_steps: chosen.filter((step) => step.not_finite).length,
   };
 }

@@ -1,5 +1,5 @@
 // Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
-import { joined, medianOf, sumOf } from "../format";
+import { joined, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { wording } from "../parts/terms";
 
@@ -81,15 +81,6 @@ export function laneTimes(item: LaneItem, lane: number): { enter: number; end: n
 
 /** How much of its steps a row waited, in percent; null where that cannot be told. */
 export function waitedOf(group: GroupView, row: Row): number | null {
-  const usual = usualSeconds(group);
-  const items = group.items.filter((item) => timesOf(item, row));
-  const steps = new Set(items.map(({ step }) => step)).size;
-  if (!usual || !steps) return null;
-  const waited = sumOf(items, (item) => Math.max(0, item.ready_ns - timesOf(item, row)!.enter));
-  return Math.min(100, waited / (1e7 * usual * steps));
-}
-
-/** The median of the steps' lengths; 0 where none is known. */
-export function usualSeconds({ steps }: GroupView): number {
-  return medianOf(steps.flatMap(({ seconds }) => seconds ?? []));
+  const share = row.replica < 0 ? group.pace.waited_share : group.lateness.waited_shares?.[row.line];
+  return share == null ? null : 100 * share;
 }
