@@ -648,7 +648,7 @@ export interface EpochFacts {
 export interface SentSteps {
   steps: number[];
   at_ns: number[];
-  idle_ns?: number[];
+  paused_ns?: number[];
 }
 
 /** What a feed was told of a group. */

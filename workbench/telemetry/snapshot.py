@@ -196,8 +196,8 @@ class Pace:
       steps: How many those are.
       last_step: The newest, -1 before the first.
       end_ns: Its last result was there; driver's clock.
-      step_us: How long a step takes, from one step's first collective to the next step's, without the time while no
-        step was under way; the median.
+      step_us: How long a step takes, from one step's first collective to the next step's, without pauses between two
+        cells; the median.
       waited_share: The part of a step, 0 to 1, that replicas wait for the last one; None if that is not known.
       sent_share: The part in which data move, likewise.
       compute_share: The part that replicas are in no collective, on average, likewise.
@@ -243,8 +243,8 @@ class StepTiming:
     Attributes:
       step: Its number.
       begin_ns: The first replica entered the first collective of the step; driver's clock.
-      seconds: Until the same moment of the next step, without the time while no step was under way; None for the newest
-        step, and where the next one is missing.
+      seconds: Until the same moment of the next step, without pauses between two cells; None for the newest step, and
+        where the next one is missing.
       waited_percent: How much of the step the replicas that were not last waited for the last one, on average.
       not_finite: Something that is not finite went into one of its collectives.
     """

@@ -62,13 +62,13 @@ class SentSteps:
     Attributes:
       steps: Numbers of the steps, in the order in which they were sent; one that was sent again stands there again.
       at_ns: By step, when; driver's clock.
-      idle_ns: By step, for how long none had been under way, summed over all gaps before it; empty in runs that were
-        recorded earlier.
+      paused_ns: By step, how long the notebook had paused between cells while no step was under way, summed over all
+        pauses before it; empty in runs that were recorded earlier.
     """
 
     steps: tuple[int, ...]
     at_ns: tuple[int, ...]
-    idle_ns: tuple[int, ...] = field(default=(), metadata=ADDED)
+    paused_ns: tuple[int, ...] = field(default=(), metadata=ADDED)
 
     def newest(self, count: int) -> SentSteps:
         """The last `count` of them."""
@@ -78,7 +78,7 @@ class SentSteps:
         """These and newer ones, some of which may be among these.
 
         >>> SentSteps((0, 1), (10, 20), (0, 5)).then(SentSteps((1, 2), (20, 30), (5, 5)))
-        SentSteps(steps=(0, 1, 2), at_ns=(10, 20, 30), idle_ns=(0, 5, 5))
+        SentSteps(steps=(0, 1, 2), at_ns=(10, 20, 30), paused_ns=(0, 5, 5))
         """
         before = bisect_left(self.at_ns, newer.at_ns[0])
         return SentSteps(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.runtime.user_code.notebook_cells import running_cell
 from workbench.telemetry.formatting import printable_lines
 from workbench.ui.render import html
 
@@ -57,7 +57,7 @@ def show(transfer: Transfer) -> None:
 def _bar_of(transfer: Transfer) -> Any:
     from IPython.display import display
 
-    cell = sys.modules["IPython"].get_ipython().execution_count
+    cell = running_cell()
     for key in [key for key in _bars if key[0] != cell]:
         del _bars[key]
     key = cell, transfer.kind, os.path.dirname(transfer.path)

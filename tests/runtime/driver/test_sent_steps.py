@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from tests.until import until
 from workbench.runtime.cluster import Cluster
 from workbench.runtime.driver.group import Group
 from workbench.telemetry.feed.step_window import STEPS
+
+
+@dataclass
+class Notebook:
+    """IPython's shell, as far as cells have numbers."""
+
+    execution_count: int = 1
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    import IPython
+
+    shell = Notebook()
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    return shell
 
 
 def test_each_step_of_the_user_is_sent_between_its_call_and_its_end(group: Group) -> None:
@@ -25,29 +44,38 @@ def test_each_step_of_the_user_is_sent_between_its_call_and_its_end(group: Group
     assert all(called < at < ended for called, at, ended in zip(times, sent.at_ns, times[1:], strict=False))
 
 
-def test_the_time_between_steps_that_were_waited_for_is_idle(group: Group) -> None:
+def test_the_time_between_two_cells_is_a_pause(group: Group, notebook: Notebook) -> None:
     step = group.prepare(_meet, user_function=_meet)
     group.run(step)
-    time.sleep(0.2)
+    ended_ns = time.monotonic_ns()
+    time.sleep(0.1)
+    group.run(step)  # of the same cell, whose loop did something else
+    notebook.execution_count += 1
     group.run(group.prepare(lambda env: None))  # which is no step of the user's
+    time.sleep(0.2)
     group.run(step)
 
     sent = group.sent_steps()
     assert sent is not None
-    assert sent.idle_ns[0] == 0
-    assert 0.2e9 <= sent.idle_ns[1] < sent.at_ns[1] - sent.at_ns[0]
+    assert sent.paused_ns[0] == sent.paused_ns[1] == 0
+    assert 0.2e9 <= sent.paused_ns[2] < sent.at_ns[2] - ended_ns - 0.1e9
 
 
-def test_nothing_is_idle_between_steps_that_overlap(group: Group) -> None:
+def test_no_pause_is_told_of_while_a_step_of_a_former_cell_may_be_under_way(
+    group: Group, notebook: Notebook
+) -> None:
     step = group.prepare(_meet, user_function=_meet)
     group.run(step)
     group.run(step, pipelined=True)
     time.sleep(0.1)  # nobody knows when in it the step ended
-    group.run(step)
+    for _ in range(2):
+        notebook.execution_count += 1
+        group.run(step)
 
     sent = group.sent_steps()
     assert sent is not None
-    assert sent.idle_ns[0] < sent.idle_ns[1] == sent.idle_ns[2]
+    assert sent.paused_ns[:3] == (0, 0, 0)
+    assert sent.paused_ns[3] > 0
 
 
 def test_work_of_the_library_is_no_step(group: Group) -> None:

@@ -38,11 +38,13 @@ def played(
     for data in replicas.drain():
         feed.ingest(data)
     if told:
-        idle = [0, *accumulate(pauses_ms[:-1])]
+        paused = [0, *accumulate(pauses_ms[:-1])]
         sent = [0, *starts[:-1]]
         feed.set_sent(
             "g",
-            SentSteps(tuple(range(len(sent))), tuple(at * MS for at in sent), tuple(ms * MS for ms in idle)),
+            SentSteps(
+                tuple(range(len(sent))), tuple(at * MS for at in sent), tuple(ms * MS for ms in paused)
+            ),
         )
     snapshot = feed.snapshot()
     return snapshot.groups[0], [each.code for each in verdicts(snapshot)]
@@ -85,7 +87,7 @@ def test_a_slow_first_step_counts_as_three_usual_ones() -> None:
 
 
 def test_overlapped_steps_take_what_each_adds() -> None:
-    """All were sent at once: none was idle, and each begins when the one before is over."""
+    """All were sent at once: the notebook never paused, and each begins when the one before is over."""
     group, _ = played([STEP_MS] * STEPS, [0] * STEPS, told=False)
     replayed, said = played([STEP_MS] * STEPS, [0] * STEPS)
 

@@ -24,6 +24,7 @@ from workbench.runtime.driver.step import Runner, Step
 from workbench.runtime.driver.step_errors import StepErrors
 from workbench.runtime.driver.step_events import step_failed, step_succeeded
 from workbench.runtime.driver.straggler_deadline import Overdue
+from workbench.runtime.user_code.notebook_cells import running_cell
 from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 from workbench.telemetry.told import SentSteps
@@ -50,11 +51,11 @@ class StepQueue(Runner):
         self.cores_used: CoresUsed | None = None
         self.errors = StepErrors()
         self._steps: dict[int, Step] = {}  # by serial, the oldest first
-        self._sent: deque[tuple[int, int, int]] = deque(
-            maxlen=STEPS
-        )  # of the user's steps, as in `SentSteps`
-        self._ended_ns = 0  # when the user's newest step ended; 0 before the first
-        self._idle_ns = 0  # for how long none has been under way since the first
+        # Of the user's steps, as in `SentSteps`.
+        self._sent: deque[tuple[int, int, int]] = deque(maxlen=STEPS)
+        self._cell: int | None = None  # in which the newest of them was sent
+        self._ended_ns = 0  # when the newest of them ended; 0 before the first
+        self._paused_ns = 0
         self._has_failed = False  # a step of the user's, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
@@ -118,11 +119,12 @@ class StepQueue(Runner):
             self._end(step)
 
     def _note_sent(self, number: int) -> None:
-        """A step of the user's is about to be sent. None is under way where all have ended, as far as is known."""
-        now_ns = time.monotonic_ns()
-        if self._ended_ns and all(each.number < 0 for each in self._steps.values()):
-            self._idle_ns += now_ns - self._ended_ns
-        self._sent.append((number, now_ns, self._idle_ns))
+        """A step of the user's is about to be sent. The notebook paused if all before ended in another cell."""
+        now_ns, cell = time.monotonic_ns(), running_cell()
+        if self._ended_ns and cell != self._cell and all(each.number < 0 for each in self._steps.values()):
+            self._paused_ns += now_ns - self._ended_ns
+        self._cell = cell
+        self._sent.append((number, now_ns, self._paused_ns))
 
     # -- what the gang tells
     # ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from functools import partial
+from typing import Any
 
 from workbench.telemetry.formatting import encodable
 
@@ -16,10 +17,15 @@ _FRAME = re.compile(
 )
 
 
+def running_cell() -> int | None:
+    """The number of the cell that the notebook runs, or will run next; None outside of notebooks."""
+    shell = _shell()
+    return None if shell is None else shell.execution_count
+
+
 def file_name(path: str) -> str:
     """A file as people know it: "In[5]" for a notebook's cell, else the last part of its path."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    described = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
+    described = getattr(getattr(_shell(), "compile", None), "format_code_name", lambda _: None)(path)
     return described[1] if described else encodable(os.path.basename(path))
 
 
@@ -52,6 +58,10 @@ def _site(directory: str) -> re.Pattern[str]:
 def _named(directory: str, match: re.Match[str]) -> str:
     name = file_name(os.path.join(directory, match["file"]))
     return f"{name}:" if name.startswith("In[") else match[0]
+
+
+def _shell() -> Any:
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
 
 
 def _described(match: re.Match[str]) -> str:

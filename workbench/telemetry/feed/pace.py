@@ -13,7 +13,7 @@ def pace(window: StepWindow | None, *, finite: int) -> Pace:
 
     Waited is the time from a replica's own arrival at a collective to the last one's, averaged over the replicas that
     were not last. Sent is the time from the last one's arrival to a replica's result. Both are parts of a step, which
-    lasts from its first collective to the next step's, without the time while no step was under way.
+    lasts from its first collective to the next step's, without pauses between two cells.
 
     Args:
       window: The newest steps of one group; None without records.

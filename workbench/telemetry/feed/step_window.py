@@ -97,10 +97,11 @@ def step_window(records: np.ndarray, sent: SentSteps | None = None) -> StepWindo
 
 
 def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | None) -> np.ndarray:
-    """How long each step but the last took: the time while a step was under way, until the next step's beginning.
+    """How long each step but the last took, until the next step's beginning, without pauses.
 
-    A step is under way from when the notebook sends it until the notebook knows that all replicas have ended it. Where
-    nobody has told when that was, as in runs that were recorded earlier, all time counts.
+    The notebook pauses between two cells, from when it knows that all steps have ended until it sends the next one.
+    What a loop does between two steps counts, as on a stop watch; and all time does where nobody has told of pauses, as
+    in runs that were recorded earlier.
 
     Args:
       begin_ns: When the first replica entered the first collective of each step; driver's clock.
@@ -108,11 +109,10 @@ def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | Non
       sent: When they were sent; None where nobody has told.
     """
     passed = np.diff(begin_ns)
-    if sent is not None and sent.idle_ns:
-        idle_ns = dict(
-            zip(sent.steps, sent.idle_ns, strict=True)
-        )  # of a step sent again, what its last time says
-        known = sorted(idle_ns)
-        passed = passed - np.diff(np.interp(steps, known, [idle_ns[step] for step in known]))
+    if sent is not None and sent.paused_ns:
+        # Of a step that was sent again, what its last time says.
+        paused_ns = dict(zip(sent.steps, sent.paused_ns, strict=True))
+        known = sorted(paused_ns)
+        passed = passed - np.diff(np.interp(steps, known, [paused_ns[step] for step in known]))
     took: np.ndarray = np.maximum(passed, 0)
     return took

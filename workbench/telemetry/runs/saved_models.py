@@ -123,9 +123,9 @@ def _sent(fields: dict[str, Any]) -> SentSteps:
     sent = SentSteps(
         steps=tuple(map(int, fields["steps"])),
         at_ns=tuple(map(int, fields["at_ns"])),
-        idle_ns=tuple(map(int, fields.get("idle_ns", ()))),
+        paused_ns=tuple(map(int, fields.get("paused_ns", ()))),
     )
-    if len(sent.steps) != len(sent.at_ns) or len(sent.idle_ns) not in (0, len(sent.steps)):
+    if len(sent.steps) != len(sent.at_ns) or len(sent.paused_ns) not in (0, len(sent.steps)):
         raise ValueError("when steps were sent is not known by step")
     return sent
 

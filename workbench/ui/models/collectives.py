@@ -44,7 +44,7 @@ class Overview:
       step: The newest step, -1 before the first.
       more_groups: Other strategies of the run.
       verdict: What is to be said first.
-      steps_per_second: Over the newest steps, while one was under way; None where it cannot be told.
+      steps_per_second: Over the newest steps, without pauses between cells; None where it cannot be told.
       waited_percent: How much of a step replicas wait for the last one, over the newest steps, or None.
       not_finite_steps: Into how many steps something went that is not finite.
       others: What is to be said after the verdict, the most important first; a few.
