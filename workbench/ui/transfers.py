@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REPAINT_SECONDS: Final = 0.1
 _AT_ONCE_BYTES: Final = 8 << 20
 _SHORT_SECONDS: Final = 0.5
-_bars: dict[tuple[int, str, str], Any] = {}
+_bars: dict[tuple[int | None, str, str], Any] = {}
 
 
 @dataclass(slots=True)
