@@ -168,14 +168,83 @@ def test_an_inner_dataset_is_learnt_from_an_element_that_could_be_made() -> None
         Dataset.from_tensor_slices(np.array([0, 1, 0, 0])),
     )
     batches = rows.batch(2)  # the first cannot be put together, and nobody knows the rank
-    assert batches.flat_map(Dataset.from_tensors).element_spec == TensorSpec((None, None), np.int64)
+    opened = batches.flat_map(lambda x: Dataset.from_tensors(np.swapaxes(x.reshape(1, 1, -1), 1, 2)))
+    assert opened.element_spec == TensorSpec((1, None, 1), np.int64)
+    assert batches.flat_map(_of_more_than_two).element_spec == TensorSpec(None, np.int64)
+
+
+def _of_more_than_two(x: Any) -> Dataset:
+    if x.ndim != 2 or x.shape[1] == 3:
+        raise InvalidArgumentError("made up")
+    return Dataset.from_tensors(x)
 
 
 def test_shapes_learnt_from_one_element_are_not_taken_for_those_of_all() -> None:
     lists = Dataset.from_generator(lambda: iter([[1, 2], [3], []]), output_types="int64")  # of unknown rank
-    assert lists.map(lambda x: x + 1).element_spec == TensorSpec((None,), np.int64)
+    assert lists.map(lambda x: x + 1).element_spec == TensorSpec(None, np.int64)
     assert lists.map(lambda x: len(x)).element_spec.shape == ()
-    assert lists.flat_map(Dataset.from_tensors).element_spec == TensorSpec((None,), np.int64)
+    assert lists.flat_map(Dataset.from_tensors).element_spec == TensorSpec(None, np.int64)
+
+
+def _of_any_rank() -> Dataset:
+    rows = [np.zeros(2, np.float32), np.zeros((2, 3), np.float32)]
+    return Dataset.from_generator(lambda: iter(rows), output_signature=TensorSpec(None, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        (lambda rows: rows.map(lambda x: x), None),
+        (lambda rows: rows.map(lambda x: x + 1).map(lambda x: x * 2), None),
+        (lambda rows: rows.map(lambda x: x[0]), None),
+        (lambda rows: rows.map(lambda x: x.reshape(-1)), (None,)),
+        (lambda rows: rows.map(lambda x: x.sum()), ()),
+        (lambda rows: rows.map(lambda x: x + 1).batch(2), None),
+        (lambda rows: rows.map(lambda x: x + 1).unbatch(), None),
+        (lambda rows: rows.filter(lambda x: x > 0), None),
+        (lambda rows: rows.flat_map(Dataset.from_tensor_slices), None),
+        (lambda rows: rows.interleave(Dataset.from_tensors), None),
+        (lambda rows: rows.window(2).flat_map(lambda window: window.batch(2)), None),
+        (lambda rows: rows.scan(np.float32(0), lambda state, x: (state, x)), None),
+    ],
+)
+def test_nothing_claims_a_rank_that_no_input_has(made: Any, shape: Any) -> None:
+    assert made(_of_any_rank()).element_spec.shape == shape
+
+
+def test_a_function_that_takes_no_made_up_rank_tells_no_rank() -> None:
+    rows = Dataset.from_generator(lambda: iter([[[[1, 2]]], [[[[3]]]]]), output_types="int64")
+    assert rows.map(lambda x: np.swapaxes(x, 1, 2)).element_spec == TensorSpec(None, np.int64)
+
+
+@pytest.mark.parametrize("stage", ["map", "flat_map", "scan"])
+def test_results_of_other_sizes_than_the_first_are_taken(stage: str) -> None:
+    numbers = Dataset.range(3, 6)  # of which all have one shape
+    made = {
+        "map": lambda: numbers.map(_zeros_from_three),
+        "flat_map": lambda: numbers.flat_map(lambda x: Dataset.from_tensors(_zeros_from_three(x))),
+        "scan": lambda: numbers.scan(0, lambda state, x: (state, _zeros_from_three(x))),
+    }[stage]()
+    assert [len(row) for row in made] == [3, 4, 5]
+    assert [rows.shape for rows in made.padded_batch(2)] == [(2, 4), (1, 5)]
+    behind = made.concatenate(Dataset.from_tensors(np.zeros(7)))
+    assert behind.element_spec == TensorSpec((None,), np.float64)
+
+
+def _zeros_from_three(x: Any) -> Any:
+    if x < 3:
+        raise InvalidArgumentError("made up")
+    return np.zeros(int(x))
+
+
+def test_arrays_of_datasets_of_several_sizes_are_covered() -> None:
+    two, three = DatasetSpec(INT, (2,)), DatasetSpec(INT, (3,))
+    assert two.most_specific_compatible_type(three) == DatasetSpec(INT, (None,))
+    with pytest.raises(InvalidArgumentError, match="no spec covers"):
+        two.most_specific_compatible_type(DatasetSpec(INT))
+    windows = Dataset.range(6).window(1)
+    pairs = windows.batch(2, drop_remainder=True).concatenate(windows.batch(3, drop_remainder=True))
+    assert pairs.element_spec == DatasetSpec(INT, (None,))
 
 
 @pytest.mark.parametrize("kind", [DatasetSpec, OptionalSpec, IteratorSpec])
@@ -217,7 +286,7 @@ def test_what_only_describes_elements_is_none(value: Any) -> None:
         Dataset.from_tensors((1, value))
 
 
-def test_the_result_of_a_map_is_checked_by_one_call_for_a_small_element(
+def test_the_result_of_a_map_is_checked_for_a_small_element(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[Any] = []
@@ -228,13 +297,15 @@ def test_the_result_of_a_map_is_checked_by_one_call_for_a_small_element(
     mapped = Dataset.range(3).map(lambda x: x + 1)
     assert calls == [1]
     mapped.map(lambda x: x + 1)
+    assert calls == [1, 1, 2, 1]  # two tell what the first map gives
+    calls.clear()
     Dataset.from_tensors(np.zeros(8193)).map(lambda x: x + 1)
     Dataset.from_tensors(np.zeros(2731)).batch(2).map(lambda x: x + 1)
     Dataset.from_tensors(Dataset.from_tensors(np.zeros(8193))).map(lambda inner: inner)
-    assert len(calls) == 1
+    assert calls == []
     Dataset.from_tensors(np.zeros(8192)).map(lambda x: x + 1)
     Dataset.from_tensors(np.zeros(2730)).batch(2).map(lambda x: x + 1)
-    assert len(calls) == 3
+    assert len(calls) == 2
 
 
 def test_an_optional_is_no_dataset_and_cannot_be_stacked() -> None:

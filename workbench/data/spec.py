@@ -114,8 +114,7 @@ class TensorSpec(Spec):
             raise TypeError(f"dtypes differ: {self.dtype_name} and {other.dtype_name}")
         if self.shape is None or other.shape is None or len(self.shape) != len(other.shape):
             return TensorSpec(None, self.dtype)
-        shape = tuple(a if a == b else None for a, b in zip(self.shape, other.shape, strict=True))
-        return TensorSpec(shape, self.dtype)
+        return TensorSpec(_covering_shape(self.shape, other.shape), self.dtype)
 
     def accepts(self, value: Any) -> bool:
         """Whether an array of this shape and dtype fits."""
@@ -217,6 +216,12 @@ class DatasetSpec(ElementsSpec):
             and ElementsSpec._fits(self, other)
         )
 
+    def _covering(self, other: Any) -> DatasetSpec:
+        covering = ElementsSpec._covering(self, other)
+        if len(self.dataset_shape) != len(other.dataset_shape):
+            raise TypeError(f"ranks differ: {self.dataset_shape} and {other.dataset_shape}")
+        return replace(covering, dataset_shape=_covering_shape(self.dataset_shape, other.dataset_shape))
+
     def batched(self, size: int | None) -> DatasetSpec:
         """The spec of an array of `size` such arrays of datasets."""
         return replace(self, dataset_shape=(size, *self.dataset_shape))
@@ -286,6 +291,11 @@ def _any_size(spec: Any) -> Any:
     return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
 
 
+def any_rank(spec: Any) -> Any:
+    """A nested spec with arrays of any shape."""
+    return tree.map(lambda part: TensorSpec(None, part.dtype) if isinstance(part, TensorSpec) else part, spec)
+
+
 def is_shape(node: Any) -> bool:
     """Whether a node of a nested structure is a shape: a tuple or list of numbers and None."""
     return isinstance(node, list | tuple) and all(
@@ -300,6 +310,10 @@ def may_agree(shape: Shape, other: Shape) -> bool:
     return len(shape) == len(other) and all(
         None in (size, known) or size == known for size, known in zip(shape, other, strict=True)
     )
+
+
+def _covering_shape(shape: tuple[int | None, ...], other: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    return tuple(a if a == b else None for a, b in zip(shape, other, strict=True))
 
 
 def fits(spec: Any, other: Any) -> bool:
@@ -344,5 +358,5 @@ def _relax_leaf(a: Any, b: Any) -> Any:
     if isinstance(a, TensorSpec) and isinstance(b, TensorSpec):
         return a.relaxed(b)
     if isinstance(a, ElementsSpec) and type(a) is type(b):
-        return replace(a, element_spec=relax(a.element_spec, b.element_spec))
+        return a._covering(b)
     raise TypeError(f"kinds differ: {a} and {b}")

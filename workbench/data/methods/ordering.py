@@ -10,8 +10,14 @@ from typing import Any, Self
 from workbench.arguments import flag, function, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.seeds import draw
-from workbench.data.sources.combine import Concatenated
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, is_dataset
+from workbench.data.sources.combine import Concatenated, covering_spec
+from workbench.data.spec import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    UnknownSpec,
+    is_dataset,
+    spec_unread,
+)
 from workbench.data.stage import Pipeline
 from workbench.data.stages.cache import Cache
 from workbench.data.stages.computing.functions import Filter, TakeWhile, check_predicate
@@ -40,10 +46,9 @@ class Ordering(Staged):
         if not is_dataset(dataset):
             raise TypeError(f"concatenate takes a dataset, got {type(dataset).__name__} {dataset!r:.60}")
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
-        spec = None
-        with suppress(OutOfRangeError):  # of neither is it known what it holds
-            spec = self.of_source(source).unread().element_spec
-        return self.of_source(source, name).with_element_spec(spec)
+        known = [spec for spec in map(spec_unread, source.datasets) if not isinstance(spec, UnknownSpec)]
+        spec = covering_spec(known) if known else None
+        return self.of_source(source, name).with_element_spec(spec if len(known) == 2 else None)
 
     def shuffle(
         self,

@@ -36,6 +36,23 @@ _MOST_PASSED_OVER: Final = 1_000_000  # nothing tells whether another will ever 
 _STOP: Final = "stop_on_empty_dataset"
 
 
+def covering_spec(specs: Sequence[Any]) -> Any:
+    """The nested spec that covers those of concatenated datasets.
+
+    Raises:
+      TypeError: if structures or dtypes differ.
+    """
+    first, *others = specs
+    for other in others:
+        try:
+            first = relax(first, other)
+        except TypeError as error:
+            raise TypeError(
+                f"concatenate needs elements of one structure and dtype, got {first} and {other}: {error}"
+            ) from None
+    return first
+
+
 @dataclass(frozen=True, eq=False)
 class Concatenated(Source):
     """The elements of the first dataset, then those of the next."""
@@ -52,15 +69,7 @@ class Concatenated(Source):
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
-        first, *others = self._known_specs()
-        for other in others:
-            try:
-                first = relax(first, other)
-            except TypeError as error:
-                raise TypeError(
-                    f"concatenate needs elements of one structure and dtype, got {first} and {other}: {error}"
-                ) from None
-        return first
+        return covering_spec(self._known_specs())
 
     def _known_specs(self) -> list[Any]:
         """The specs of those datasets of which something is known: of some empty ones, nothing is.

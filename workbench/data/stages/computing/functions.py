@@ -21,7 +21,7 @@ from workbench.data.blocks.calls import BlockCalls, blocks_wanted, tunes_blocks
 from workbench.data.blocks.straight_code import captured_by
 from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
-from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
+from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, fits, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage, calls_functions
 from workbench.data.stages.computing import probe
 from workbench.data.structure import Structure, flatten_element
@@ -239,7 +239,7 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
         spec = probe.result_spec(fn, upstream)
     except Exception:
         return
-    if spec != _ONE_BOOL:
+    if not fits(_ONE_BOOL, spec):
         raise InvalidArgumentError(_predicate_text(fn, stage, spec))
 
 

@@ -1,8 +1,8 @@
 """What a user's function returns, found out without reading data.
 
 The function is called twice with made-up values that fit the input's spec: ones and twos, and where a
-dimension is unknown, two and three rows. A dimension of the result that differs between the two calls is
-unknown.
+dimension is unknown, two and three rows; where the rank is, a vector and a matrix. A dimension of the result that
+differs between the two calls is unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from workbench import tree
 from workbench.backends.numpy import STRING
 from workbench.data.sources.memory import Whole
-from workbench.data.spec import DatasetSpec, TensorSpec, any_size, relax, spec_of
+from workbench.data.spec import DatasetSpec, ElementsSpec, TensorSpec, any_rank, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.ordering.select import Repeat
 from workbench.data.structure import flatten_element
@@ -102,7 +102,7 @@ def made_up(upstream: Pipeline, value: int) -> Any:
     """An element that fits the spec of those of `upstream`, full of `value`.
 
     Raises:
-      TypeError: if a component may have any number of dimensions, or is no array.
+      TypeError: if a component is no array.
     """
     return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
 
@@ -113,8 +113,8 @@ def made_up_bytes(element_spec: Any) -> int:
     for spec in tree.flatten(element_spec)[0]:
         if isinstance(spec, DatasetSpec):
             total += made_up_bytes(spec.element_spec)
-        elif isinstance(spec, TensorSpec) and spec.shape is not None:
-            total += spec.dtype.itemsize * math.prod(3 if size is None else size for size in spec.shape)
+        elif isinstance(spec, TensorSpec):
+            total += spec.dtype.itemsize * math.prod(_made_up_shape(spec, 2))
     return total
 
 
@@ -170,14 +170,22 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
 def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
     """The spec of results, of which `spec` is that for one element of `upstream`.
 
-    Where elements may differ in shape, so may results: then only their number of dimensions is known.
+    Where elements may differ in sizes or rank, so may results.
     """
     try:
         specs = tree.flatten(upstream.element_spec)[0]
-        static = all(isinstance(part, TensorSpec) and part.is_static for part in specs)
-    except Exception:
-        static = False
+    except Exception:  # its elements told nevertheless
+        return any_size(spec)
+    if not all(map(_has_rank, specs)):
+        return any_rank(spec)
+    static = all(isinstance(part, TensorSpec) and part.is_static for part in specs)
     return spec if static else any_size(spec)
+
+
+def _has_rank(spec: Any) -> bool:
+    if isinstance(spec, ElementsSpec):
+        return all(map(_has_rank, tree.flatten(spec.element_spec)[0]))
+    return spec.shape is not None
 
 
 def _spec(result: Any) -> Any:
@@ -189,9 +197,9 @@ def _made_up(spec: Any, value: int, upstream: Pipeline) -> Any:
     if isinstance(spec, DatasetSpec):
         element = tree.map(lambda inner: _made_up(inner, value, upstream), spec.element_spec)
         return upstream.with_source(Whole.of(element), (Repeat(value),))
-    if not isinstance(spec, TensorSpec) or spec.shape is None:
+    if not isinstance(spec, TensorSpec):
         raise TypeError(f"nothing can be made up for {spec}")
-    shape = tuple(value + 1 if size is None else size for size in spec.shape)
+    shape = _made_up_shape(spec, value)
     if spec.dtype == STRING:
         text = str(value).encode()
         if not shape:
@@ -200,3 +208,8 @@ def _made_up(spec: Any, value: int, upstream: Pipeline) -> Any:
         array[...] = text
         return array
     return np.full(shape, value % 2 if spec.dtype == np.bool_ else value, spec.dtype)[()]
+
+
+def _made_up_shape(spec: TensorSpec, value: int) -> tuple[int, ...]:
+    shape = (None,) * value if spec.shape is None else spec.shape
+    return tuple(value + 1 if size is None else size for size in shape)
