@@ -54,7 +54,7 @@ def test_tasks_in_terminals_train_end_and_come_back(start: Start, tmp_path: Path
     chief.says("chief-0 has joined from 127.0.0.1 (1 of 3 tasks, waiting for worker-0, ps-0)")
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
     worker = start("worker:0", "--chief", address)
-    start("ps:0", "--chief", address)
+    server = start("ps:0", "--chief", address)
     chief.says(f"all 3 tasks are there; in a notebook: wb.connect('tls://{address}')")
 
     with wb.connect(f"tls://{address}", minimum_replicas=1) as cluster:
@@ -66,11 +66,16 @@ def test_tasks_in_terminals_train_end_and_come_back(start: Start, tmp_path: Path
 
         worker.process.kill()
         chief.says("worker-0 was lost (2 of 3 tasks, waiting for worker-0)")
-        start("worker:0", "--chief", address).says("worker-0 has joined")
+        again = start("worker:0", "--chief", address)
+        again.says("worker-0 has joined")
         chief.says("worker-0 has joined again")
         _until_two(strategy)
 
     assert chief.interrupt() == 0
+    for task in (again, server):
+        assert task.process.wait(PATIENCE_SECONDS) == 0
+    said = [line for task in (chief, worker, again, server) for line in task.lines]
+    assert not [line for line in said if " - INFO - " in line]  # Dask's own
 
 
 def _until_two(strategy: wb.distribute.Strategy) -> None:

@@ -66,6 +66,15 @@ class WorkerExit(NamedTuple):
     over_memory: bool
 
 
+class QuietWorker(Worker):
+    """A worker without Dask's dashboard, and without what Dask says of its own doings: warnings and errors stay."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        logger = logging.getLogger("distributed")  # as Dask has it, in a process of its own
+        logger.setLevel(max(logger.level, logging.WARNING))
+        super().__init__(*args, **(kwargs | _NO_DASHBOARD))
+
+
 class ReportingNanny(Nanny):
     """Keeps the exit code of its worker process, which tells a kill from a crash.
 
@@ -92,7 +101,7 @@ class ReportingNanny(Nanny):
         """`gpus`: Each worker process sees one of these only, by its number."""
         if gpus:
             env = (env or {}) | {"CUDA_VISIBLE_DEVICES": gpus[int(name) % len(gpus)]}
-        super().__init__(scheduler, name=name, env=env, **(kwargs | _NO_DASHBOARD))
+        super().__init__(scheduler, name=name, env=env, worker_class=QuietWorker, **(kwargs | _NO_DASHBOARD))
         _nannies.add(self)
 
     async def instantiate(self) -> Status:
@@ -187,13 +196,6 @@ class ReportingNanny(Nanny):
         if self._restarts and self.status is Status.running:
             return  # one that has not started yet: `_restart` knows
         super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
-
-
-class QuietWorker(Worker):
-    """A worker in this process, without Dask's dashboard."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **(kwargs | _NO_DASHBOARD))
 
 
 class EmbeddedCluster(LocalCluster):

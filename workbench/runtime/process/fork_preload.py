@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import select
 import selectors
@@ -46,6 +47,7 @@ def serve(driver: socket.socket) -> None:
     """
     for name in _PRELOADED:  # for the workers; the server itself needs none of them
         importlib.import_module(name)
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # its own doings are no news in the user's terminal
     # Else all workers would draw the same numbers. The module `random` does this by itself.
     os.register_at_fork(after_in_child=np.random.seed)
     util._close_stdin()  # type: ignore[attr-defined]
