@@ -47,7 +47,8 @@ def serve(driver: socket.socket) -> None:
     """
     for name in _PRELOADED:  # for the workers; the server itself needs none of them
         importlib.import_module(name)
-    logging.getLogger("distributed").setLevel(logging.WARNING)  # its own doings are no news in the user's terminal
+    # What Dask tells of its own doings is no news in the user's terminal.
+    logging.getLogger("distributed").setLevel(logging.WARNING)
     # Else all workers would draw the same numbers. The module `random` does this by itself.
     os.register_at_fork(after_in_child=np.random.seed)
     util._close_stdin()  # type: ignore[attr-defined]
