@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from workbench import by_value, tree
@@ -267,24 +268,26 @@ def _write(lanes: Sequence[Lane], what: Fields) -> None:
     deadline = time.monotonic() + _WRITE_SECONDS
     failed: list[tuple[Lane, Exception]] = []
     with contextlib.ExitStack() as open_connections:
-        asked: list[tuple[Lane, Connection]] = []
-        for lane in lanes:
+        # A worker that is out of reach keeps no other waiting.
+        with ThreadPoolExecutor(len(lanes), "workbench-dump") as pool:
+            asked = [(lane, pool.submit(lane.asked_to_flush_dumps, what, deadline)) for lane in lanes]
+            for _, connecting in asked:
+                open_connections.callback(_close, connecting)
+        for lane, connecting in asked:
             try:
-                connection = lane.asked_to_flush_dumps(what, deadline)
-            except OSError as error:
-                failed.append((lane, error))
-            else:
-                open_connections.callback(connection.close)
-                asked.append((lane, connection))
-        for lane, connection in asked:
-            try:
-                reply, _ = connection.receive(max(_LEAST_SECONDS, deadline - time.monotonic()))
+                left = max(_LEAST_SECONDS, deadline - time.monotonic())
+                reply, _ = connecting.result().receive(left)
                 if "error" in reply:
                     raise raised_by(reply["error"])
             except Exception as error:
                 failed.append((lane, error))
     for lane, failure in failed:  # only now: where warnings are errors, the first one ends this
         lane.warn_of_dump(what["root"], failure)
+
+
+def _close(connecting: Future[Connection]) -> None:
+    if not connecting.exception():
+        connecting.result().close()
 
 
 class _Start:

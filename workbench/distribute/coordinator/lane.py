@@ -32,7 +32,6 @@ _CHECK_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.02
 _CONNECT_SECONDS: Final = 10.0
-_LEAST_SECONDS: Final = 0.1  # also where others took all the time there was
 
 
 class Lane:
@@ -195,7 +194,7 @@ class Lane:
         Raises:
           OSError: if it is not reached.
         """
-        left = min(_CONNECT_SECONDS, max(_LEAST_SECONDS, deadline - time.monotonic()))
+        left = min(_CONNECT_SECONDS, max(0.0, deadline - time.monotonic()))
         connection = Connection(self.service.address, self.service.tls(), left)
         with contextlib.ExitStack() as undo:
             undo.callback(connection.close)
