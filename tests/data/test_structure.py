@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -38,6 +38,17 @@ def test_text_and_bytes_become_bytes() -> None:
     assert convert(b"a\0") == b"a\0"
     assert convert(np.array(["a", "bc"])).tolist() == [b"a", b"bc"]
     assert convert(np.str_("x")) == b"x"
+
+
+@pytest.mark.parametrize(
+    "text", [np.array("a"), np.array(b"a"), np.array("a", object), np.array(b"a", object)]
+)
+def test_text_in_an_array_without_dimensions_becomes_bytes(text: Any) -> None:
+    dataset = Dataset.from_tensors(text)
+    assert list(dataset) == list(Dataset.range(1).map(lambda x: text)) == [b"a"]
+    assert [batch.tolist() for batch in dataset.batch(1)] == [[b"a"]]
+    signature = TensorSpec((), "string")
+    assert list(Dataset.from_generator(lambda: iter([text]), output_signature=signature)) == [b"a"]
 
 
 def test_lists_are_one_array_and_keep_the_dtype_of_their_arrays() -> None:

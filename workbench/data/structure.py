@@ -126,7 +126,7 @@ def flatten_element(value: Any) -> tuple[list[Any], Structure]:
 
 
 def convert(value: Any) -> Any:
-    """One component as array, NumPy scalar, bytes or nested dataset.
+    """One component as array, NumPy scalar, bytes or nested dataset; text in an array without dimensions is bytes.
 
     Raises:
       TypeError: if the value is none of these and cannot become one, or is a masked array.
@@ -134,7 +134,7 @@ def convert(value: Any) -> Any:
     match value:
         case np.ndarray():
             require_unmasked(value)
-            return value if value.dtype.kind not in "OUS" else _strings(value)
+            return value if value.dtype.kind not in "OUS" else _strings(value)[()]
         case bytes():
             return bytes(value)
         case str():
