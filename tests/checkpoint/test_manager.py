@@ -322,6 +322,13 @@ def test_only_true_and_false_are_taken_for_an_answer(tmp_path: Path, wrong: Any)
     with pytest.raises(TypeError, match=r"^check_interval is True or False, got "):
         manager.save(check_interval=wrong)
     checkpoint = wb.Checkpoint(epoch=0)
+    path = checkpoint.save("memory://flags/one")
+    for restore in (checkpoint.restore, checkpoint.read):
+        with pytest.raises(TypeError, match=r"^expect_partial is True or False, got "):
+            restore(path, expect_partial=wrong)
+    for name in ("fall_back", "expect_partial"):
+        with pytest.raises(TypeError, match=rf"^{name} is True or False, got "):
+            manager.restore_or_initialize(**{name: wrong})
     for save in (checkpoint.save, checkpoint.write):
         with pytest.raises(TypeError, match=r"^background is True or False, got "):
             save(tmp_path / "x", background=wrong)

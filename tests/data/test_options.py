@@ -80,7 +80,7 @@ def test_an_enumeration_takes_members_names_and_numbers(options: Any, name: str,
         for given in (member, member.name, int(member)):
             setattr(options, name, given)
             assert getattr(options, name) is member
-    for wrong in ("SOMETIMES", 99):
+    for wrong in ("SOMETIMES", 99, float(member), True):
         with pytest.raises(ValueError, match=f"unknown {name} .*use one of {next(iter(kind.__members__))}"):
             setattr(options, name, wrong)
 

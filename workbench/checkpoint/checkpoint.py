@@ -228,6 +228,7 @@ class Checkpoint:
         self, path: str | os.PathLike[str] | None, expect_partial: bool, *, wait: bool = True
     ) -> tuple[Restored, int]:
         refuse_on_replica("restoring a checkpoint")
+        expect_partial = flag(expect_partial, "expect_partial")
         if wait:
             self.sync()
         state = State(self._parts, self._root)

@@ -224,6 +224,8 @@ class CheckpointManager:
           CheckpointInvalid: if the newest checkpoint, or with `fall_back` each of them, is damaged.
           InvalidArgumentError: if it does not fit the program.
         """
+        fall_back = flag(fall_back, "fall_back")
+        expect_partial = flag(expect_partial, "expect_partial")
         self._checkpoint.sync()
         found = [one.path for one in reversed(self._found(damaged=True))]
         for path in found:

@@ -7,8 +7,6 @@ import enum
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from workbench.arguments import flag, whole_number
 from workbench.backends.users_line import warn
 from workbench.data.cost.statistics import StatsAggregator
@@ -113,10 +111,10 @@ class _Settings:
         kind = self._kinds[name]
         if issubclass(kind, enum.Enum):
             try:
-                if isinstance(value, bool | np.bool_):  # which equals a member's number
-                    raise ValueError
-                return kind[value] if isinstance(value, str) else kind(value)
-            except (KeyError, ValueError):
+                if isinstance(value, str):
+                    return kind[value]
+                return value if isinstance(value, kind) else kind(whole_number(value, name))
+            except (KeyError, TypeError, ValueError):
                 names = ", ".join(kind.__members__)
                 raise InvalidArgumentError(f"unknown {name} {value!r}; use one of {names}") from None
         with suppress(TypeError):  # refused below
