@@ -286,6 +286,61 @@ def test_a_result_that_no_element_can_hold_names_stage_element_and_the_line_of_t
         ]
 
 
+def _only_made_up(x: Any) -> Any:
+    """What a stage can take for the made-up values 1 and 2, and not for others."""
+    if x == 1 or x == 2:
+        raise ValueError("made up")
+    return {"a", "b"}
+
+
+def _pair_with_a_set(state: Any, x: Any) -> Any:
+    return state, _only_made_up(x)
+
+
+def _state_of_text(state: Any, x: Any) -> Any:
+    return "text"
+
+
+@pytest.mark.parametrize(
+    ("iterate", "fn", "message", "place"),
+    [
+        (lambda d: list(d.filter(_only_made_up)), _only_made_up, "one bool per element", "filter"),
+        (lambda d: list(d.take_while(_only_made_up)), _only_made_up, "one bool per element", "take_while"),
+        (lambda d: list(d.flat_map(_only_made_up)), _only_made_up, "must return a Dataset", "flat_map"),
+        (lambda d: list(d.interleave(_only_made_up)), _only_made_up, "must return a Dataset", "interleave"),
+        (lambda d: list(d.scan(0, _pair_with_a_set)), _pair_with_a_set, "cannot hold set", "scan"),
+        (lambda d: d.reduce(0, _state_of_text), _state_of_text, "the state was", "reduce"),
+        (
+            lambda d: list(d.rejection_resample(_only_made_up, [0.5, 0.5])),
+            _only_made_up,
+            "cannot hold set",
+            "rejection_resample",
+        ),
+    ],
+)
+def test_what_a_function_should_not_have_returned_names_the_line_of_the_function(
+    iterate: Callable[[Dataset], Any], fn: Any, message: str, place: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        iterate(Dataset.range(7, 9))
+    returned, where = caught.value.__notes__[:2]
+    assert returned == f"returned by {fn.__name__} at test_arguments.py:{fn.__code__.co_firstlineno}"
+    assert re.fullmatch(rf"in stage {place}.* of a dataset, at element 0", where)
+
+
+def test_a_window_that_is_reduced_to_no_dataset_names_the_line_of_the_function() -> None:
+    def reduced(key: Any, window: Any) -> Any:
+        if key < 2:
+            return window
+        return 5
+
+    grouped = Dataset.range(7, 9).group_by_window(lambda x: x, reduced, window_size=1)
+    with pytest.raises(TypeError, match="reduce_func must return a Dataset, got int") as caught:
+        list(grouped)
+    line = reduced.__code__.co_firstlineno
+    assert caught.value.__notes__[0] == f"returned by reduced at test_arguments.py:{line}"
+
+
 def test_a_result_that_no_element_can_hold_is_refused_at_once_if_a_call_has_no_effect() -> None:
     calls = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from workbench.data.stages.computing.functions import note_place
+from workbench.data.stages.computing.functions import note_function, note_place
 from workbench.data.stages.computing.scan import same_state
 from workbench.data.structure import flatten
 
@@ -27,7 +27,12 @@ def fold(
     leaves, structure = flatten(initial_state)
     for index, element in enumerate(dataset):
         try:
-            leaves = same_state("reduce", leaves, structure, reduce_func(structure.pack(leaves), element))
+            state = reduce_func(structure.pack(leaves), element)
+            try:
+                leaves = same_state("reduce", leaves, structure, state)
+            except Exception as error:
+                note_function(error, reduce_func)
+                raise
         except Exception as error:
             note_place(error, name, index)
             raise

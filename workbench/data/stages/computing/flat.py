@@ -20,7 +20,7 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.stages.computing.functions import note_place
+from workbench.data.stages.computing.functions import note_function, note_place
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
@@ -212,11 +212,13 @@ class Interleave(Stage):
             note_place(error, self.text, index)
             raise
         if not hasattr(inner, "open"):
-            raise TypeError(
-                f"{self.name}: the function must return a Dataset, got {type(inner).__name__} for element "
-                f"{index}; "
-                "wrap it: Dataset.from_tensors(value)"
+            unfit = TypeError(
+                f"{self.name}: the function must return a Dataset, got {type(inner).__name__}; wrap it: "
+                "Dataset.from_tensors(value)"
             )
+            note_function(unfit, self.fn)
+            note_place(unfit, self.text, index)
+            raise unfit
         return inner  # type: ignore[no-any-return]
 
     def example(self, upstream: Pipeline) -> Pipeline:

@@ -309,7 +309,9 @@ def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tu
             try:
                 answer = probe.call(fn, pack(run.table.row(row)))
                 if not isinstance(answer, bool | np.bool_) and _spec_or_none(answer) != _ONE_BOOL:
-                    raise InvalidArgumentError(_predicate_text(fn, stage.name, answer))
+                    unfit = InvalidArgumentError(_predicate_text(fn, stage.name, answer))
+                    note_function(unfit, fn)
+                    raise unfit
             except Exception as error:
                 note_place(error, stage.text, index)
                 found: tuple[Run, int | None] = Failed(error), None

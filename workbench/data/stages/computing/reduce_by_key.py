@@ -12,7 +12,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.stages.computing.functions import note_place
+from workbench.data.stages.computing.functions import note_function, note_place
 from workbench.data.stages.computing.scan import same_state
 from workbench.data.structure import Array, Structure, flatten, flatten_element
 from workbench.data.tables import Failed, Leaves, Run, items, single
@@ -65,10 +65,14 @@ class ReduceByKey(Stage):
             element = structure.pack(leaves)
             failed = None
             try:
-                key = _key(probe.call(self.fn, element))
+                key = _key(probe.call(self.fn, element), self.fn)
                 group = groups.get(key) or _Group(*flatten(self.reducer.init_func(np.int64(key))))
                 state = self.reducer.reduce_func(group.structure.pack(group.leaves), element)
-                group.leaves = same_state(self.name, group.leaves, group.structure, state)
+                try:
+                    group.leaves = same_state(self.name, group.leaves, group.structure, state)
+                except Exception as error:
+                    note_function(error, self.reducer.reduce_func)
+                    raise
             except Exception as error:
                 note_place(error, self.text, index)
                 failed = Failed(error)
@@ -102,10 +106,12 @@ class ReduceByKey(Stage):
         return flatten_element(probe.call(self.reducer.finalize_func, state))
 
 
-def _key(given: Any) -> int:
+def _key(given: Any, fn: Callable[..., Any]) -> int:
     key = np.asarray(given)
     if key.shape or key.dtype.kind not in "iu":
-        raise InvalidArgumentError(
+        unfit = InvalidArgumentError(
             f"group_by_reducer: key_func must return a whole number, got {given!r:.80}"
         )
+        note_function(unfit, fn)
+        raise unfit
     return int(key)

@@ -12,7 +12,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.stages.computing.functions import Map, note_place
+from workbench.data.stages.computing.functions import Map, note_function, note_place
 from workbench.data.structure import Array, flatten_result
 from workbench.data.tables import Failed, Run, items, single
 from workbench.errors import InvalidArgumentError
@@ -96,7 +96,15 @@ class RejectionResample(Stage):
         return _acceptance(np.array(self.target), np.array(self.initial))
 
     def _class_of(self, element: Any) -> Any:
-        leaves, _ = flatten_result(probe.call(self.fn, element))
+        returned = probe.call(self.fn, element)
+        try:
+            return self._checked(returned)
+        except Exception as error:
+            note_function(error, self.fn)
+            raise
+
+    def _checked(self, returned: Any) -> Any:
+        leaves, _ = flatten_result(returned)
         if len(leaves) != 1 or np.shape(leaves[0]) != () or np.asarray(leaves[0]).dtype.kind not in "iu":
             raise InvalidArgumentError(f"class_func must return a whole number, got {leaves!r:.80}")
         if not 0 <= leaves[0] < len(self.target):

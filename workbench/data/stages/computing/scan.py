@@ -12,7 +12,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
-from workbench.data.stages.computing.functions import Map, note_place
+from workbench.data.stages.computing.functions import Map, note_function, note_place
 from workbench.data.structure import Structure, convert, flatten, flatten_element, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
@@ -47,9 +47,14 @@ class Scan(Stage):
         leaves, structure = flatten(self.initial_state)
         for index, (element, shape, ids) in enumerate(items(upstream(), current.provenance)):
             try:
-                state, output = _pair(self.fn(structure.pack(leaves), shape.pack(element)))
-                leaves = same_state("scan", leaves, structure, state)
-                made = single(*flatten_element(output), ids)
+                result = self.fn(structure.pack(leaves), shape.pack(element))
+                try:
+                    state, output = _pair(result)
+                    leaves = same_state("scan", leaves, structure, state)
+                    made = single(*flatten_element(output), ids)
+                except Exception as error:
+                    note_function(error, self.fn)
+                    raise
             except Exception as error:
                 note_place(error, self.text, index)
                 made = Failed(error)

@@ -23,6 +23,7 @@ from workbench.data.spec import (
 )
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
+from workbench.data.stages.computing.functions import note_function
 from workbench.data.structure import flatten
 from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError
@@ -124,10 +125,12 @@ class GroupByWindow(Stage):
     def _dataset(self, key: int, window: Any) -> Pipeline:
         reduced = self.reduce_func(np.int64(key), window)
         if not hasattr(reduced, "open"):
-            raise TypeError(
+            unfit = TypeError(
                 f"group_by_window: reduce_func must return a Dataset, got {type(reduced).__name__} for key {key}; "
                 "for example window.batch(n)"
             )
+            note_function(unfit, self.reduce_func)
+            raise unfit
         return reduced
 
     def cardinality(self, upstream: Pipeline) -> int:
