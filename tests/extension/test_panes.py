@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -254,4 +255,33 @@ def test_outside_of_panes_charts_are_as_high_as_they_like_best(browser: Browser)
     rows = len(model("collectives")["snapshot"]["groups"][0]["lateness"]["replicas"])
     assert page.evaluate(ROW) == 16 + 24 * rows + 22
     assert page.locator(".wb-rest").inner_text() == ""
+    page.close()
+
+
+NAMED = """() => {
+  window.named = [];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (this.canvas.closest(".wb-module-lanes") && /^(step )?\\d+$/.test(text)) {
+      if (x < window.named.at(-1)?.[0]) window.named = [];  // it is drawn anew
+      window.named.push([x, x + this.measureText(text).width]);
+    }
+    return fillText.call(this, text, x, y);
+  };
+}"""
+"""Keeps from where to where in the lanes steps are named, in the newest drawing."""
+
+
+def test_in_a_low_pane_the_charts_of_the_overview_stand_side_by_side(browser: Browser) -> None:
+    page = open_gallery(browser, width=1500)
+    page.evaluate(PANE, (1500, 300))
+    page.evaluate(NAMED)
+    show(page, "overview", with_loss())
+    page.evaluate(PAINTED)
+    boxes = [page.locator(f".wb-module-{name}").bounding_box() for name in ("lanes", "lateness", "loss")]
+    assert len({box and box["y"] for box in boxes}) == 1
+    assert all(box is not None and box["y"] + 40 < 300 for box in boxes)
+    names: list[tuple[float, float]] = page.evaluate("() => window.named")
+    assert len(names) > 3
+    assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(names))  # none covers another
     page.close()

@@ -74,16 +74,22 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     const foot = TOP + rows.length * height;
     const edge = width - right;
     canvas.textAlign = "left";
+    let free = 0; // of names: from here on
     for (let step = steps.first; step <= steps.last; step++) {
       const begin = step === steps.first ? left : x(ends.get(step - 1) ?? from);
       const room = x(ends.get(step) ?? to) - begin;
       canvas.fillStyle = palette.quiet;
-      if (room > 50) canvas.fillText(`step ${step}`, begin + 5, TOP / 2);
-      else if (room > 18) canvas.fillText(String(step), begin + 3, TOP / 2);
+      const name = room > 50 ? `step ${step}` : `${step}`;
+      const end = begin + 5 + canvas.measureText(name).width;
+      const named = begin >= free && end < edge;
+      if (named) {
+        canvas.fillText(name, begin + 4, TOP / 2);
+        free = end;
+      }
       if (step === steps.first) continue;
       canvas.strokeStyle = palette.quiet;
       canvas.lineWidth = 1;
-      paintDotted(painting, Math.round(begin) + 0.5, 4, foot);
+      paintDotted(painting, Math.round(begin) + 0.5, named ? 4 : TOP, foot);
     }
     rows.forEach((row, index) => {
       const y = TOP + index * height;
