@@ -207,6 +207,8 @@ cluster = wb.connect(replicas=2)
 folder = SocketFolder(1)
 print(folder.path)
 print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
+if sys.argv[2] == "stopped":
+    os.kill(next(iter(cluster.gang.workers.values())).pid, signal.SIGSTOP)
 os.kill(os.getpid(), int(sys.argv[1]))
 """
 
@@ -220,12 +222,15 @@ def remaining(text: str) -> list[psutil.Process]:
     return psutil.wait_procs(processes, timeout=30)[1]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "worker"),
+    [(signal.SIGKILL, "running"), (signal.SIGTERM, "running"), (signal.SIGKILL, "stopped")],
+)
 def test_workers_end_when_their_driver_is_killed_and_leave_nothing(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, worker: str
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(int(number))],
+        [sys.executable, "-c", KILLED, str(int(number)), worker],
         capture_output=True,
         text=True,
         timeout=100,

@@ -27,6 +27,7 @@ from distributed.diskutils import WorkSpace
 
 from workbench.communicators.core.socket_folder import sweep
 from workbench.runtime.process.fork_server import FORK, MAX_DESCRIPTORS, server
+from workbench.runtime.process.process_state import process_state
 
 _PRELOADED: Final = (
     "workbench.data",
@@ -166,6 +167,9 @@ def _leave(statuses: dict[int, int]) -> None:
     """The driver is gone, and so are the workers in a moment: removes what is left where they were killed."""
     ends = time.monotonic() + _PATIENCE_SECONDS
     while statuses and time.monotonic() < ends:
+        for pid in statuses:
+            if process_state(pid) == "T":  # a signal has stopped it: it cannot notice that the driver is gone
+                os.kill(pid, signal.SIGKILL)
         _bury(statuses)
         time.sleep(_POLL_SECONDS)
     sweep()
