@@ -40,17 +40,21 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
     """
     if type(value) is np.ndarray:
         if value.dtype.kind in "OUS" and dtype == STRING:
-            return convert(value)  # type: ignore[no-any-return]  # bytes objects, and no numbers
+            return _converted(value)  # bytes objects, and no numbers
         return value if value.dtype.isnative else native(value)
     if dtype in _WIDE and leaf_types(value) <= _WIDE[dtype]:
         with contextlib.suppress(OverflowError, ValueError):  # out of its range, or no array: told below
             return np.asarray(value, dtype)
     if isinstance(value, _PYTHON):
-        found = convert(list(value) if isinstance(value, tuple) else value)
-        return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
+        return _converted(list(value) if isinstance(value, tuple) else value)
     if isinstance(value, np.generic):
         return np.asarray(value)
     return native(np.asarray(view(value)))
+
+
+def _converted(value: Any) -> Array:
+    found = convert(value)
+    return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
 
 
 def namespace_of(array: Any) -> Any:
