@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -15,11 +14,15 @@ import pytest
 
 import workbench as wb
 from tests.joined import PATIENCE_SECONDS, JoinedTask, free_address
+from tests.until import until
 from workbench.distribute.cluster_resolver import DaskClusterResolver, TFConfigClusterResolver
 from workbench.errors import UnavailableError
 from workbench.runtime.joining.secret import FILE_VARIABLE
 
 pytestmark = pytest.mark.timeout(240)
+
+SLOW_START = "import time\ntime.sleep(300)"
+"""What a worker does before it is there."""
 
 
 class Start(Protocol):
@@ -91,6 +94,10 @@ def test_tasks_end_with_their_chief(start: Start) -> None:
     chief = start("chief", "--chief", address, "--jobs", "worker=1")
     worker = start("worker:0", "--chief", address)
     worker.says("worker-0 has joined")
+    _ends_with(chief, worker)
+
+
+def _ends_with(chief: JoinedTask, worker: JoinedTask) -> None:
     assert chief.interrupt() == 0
     worker.says("the chief has ended the cluster")
     assert worker.process.wait(PATIENCE_SECONDS) == 0
@@ -100,17 +107,11 @@ def test_a_task_ends_with_its_chief_while_its_workers_start(start: Start) -> Non
     address = free_address()
     chief = start("chief", "--chief", address)
     chief.says("in a notebook")
-    worker = start(
-        "worker:0", "--chief", address, DASK_DISTRIBUTED__WORKER__PRELOAD="import time\ntime.sleep(300)"
-    )
+    worker = start("worker:0", "--chief", address, DASK_DISTRIBUTED__WORKER__PRELOAD=SLOW_START)
     worker.says("secret")
-    while (
-        len(psutil.Process(worker.process.pid).children(recursive=True)) < 3
-    ):  # fork server, tracker, worker
-        time.sleep(0.1)
-    assert chief.interrupt() == 0
-    worker.says("the chief has ended the cluster")
-    assert worker.process.wait(PATIENCE_SECONDS) == 0
+    task = psutil.Process(worker.process.pid)
+    until(lambda: len(task.children(recursive=True)) == 3, "fork server, resource tracker and worker")
+    _ends_with(chief, worker)
 
 
 def test_a_task_ends_with_its_chief_though_its_worker_does_not_answer(start: Start) -> None:
@@ -123,9 +124,7 @@ def test_a_task_ends_with_its_chief_though_its_worker_does_not_answer(start: Sta
         process for process in task.children(recursive=True) if process.parent() not in (None, task)
     )
     stopped.suspend()
-    assert chief.interrupt() == 0
-    worker.says("the chief has ended the cluster")
-    assert worker.process.wait(PATIENCE_SECONDS) == 0
+    _ends_with(chief, worker)
     assert not stopped.is_running()
 
 
@@ -253,7 +252,14 @@ def test_nobody_waits_for_ever(start: Start) -> None:
 
 def test_a_task_whose_time_is_over_before_its_workers_have_started_says_only_that(start: Start) -> None:
     chief = start(
-        "chief", "--chief", free_address(), "--jobs", "worker=1", "--replicas", "8", "--timeout", "1"
+        "chief",
+        "--chief",
+        free_address(),
+        "--jobs",
+        "worker=1",
+        "--timeout",
+        "1",
+        DASK_DISTRIBUTED__WORKER__PRELOAD=SLOW_START,
     )
     chief.says("chief-0, worker-0 did not join within 1 s")
     assert chief.process.wait(PATIENCE_SECONDS) == 1

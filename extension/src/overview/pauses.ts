@@ -4,7 +4,7 @@ import type { GroupView, LaneItem } from "../models";
 import { linear } from "../scale";
 
 /** As many usual steps long, a step was none: the notebook paused between two. */
-export const PAUSE = 4;
+const PAUSE = 4;
 /** In ns. People need longer from one cell to the next; what is shorter is the work of a loop between its steps. */
 const BY_HAND = 0.25e9;
 

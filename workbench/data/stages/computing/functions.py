@@ -31,6 +31,7 @@ from workbench.runtime.user_code.notebook_cells import file_name
 
 _ONE_BOOL = TensorSpec((), np.bool_)
 _MOST_CHECKED_BYTES = 64 * 1024
+_MOST_CALLED = 8  # functions; each `map` of a long chain would call all before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +275,11 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
 def spec_by_computing(dataset: Pipeline) -> Any:
     """The nested spec of an element, if finding it calls only functions whose code tells that they just compute.
 
-    None if others would be called, elements read, or large ones made up.
+    None if others would be called, or more than eight, elements read, or large ones made up.
     """
     unread = dataset.unread()
     known = unread.with_source(unread.source, ())
-    if calls_functions(known):
+    if calls_functions(known) or sum(stage.calls_functions for stage in unread.stages) > _MOST_CALLED:
         return None
     for stage in unread.stages:
         if stage.calls_functions and not (isinstance(stage, Map) and _only_computes(stage.fn, known)):
