@@ -6,6 +6,8 @@ export interface ReplicaNode {
   replica: number;
   busy: boolean;
   doing: string;
+  news?: string;
+  busy_share?: number | null;
 }
 
 /** A device of a worker; `name` such as "cpu:0", `kind` "CPU", "GPU" or "TPU". */
@@ -40,6 +42,7 @@ export interface StrategyNode {
   transport: string;
   generation: number;
   step: number;
+  bandwidth?: number | null;
 }
 
 /** A cluster: hosts, their workers, and what runs there. */

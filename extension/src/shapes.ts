@@ -13,11 +13,11 @@ export type Shape =
   | { object: string };
 
 export const SHAPES: Record<string, Record<string, Shape>> = {
-  ReplicaNode: {"group": "string", "replica": "integer", "busy": "boolean", "doing": "string"},
+  ReplicaNode: {"group": "string", "replica": "integer", "busy": "boolean", "doing": "string", "news": {"optional": "string"}, "busy_share": {"optional": {"either": ["number", "null"]}}},
   DeviceNode: {"name": "string", "kind": "string", "replicas": {"list": {"object": "ReplicaNode"}}},
   WorkerNode: {"name": "string", "pid": "integer", "status": "string", "detail": "string", "memory_bytes": {"either": ["integer", "null"]}, "heartbeat_age_seconds": "number", "devices": {"list": {"object": "DeviceNode"}}},
   HostNode: {"name": "string", "workers": {"list": {"object": "WorkerNode"}}},
-  StrategyNode: {"label": "string", "replicas": "integer", "status": "string", "transport": "string", "generation": "integer", "step": "integer"},
+  StrategyNode: {"label": "string", "replicas": "integer", "status": "string", "transport": "string", "generation": "integer", "step": "integer", "bandwidth": {"optional": {"either": ["number", "null"]}}},
   Topology: {"run": "string", "status": "string", "hosts": {"list": {"object": "HostNode"}}, "strategies": {"list": {"object": "StrategyNode"}}},
   Summary: {"shape": {"list": "integer"}, "dtype": "string", "read": "integer", "mean": {"either": ["number", "null"]}, "std": {"either": ["number", "null"]}, "min": {"either": ["number", "null"]}, "max": {"either": ["number", "null"]}, "l2": {"either": ["number", "null"]}, "zeros": "integer", "nan": "integer", "inf": "integer", "first_bad": "integer", "histogram": {"list": "integer"}, "sha256": "string"},
   ReplicaSummary: {"replica": "integer", "host": "string", "device": "string", "summary": {"either": [{"object": "Summary"}, "string"]}, "age_seconds": {"either": ["number", "null"]}, "note": "string", "bad_since": "integer", "step": "integer"},

@@ -20,6 +20,7 @@ from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.runtime.metrics import WorkerMetrics
 from workbench.runtime.process.gpu_use import GpuUse
+from workbench.telemetry.limits import Limit
 from workbench.ui.cluster import cluster_model
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
 from workbench.ui.formatters import cluster_html, strategy_html
@@ -105,7 +106,9 @@ def test_a_step_is_over_for_the_topology_as_soon_as_it_is_over_for_the_notebook(
 def test_a_topology_has_every_replica_on_its_device(
     cluster: wb.Cluster, strategy: wb.MirroredStrategy
 ) -> None:
-    strategy.run(reduce_twice)
+    for _ in range(3):
+        strategy.run(reduce_twice)
+    until(lambda: cluster.feed.snapshot().groups and cluster.feed.snapshot().groups[0].pace.steps > 1)
 
     model = topology_model(cluster)
 
@@ -119,7 +122,35 @@ def test_a_topology_has_every_replica_on_its_device(
     assert {worker.status for worker in host.workers} == {"live"}
     assert all(worker.memory_bytes and worker.memory_bytes > 1 << 20 for worker in host.workers)
     assert strategy.group.label in {node.label for node in model.strategies}
+    shares = [node.busy_share for device in devices for node in device.replicas]
+    assert [share for share in shares if share is not None and 0 <= share <= 1]
     json.dumps(plain(model), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("limit", "bandwidth"),
+    [
+        (None, None),
+        (Limit({1 << 12: 20.0, 1 << 26: 3.5}), 3.5),  # of memory, not of caches
+        (Limit(between_hosts=1.25), 1.25),
+    ],
+)
+def test_a_strategy_has_the_bandwidth_that_was_measured_of_it(
+    cluster: wb.Cluster,
+    strategy: wb.MirroredStrategy,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: Limit | None,
+    bandwidth: float | None,
+) -> None:
+    other = wb.MirroredStrategy()
+    limits = {strategy.group.name: limit, other.group.name: Limit(between_hosts=99.0)}
+    monkeypatch.setattr(type(cluster.feed), "limit", lambda feed, group: limits.get(group))
+
+    nodes = zip(cluster.gang.groups.values(), topology_model(cluster).strategies, strict=True)
+    found = {group.name: node.bandwidth for group, node in nodes}
+
+    assert found[strategy.group.name] == bandwidth
+    assert found[other.group.name] == 99.0
 
 
 def test_the_use_of_devices_is_known_and_remembered(cluster: wb.Cluster) -> None:

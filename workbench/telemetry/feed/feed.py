@@ -16,7 +16,7 @@ from workbench.telemetry.dataframe import to_pandas
 from workbench.telemetry.delta import delta
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.batch_sources import Source
-from workbench.telemetry.feed.group_view import group_view
+from workbench.telemetry.feed.group_view import busy_shares, group_view
 from workbench.telemetry.feed.history import (
     COLLECTIVE,
     KEY,
@@ -317,6 +317,19 @@ class Feed:
             self._fold()
             key = self._texts.number(run_id), self._texts.number(group)
             return self._onsets.of(key, complete=self._is_complete(), since=since, until=until)
+
+    def busy_shares(self, run_id: str, group: str, generation: int) -> dict[int, float]:
+        """By replica of a group, the part of its newest steps, 0 to 1, that it did not wait for others.
+
+        Args:
+          run_id: The run.
+          group: The group's label.
+          generation: How often the group was connected.
+        """
+        with self._lock:
+            self._fold()
+            key = self._texts.number(run_id), self._texts.number(group), generation
+            return busy_shares(key, self._records.rows(), self._told.of(group).sent)
 
     def _last(self, key: GroupKey) -> dict[int, LastSeen]:
         """The newest collective of each replica of a group, and where it has been since."""

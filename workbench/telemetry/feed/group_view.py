@@ -10,13 +10,13 @@ import numpy as np
 from workbench.telemetry.feed.history import Texts, picked, selected
 from workbench.telemetry.feed.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.feed.lateness import lateness
-from workbench.telemetry.feed.pace import pace
+from workbench.telemetry.feed.pace import pace, waited_shares
 from workbench.telemetry.feed.slowdown import slowdown
 from workbench.telemetry.feed.step_times import step_times
 from workbench.telemetry.feed.step_window import STEPS, step_window
 from workbench.telemetry.feed.stuck import Ends, find_stuck
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
-from workbench.telemetry.told import Told
+from workbench.telemetry.told import SentSteps, Told
 
 _MAX_ITEMS: Final = 64
 _MAX_RECORDS: Final = 16_384
@@ -88,6 +88,22 @@ def group_view(
         slowdown=slowdown(collectives, sent),
         told=told if sent is None else replace(told, sent=sent.newest(STEPS)),
     )
+
+
+def busy_shares(key: GroupKey, records: np.ndarray, sent: SentSteps | None) -> dict[int, float]:
+    """By replica, the part of its newest steps, 0 to 1, that it did not wait for others; only where that is known.
+
+    Args:
+      key: Which group and generation.
+      records: Rows of `history.RECORD`, oldest first, of any group.
+      sent: Which steps the driver has sent, if it has told.
+    """
+    records = records[-_MAX_RECORDS:]
+    window = step_window(selected(records, belongs(records, key) & (records["purpose"] == 0)), sent)
+    if window is None:
+        return {}
+    shares = zip(window.replicas.tolist(), waited_shares(window), strict=True)
+    return {replica: 1 - share for replica, share in shares if share is not None}
 
 
 def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +13,10 @@ from workbench.runtime.placement_text import transport
 from workbench.runtime.process.gpu_use import GpuUse
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.formatting import size_text
+from workbench.telemetry.limits import Limit
 from workbench.telemetry.snapshot import SampledSteps
 from workbench.telemetry.told import MemoryFacts
+from workbench.ui.cluster.replica_news import ReplicaNews, replica_news
 from workbench.ui.cluster.verdict import beside_text
 from workbench.ui.models.cluster import (
     DeviceNode,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _STALE_SECONDS: Final = 3.0
 _HISTORY: Final = 32
+_LARGE: Final = 1 << 30  # bytes, which no cache holds
 _Key = tuple[str, int]
 """A kind of device, and its number on the worker."""
 _Figures = tuple[str, float | None, int | None, int | None]
@@ -43,15 +46,19 @@ _Figures = tuple[str, float | None, int | None, int | None]
 def topology_model(cluster: Cluster) -> Topology:
     """Hosts, workers, devices and replicas as they were at the last heartbeats; asks nobody."""
     groups = list(cluster.gang.groups.values())
+    news = {
+        group.id: replica_news(cluster.feed, cluster.gang.run_id, group.name, group.generation)
+        for group in groups
+    }
     hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
     for worker in list(cluster.gang.workers.values()):
-        node = _worker(worker, groups, len(hosts[worker.host]))
+        node = _worker(worker, groups, news, len(hosts[worker.host]))
         hosts[worker.host].append(_stopped(node) if cluster.closed else node)
     return Topology(
         run=cluster.name,
         status=cluster.status,
         hosts=tuple(HostNode(name, tuple(workers)) for name, workers in hosts.items()),
-        strategies=tuple(map(_strategy, groups)),
+        strategies=tuple(_strategy(group, cluster.feed.limit(group.name)) for group in groups),
     )
 
 
@@ -79,7 +86,7 @@ def as_stopped(last: Topology) -> Topology:
     return replace(last, status="stopped", hosts=hosts, strategies=strategies)
 
 
-def _strategy(group: Group) -> StrategyNode:
+def _strategy(group: Group, limit: Limit | None) -> StrategyNode:
     return StrategyNode(
         label=group.label,
         replicas=group.size,
@@ -87,10 +94,21 @@ def _strategy(group: Group) -> StrategyNode:
         transport=transport(group.devices),
         generation=group.generation,
         step=group.number - 1,
+        bandwidth=None if limit is None else limit.of(_LARGE),
     )
 
 
-def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
+def _worker(
+    worker: WorkerLink, groups: list[Group], news: Mapping[int, ReplicaNews], before: int
+) -> WorkerNode:
+    """A worker and what is on it.
+
+    Args:
+      worker: The worker.
+      groups: All groups of the cluster.
+      news: By group, what stands out about its replicas.
+      before: How many workers of its host come before it.
+    """
     age = time.monotonic() - worker.last_beat
     kind, first = worker.device_kind, _first(worker, before)
     busy = busy_replicas(worker, groups)
@@ -99,7 +117,10 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
         for rank, index in group.ranks_of(worker.name).items():
             doing = "lost" if worker.lost else busy.get((group.id, rank), "idle")
             is_busy = not worker.lost and (group.id, rank) in busy
-            replicas[index].append(ReplicaNode(group.label, rank, is_busy, doing))
+            told = news[group.id]
+            replicas[index].append(
+                ReplicaNode(group.label, rank, is_busy, doing, told.of(rank), told.busy_shares.get(rank))
+            )
     devices = [
         DeviceNode(
             f"{kind.lower()}:{first + index}{_model_of(worker.gpus, index)}", kind, tuple(replicas[index])

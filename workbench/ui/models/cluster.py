@@ -17,12 +17,16 @@ class ReplicaNode:
       replica: Its number there.
       busy: It runs something.
       doing: What, in words.
+      news: What stands out about it in the newest steps: "late", "not finite" or "".
+      busy_share: The part of its newest steps, 0 to 1, that it did not wait for others; None if that is not known.
     """
 
     group: str
     replica: int
     busy: bool
     doing: str
+    news: str = field(default="", metadata=ADDED)
+    busy_share: float | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class StrategyNode:
       transport: How its replicas exchange data, or "".
       generation: How often it was connected.
       step: Its latest step, -1 before the first.
+      bandwidth: Measured limit of what its slowest links carry, in GB/s of busbw; None where nobody has measured.
     """
 
     label: str
@@ -84,6 +89,7 @@ class StrategyNode:
     transport: str
     generation: int
     step: int
+    bandwidth: float | None = field(default=None, metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
