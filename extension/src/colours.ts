@@ -89,8 +89,8 @@ const COLOURS = [
 /** Colours of the surroundings, for canvases; from the style sheet, so that themes decide. */
 export interface Palette extends Record<(typeof COLOURS)[number], string> {
   waitLine: string;
-  /** By replica; the number always stands beside the colour. */
-  replicas: readonly string[];
+  /** The colour of a replica, beside which its number always stands; undefined of what is no replica. */
+  replica(number: number): string | undefined;
   /** From on time to as late as anybody usually is. */
   lateness: readonly string[];
   font: string;
@@ -109,7 +109,7 @@ export function paletteOf(element: Element): Palette {
   return {
     ...(colours as Record<(typeof COLOURS)[number], string>),
     waitLine: read("wait-line"),
-    replicas: all("rank", 8),
+    replica: (number) => colourOf(number, read),
     lateness: all("late", 6),
     font,
     strong: `600 ${font}`,
@@ -117,7 +117,21 @@ export function paletteOf(element: Element): Palette {
   };
 }
 
-/** The colour of a replica, by its number; with many, colours come again, and the number tells them apart. */
+/** So many replicas have colours that people told apart by eye; those of all others are computed. */
+const CHOSEN = 8;
+const LIGHTS = 3;
+
+/**
+ * The colour of a replica, which is its own in every view: none comes again. Their hues and lightnesses keep those of 32
+ * replicas apart, and 3:1 from the ground; `read` knows what the theme makes of tokens.
+ */
+function colourOf(replica: number, read: (token: string) => string): string | undefined {
+  if (!(replica >= 0)) return undefined;
+  if (replica < CHOSEN) return read(`rank-${replica}`);
+  return `hsl(${((105 + 104.01 * replica) % 360).toFixed(2)},60%,${read(`light-${replica % LIGHTS}`)})`;
+}
+
+/** The same for elements; grey of what is no replica. */
 export function replicaColour(replica: number): string {
-  return `var(--wb-rank-${((replica % 8) + 8) % 8})`;
+  return colourOf(replica, (token) => `var(--wb-${token})`) ?? "var(--wb-ink-3)";
 }

@@ -28,12 +28,12 @@ function crowd(n: number): GroupView {
   return { ...group, n, lanes, lateness };
 }
 
-test("a few replicas have a row each, in their own colours", () => {
+test("a few replicas have a row each", () => {
   const rows = rowsOf(group);
 
   assert.deepEqual(
-    rows.map(({ replica, colour }) => [replica, colour]),
-    [0, 1, 2, 3].map((replica) => [replica, replica]),
+    rows.map(({ replica }) => replica),
+    [0, 1, 2, 3],
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, DatasetSharding, EventItem, Models, Summary, Verdict } from "../src/models";
+import { replicaColour } from "../src/colours";
 import { memoryText } from "../src/format";
 import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
@@ -544,6 +545,13 @@ test("of 512 devices 32 are drawn and the others counted, however they are sprea
   const lost = show("topology", { ...recorded.topology, hosts: spread[0]! });
   assert.equal(lost.root.querySelectorAll(".wb-worker[data-status=lost]").length, 1);
   lost.unmount();
+});
+
+test("each replica has a colour of its own, which never comes again", () => {
+  const colours = Array.from({ length: 2048 }, (_, replica) => replicaColour(replica));
+  assert.equal(new Set(colours).size, colours.length);
+  assert.deepEqual([colours[0], colours[7]], ["var(--wb-rank-0)", "var(--wb-rank-7)"]);
+  assert.equal(replicaColour(-1), "var(--wb-ink-3)");
 });
 
 test("the topology of a closed cluster keeps its last picture, with nothing live, and says in its head that it is old", () => {

@@ -62,7 +62,7 @@ interface CourseProps {
   /** Those of the axis. */
   steps: readonly number[];
   course: ResultCourse;
-  rows: readonly Pick<Row, "replica" | "colour">[];
+  rows: readonly Pick<Row, "replica">[];
   /** The steps that the lanes show; all where there are none beside it. */
   shown: Span;
   context: Context;
@@ -100,8 +100,8 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
       });
       paintLine(painting, places);
     };
-    rows.forEach(({ replica, colour }) => {
-      canvas.fillStyle = palette.replicas[colour] ?? palette.quiet;
+    rows.forEach(({ replica }) => {
+      canvas.fillStyle = palette.replica(replica) ?? palette.quiet;
       canvas.globalAlpha = isLit(context.selected, replica) ? 1 : 0.2;
       for (let column = first; column < steps.length; column++) {
         const value = replicas[replica]?.[at[column]!] ?? null;

@@ -1,4 +1,4 @@
-// Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
+// Which replicas have a row in the overview: all of a few; of many the worst three, and what is typical of all.
 import { joined, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { wording } from "../parts/terms";
@@ -6,15 +6,11 @@ import { wording } from "../parts/terms";
 /** More rows than this say less than the worst of them. */
 const MOST_ROWS = 16;
 const WORST = 3;
-/** As many replicas can be told apart by colour; of more, hosts are. */
-const COLOURS = 8;
 
 export interface Row {
   /** -1 for what is typical of all: the mean of times, the median of lateness. */
   replica: number;
   label: string;
-  /** Number of its colour, or -1. */
-  colour: number;
   /** Its place in the times of collectives, or -1. */
   lane: number;
   /** Its place in the lateness, or -1. */
@@ -22,20 +18,15 @@ export interface Row {
 }
 
 export function rowsOf(group: GroupView): Row[] {
-  const hosts = [...new Set(group.lanes.map(({ label }) => hostOf(label)))];
-  const rows = group.lanes.map(({ replica, label }, lane) => ({
+  const rows = group.lanes.map(({ replica }, lane) => ({
     replica,
     label: `replica ${replica}`,
-    colour: group.n <= COLOURS ? replica : hosts.indexOf(hostOf(label)) % COLOURS,
     lane,
     line: group.lateness.replicas.indexOf(replica),
   }));
   if (group.n <= MOST_ROWS) return rows;
-  const worst = rows
-    .sort((one, other) => lateOf(group, other) - lateOf(group, one))
-    .slice(0, WORST)
-    .map((row, index) => ({ ...row, colour: index }));
-  return [...worst, { replica: -1, label: `typical of ${group.n}`, colour: -1, lane: -1, line: -1 }];
+  const worst = rows.sort((one, other) => lateOf(group, other) - lateOf(group, one)).slice(0, WORST);
+  return [...worst, { replica: -1, label: `typical of ${group.n}`, lane: -1, line: -1 }];
 }
 
 /** What lanes are called: with their host where there are several; the field's short name where a person prefers that. */

@@ -64,7 +64,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
     const y = (row: number, value: number) => TOP + (row + 1) * height - 4 - (value / top) * (height - 8);
     rows.forEach(({ name, values }, row) => {
       const middle = TOP + (row + 0.5) * height;
-      paintLabel(painting, { label: name, colour: -1 }, middle, false, LEFT - 8);
+      paintLabel(painting, { label: name, replica: -1 }, middle, false, LEFT - 8);
       canvas.fillStyle = palette.line;
       canvas.fillRect(LEFT, y(row, 0), width - RIGHT - LEFT, 1);
       canvas.strokeStyle = palette.quiet;

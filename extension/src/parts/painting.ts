@@ -75,12 +75,12 @@ export function paintDot({ canvas }: Pick<Painting, "canvas">, x: number, y: num
 /** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
 export function paintLabel(
   { canvas, palette }: Pick<Painting, "canvas" | "palette">,
-  row: { label: string; colour: number },
+  row: { label: string; replica: number },
   y: number,
   strong: boolean,
   room = 84,
 ): void {
-  const colour = palette.replicas[row.colour];
+  const colour = palette.replica(row.replica);
   if (colour) {
     canvas.fillStyle = colour;
     paintDot({ canvas }, 5, y, 4);

@@ -137,21 +137,12 @@ export function Chart({ model, context, byElement }: Props) {
       const { replica, nothing } = reader;
       const isReplica = replica >= 0;
       const lit = isLit(context.selected, replica) ? 1 : 0.35;
-      const colour = model.counts.length > palette.replicas.length ? -1 : replica;
       const fullest = usualOf(reader);
       canvas.globalAlpha = lit;
-      paintLabel(painting, { label: labelOf(reader), colour }, middle, !!nothing);
+      paintLabel(painting, { label: labelOf(reader), replica }, middle, !!nothing);
       canvas.fillStyle = nothing ? palette.error : palette.text;
       paintEnd(painting, count(reader.rows), end + 56, middle, isReplica);
-      if (isReplica)
-        fill(
-          palette.replicas[colour] ?? palette.communicate,
-          lit,
-          end + 64,
-          middle - 4,
-          (60 * reader.rows) / most,
-          8,
-        );
+      if (isReplica) fill(palette.replica(replica)!, lit, end + 64, middle - 4, (60 * reader.rows) / most, 8);
       columns.forEach((column, index) => {
         const read = rowsOf(reader, column);
         const steps = column.last - column.first + 1;

@@ -22,10 +22,7 @@ export function paintFiles(
     const place = (position: number) => from + ((to - from) * position) / positions;
     const [x, width] = [place(begin), place(end) - place(begin) - 2];
     const by = model.read_by?.[index];
-    const colour =
-      (model.counts.length > palette.replicas.length ? undefined : palette.replicas[Number(by)]) ??
-      palette.communicate;
-    canvas.fillStyle = colour;
+    canvas.fillStyle = palette.replica(by ? Number(by) : -1) ?? palette.communicate;
     canvas.globalAlpha = 0.2;
     canvas.fillRect(x, 0, width, BOX);
     canvas.globalAlpha = 1;

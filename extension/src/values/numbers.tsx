@@ -54,13 +54,13 @@ interface HistoryProps extends Props {
 /** How a number of a value has gone, step by step. */
 export function History({ value, course, context, word = "mean" }: HistoryProps) {
   const { steps } = course;
-  const rows = value.replicas.map(({ replica }) => ({ replica, colour: replica % 8 }));
   return (
     <div>
       <Course
         of={axisOf(value)}
         shown={{ first: steps[0]!, last: steps.at(-1)! }}
-        {...{ steps, course, rows, context, word }}
+        {...{ steps, course, context, word }}
+        rows={value.replicas}
       />
     </div>
   );

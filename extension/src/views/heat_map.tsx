@@ -41,7 +41,6 @@ function Group({ group: newest, context }: { group: GroupView; context: Context 
   const rows = replicas.map((replica, line) => ({
     replica,
     label: names[group.lanes.findIndex((lane) => lane.replica === replica)] ?? `replica ${replica}`,
-    colour: group.n > 8 ? -1 : replica,
     lane: -1,
     line,
   }));

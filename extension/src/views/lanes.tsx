@@ -93,8 +93,13 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       const y = TOP + row * height;
       canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
       const isLate = shown.lateness.stragglers.includes(lane.replica);
-      const colour = shown.n > palette.replicas.length ? -1 : lane.replica;
-      paintLabel(painting, { label: names[row]!, colour }, y + height / 2, isLate, margin - 20);
+      paintLabel(
+        painting,
+        { label: names[row]!, replica: lane.replica },
+        y + height / 2,
+        isLate,
+        margin - 20,
+      );
       canvas.save();
       canvas.beginPath();
       canvas.rect(margin, 0, width - margin - 6, painting.height);
