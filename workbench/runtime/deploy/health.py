@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from workbench.runtime.deploy.embedded import WorkerExit
 from workbench.runtime.deploy.succession import Succession
@@ -16,6 +16,13 @@ from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.process.gpus import STUCK_EXIT_CODE
 from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.stack_dump import user_calls
+
+_STUCK: Final = {
+    "GPU": "its GPU had failed, or a replica was stuck in NCCL",
+    "TPU": "a replica was stuck in a traced program",
+}
+"""Kind of device -> why a worker with such devices ends itself. One with CPUs does not: code of the user chose its exit
+code."""
 
 
 def kernel_memory_kills() -> int:
@@ -113,10 +120,8 @@ class LocalHealth:
         code = ended.code
         if ended.over_memory:
             return _lost("was ended", "out of memory, over the limit of its worker")
-        if code == STUCK_EXIT_CODE:
-            return _lost(
-                "ended itself", "its GPU had failed, or a replica was stuck in NCCL or in a traced program"
-            )
+        if code == STUCK_EXIT_CODE and worker.device_kind in _STUCK:
+            return _lost("ended itself", _STUCK[worker.device_kind])
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
             hint = {"SIGSEGV": " (a crash in C code)", "SIGABRT": " (C code gave up)"}.get(name, "")

@@ -18,7 +18,7 @@ from workbench.errors import BackendUnavailable, InvalidArgumentError
 from workbench.extras import install_command
 
 STUCK_EXIT_CODE = 70
-"""With which a worker ends itself when a thread of it is stuck in NCCL, or in a traced program."""
+"""A worker ends itself with this when one of its threads is stuck in NCCL or in a traced program."""
 WORKER_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 """For all worker processes, also those with CPU devices, unless the user's environment says otherwise.
 
