@@ -15,10 +15,8 @@ partitioners = wb.distribute.experimental.partitioners
 
 def test_variables_without_rows_or_columns_have_no_size_to_divide() -> None:
     assert partitioners.FixedShardsPartitioner(3)((0, 4), np.float32) == [0, 1]
-    assert partitioners.MinSizePartitioner(1, 5)((0, 4), np.float32) == [
-        1,
-        1,
-    ]  # one at least, as in TensorFlow
+    # At least one, as in TensorFlow.
+    assert partitioners.MinSizePartitioner(1, 5)((0, 4), np.float32) == [1, 1]
     assert partitioners.MaxSizePartitioner(1)((0, 4), np.float32) == [0, 1]
     assert partitioners.MaxSizePartitioner(1)((4, 0), np.float32) == [1, 1]
 

@@ -189,9 +189,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def context(browser: Any) -> Iterator[Any]:
     """What the pages of a module share: JupyterLab's scripts, once fetched. Whatever else it keeps is on the server."""
-    context = browser.new_context(
-        ignore_https_errors=True
-    )  # for those behind a proxy with a certificate of its own
+    # Some tests run behind a proxy that has a certificate of its own.
+    context = browser.new_context(ignore_https_errors=True)
     context.set_default_timeout(1000 * PATIENCE_SECONDS)
     yield context
     context.close()

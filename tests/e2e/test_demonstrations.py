@@ -218,9 +218,8 @@ def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kern
     # Less than 2 on a quiet machine; not every machine that tests is one.
     record_property("banner_seconds", seconds)
     print(f"the banner stood there {seconds:.2f} s after the cell began")
-    expect(banner).to_contain_text(
-        re.compile(r"step 20\d all_reduce #2: (waiting for|lost) replica \{1\}.*")
-    )  # which replica, op, seq
+    # The banner names the replica, the operation and its number in the step.
+    expect(banner).to_contain_text(re.compile(r"step 20\d all_reduce #2: (waiting for|lost) replica \{1\}.*"))
     expect(banner).to_contain_text(f"entered at In[1]:{line} by replicas 0, 2")
     expect(banner).to_contain_text(re.compile(r"replica 1 is lost: MirroredStrategy: worker 1 .*SIGKILL"))
     expect(banner).to_contain_text("replica 1 last did all_reduce #1")

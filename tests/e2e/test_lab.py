@@ -383,9 +383,8 @@ def test_the_help_menu_opens_the_guide(page: Any, lab: Lab) -> None:
         page.get_by_role("menuitem", name="Workbench guide").click()
 
     guide = opened.value
-    expect(guide.get_by_role("heading", name="workbench", exact=True)).to_be_visible(
-        timeout=120_000
-    )  # is built
+    # The first visit builds the guide.
+    expect(guide.get_by_role("heading", name="workbench", exact=True)).to_be_visible(timeout=120_000)
     guide.get_by_role("link", name="Tutorials").first.click()
     expect(guide.get_by_role("heading", name="Tutorials")).to_be_visible()
     guide.close()

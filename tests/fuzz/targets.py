@@ -266,9 +266,8 @@ class Parquet(_Columns):
 
         for name, options in (("plain", {"compression": "none"}), ("snappy", {"row_group_size": 30})):
             pq.write_table(self.table(), self.folder / name, **options)
-        wide = self.table().append_column(
-            "d", [[b"%d" % (n % 10) * 300 for n in range(100)]]
-        )  # read in another way
+        # Long values take another path through the reader.
+        wide = self.table().append_column("d", [[b"%d" % (n % 10) * 300 for n in range(100)]])
         pq.write_table(wide, self.folder / "wide", row_group_size=30, use_dictionary=False)
         return [(self.folder / name).read_bytes() for name in ("plain", "snappy", "wide")]
 

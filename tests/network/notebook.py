@@ -71,9 +71,8 @@ class Driver:
 
     def answer(self, patience_seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """What comes of the command; see `ask`."""
-        watchdog = threading.Timer(
-            patience_seconds, self._process.kill
-        )  # a hang is an end of the output then
+        # A hang becomes an end of the output.
+        watchdog = threading.Timer(patience_seconds, self._process.kill)
         watchdog.start()
         try:
             assert self._process.stdout is not None

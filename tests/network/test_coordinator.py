@@ -42,9 +42,8 @@ def notebook(hosts: TwoHosts, tmp_path: Path, request: pytest.FixtureRequest) ->
 def test_updates_are_exact_when_the_network_is_cut_for_five_seconds(
     hosts: TwoHosts, notebook: Driver
 ) -> None:
-    places = notebook.ask("places")[
-        "value"
-    ]  # each process has a /tmp of its own, so two of a host are told apart
+    # Each process has a /tmp of its own, which tells two processes of a host apart.
+    places = notebook.ask("places")["value"]
     assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
     assert right(notebook.ask("work"))["restarts"] == 0
 

@@ -80,10 +80,8 @@ def test_a_cut_network(hosts: TwoHosts, start: Callable[[int], Driver]) -> None:
     back = driver.until(
         "step", lambda answer: answer["value"] is not None, "the step after the network is back"
     )
-    assert back["value"] == {
-        "replicas": 2.0,
-        "steps": 3.0,
-    }  # those that failed were undone, this one is whole
+    # The failed steps were undone; this one is whole.
+    assert back["value"] == {"replicas": 2.0, "steps": 3.0}
 
 
 def test_the_host_that_is_left_goes_on_alone_and_takes_the_other_back(

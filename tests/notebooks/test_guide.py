@@ -107,9 +107,8 @@ def test_a_browser_draws_the_sample_run_without_a_kernel(site: Path) -> None:
         frame.get_by_role("tab", name="Values", exact=True, selected=True).wait_for()
         frame.get_by_text("replica 3 gave it to all_reduce").first.wait_for()
 
-        page.goto(
-            (site / "guide" / "sample" / "digits.html").as_uri()
-        )  # from the disk, as by `workbench docs`
+        # From the disk, as `workbench docs` opens it.
+        page.goto((site / "guide" / "sample" / "digits.html").as_uri())
         page.get_by_role("heading", name=verdict).wait_for()
         page.get_by_role("tab", name="Devices", exact=True).click()
         page.get_by_role("tabpanel", name="Devices").wait_for()
@@ -205,9 +204,8 @@ def test_every_environment_variable_is_described() -> None:
     text = (GUIDE / "reference" / "environment.md").read_text(encoding="utf-8")
 
     assert {"WORKBENCH_SECRET", "WORKBENCH_RUNTIME_DIR"} <= named
-    assert {name for name in named if f"`{name}`" not in text} == {
-        "WB_FAULTS"
-    }  # for tests of workbench itself
+    # WB_FAULTS is for workbench's own tests.
+    assert {name for name in named if f"`{name}`" not in text} == {"WB_FAULTS"}
 
 
 def test_every_command_and_magic_is_described() -> None:

@@ -170,12 +170,8 @@ def test_a_dataset_that_was_explained_is_followed_by_sending_only_where_replicas
                 model = model | told[told["type"]]
                 assert model == link.models["dataset_sharding"]
                 kinds.append(told["type"])
-            assert kinds == [
-                "model",
-                "part",
-                "part",
-                "part",
-            ]  # first the steps around the one that they are at
+            # First come the steps around the current one.
+            assert kinds == ["model", "part", "part", "part"]
             assert set(told["part"]) == {"progress"}
 
             late = Session(page.clusters, runs)

@@ -200,9 +200,8 @@ def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray
         return
     strategy = variable.strategy
     if strategy is not None and variable.placement is not None and variable not in strategy.kept:
-        variable.placement.create(
-            variable, np.zeros(variable.shape, variable.dtype)
-        )  # it was lost with its replicas
+        # The variable was lost with its replicas.
+        variable.placement.create(variable, np.zeros(variable.shape, variable.dtype))
     if saved.kind == "components":
         variable.assign(PerReplica(tuple(array)))
     elif (

@@ -27,9 +27,8 @@ def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execve does not r
     if shipped is None:
         print(f"{QUICKSTART} is not part of this installation of workbench: reinstall it", file=sys.stderr)
         return 1
-    copy = (
-        Path.cwd() / COPY_NAME
-    )  # the notebooks of a checkout belong to its repository, which saving would change
+    # A copy, because saving would change the repository that the notebooks of a checkout belong to.
+    copy = Path.cwd() / COPY_NAME
     try:
         sentences = bring_up_to_date(shipped, copy)
     except OSError as error:

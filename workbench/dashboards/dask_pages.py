@@ -135,8 +135,7 @@ def dask_pages(cluster: Strategy | Cluster | None = None) -> DaskPages:
         serves none.
       TypeError: if `cluster` is something else.
     """
-    from workbench.ui.cluster.asked_cluster import (
-        cluster_of,
-    )  # the scheduler imports this file, and needs no strategies
+    # Imported here because the scheduler imports this file and needs no strategies.
+    from workbench.ui.cluster.asked_cluster import cluster_of
 
     return DaskPages(cluster_of(cluster, "wb.dask_pages({})"))

@@ -19,9 +19,8 @@ def main() -> None:
     with wb.connect(tpu=REPLICAS):
         strategy = wb.TPUStrategy()
         x = strategy.distribute_values_from_function(lambda ctx: rows[ctx.replica_id_in_sync_group])
-        strategy.local_results(
-            strategy.run(lambda x: x[0, 0], (x,))
-        )  # the rows are on the devices from now on
+        # From here on the rows are on the devices.
+        strategy.local_results(strategy.run(lambda x: x[0, 0], (x,)))
 
         def fresh() -> tuple[Any, Any]:
             with strategy.scope():

@@ -106,9 +106,8 @@ def test_temporary_buffers_live_until_nccl_has_read_them(two: Replicas, op: str)
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
         released = threading.Event()
         with gpus.on(c._ordinal):
-            gpus.current().submit(
-                lambda: simulated_nccl.wait_on_stream(released)
-            )  # nothing is read before this ends
+            # NCCL reads nothing before this ends.
+            gpus.current().submit(lambda: simulated_nccl.wait_on_stream(released))
         (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], Reduction(op))
         released.set()
         return gpus.get(found).tolist()

@@ -80,9 +80,8 @@ def test_elements_do_not_point_into_the_map_and_a_shortened_file_is_told(tmp_pat
     iterator = iter(NumpyDataset(path).batch(1000))
     first = next(iterator)
     os.truncate(path, 4096)
-    assert first.tolist() == list(
-        range(1000)
-    )  # reading a map behind the end of its file would end this process
+    # Reading a memory map behind the end of its file would kill this process.
+    assert first.tolist() == list(range(1000))
     with pytest.raises(
         DataLossError, match=r"a' was made shorter while it was read: from 8,000,128 to 4,096 bytes"
     ):

@@ -150,9 +150,8 @@ def test_an_error_cancels_functions_that_were_sent_with_it(
     def mark(number: int) -> None:
         (tmp_path / str(number)).touch()
 
-    monkeypatch.setattr(
-        lane, "_BATCH_SECONDS", 60.0
-    )  # so that many travel together, however busy the machine is
+    # Many calls travel together then, however busy the machine is.
+    monkeypatch.setattr(lane, "_BATCH_SECONDS", 60.0)
     while not all(each.calls for each in coordinator._lanes):
         coordinator.schedule(give)
         coordinator.join()

@@ -236,9 +236,8 @@ def test_the_process_ends_with_its_last_dataset(strategy: Any) -> None:
 
     def ended() -> bool:
         strategy.run(lambda: 0)
-        next(
-            iter(strategy.distribute_dataset(Dataset.range(8).batch(4)))
-        )  # what replicas forget comes with it
+        # The next dataset's request carries what replicas may forget.
+        next(iter(strategy.distribute_dataset(Dataset.range(8).batch(4))))
         return gone(pid)
 
     until(ended, "the end of the input process")

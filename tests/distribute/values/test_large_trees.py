@@ -48,11 +48,8 @@ def _scalars(seed: int) -> list[Any]:
     [
         (_leaves, lambda s, tree: s.reduce("SUM", tree, axis=0), None),
         (_leaves, lambda s, tree: s.reduce("MEAN", tree, axis=(0,)), None),
-        (
-            _leaves,
-            lambda s, tree: s.reduce("MEAN", tree, axis=-1),
-            3 * COUNT,
-        ),  # the others have axes that differ by replica
+        # Only the first leaves: the last axes of the others differ by replica.
+        (_leaves, lambda s, tree: s.reduce("MEAN", tree, axis=-1), 3 * COUNT),
         (_leaves, lambda s, tree: s.gather(tree, axis=0), None),
         (_scalars, lambda s, tree: s.reduce("SUM", tree, axis=None), None),
         (_scalars, lambda s, tree: s.reduce("MEAN", tree, axis=None), None),

@@ -36,10 +36,8 @@ class _Client:
             "connecting",
             "the Dask scheduler at tcp://10.0.0.1:8786 does not answer any more (CommClosedError)",
         ),
-        (
-            "closing",
-            "the Dask scheduler has ended, or was out of reach for too long",
-        ),  # what it asked ends first
+        # The client's requests end before the client itself does.
+        ("closing", "the Dask scheduler has ended, or was out of reach for too long"),
         ("closed", "the Dask scheduler has ended, or was out of reach for too long"),
     ],
 )

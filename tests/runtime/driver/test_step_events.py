@@ -85,9 +85,8 @@ def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:
 
 def test_strategies_on_the_same_worker_are_told_of_its_loss_in_one_alert(cluster: Cluster) -> None:
     groups = [cluster.group(cluster.devices, label=label) for label in ("old", "first", "second")]
-    cluster.gang.abandoned.append(
-        groups[0]
-    )  # as when its strategy was collected, while steps are on their way
+    # As if its strategy had been garbage-collected while steps were on their way.
+    cluster.gang.abandoned.append(groups[0])
 
     def end(env: ReplicaEnv) -> None:
         if env.rank == 1:

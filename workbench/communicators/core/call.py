@@ -193,6 +193,5 @@ def describe(arrays: Sequence[np.ndarray]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _name(dtype: np.dtype) -> str:
-    return (
-        dtype.name
-    )  # the same for both byte orders, which may differ by replica; NumPy takes microseconds for it
+    # `name` leaves out the byte order, which may differ by replica. Cached: NumPy takes microseconds to make it.
+    return dtype.name

@@ -114,10 +114,8 @@ class Lane:
             before = asked  # it had not happened by then
             time.sleep(_BASE_PAUSE_SECONDS)  # others want Python's lock
             asked = time.monotonic_ns()
-        self.base = (
-            event,
-            before,
-        )  # the earliest that it can have been: nothing seems to end after it was waited for
+        # The earliest time possible, so that no collective seems to end after a wait for it returned.
+        self.base = (event, before)
         self._based = time.monotonic()
 
     @property

@@ -32,9 +32,8 @@ class LatencyStats(Stage):
             yield from upstream()
             return
         name = named(statistics.prefix, self.tag)
-        elements = attempts(
-            upstream(), current.provenance
-        )  # one by one, so that batches are put together here
+        # One by one: batches must be put together here to be timed.
+        elements = attempts(upstream(), current.provenance)
         while True:
             began_ns = time.perf_counter_ns()
             item = next(elements, None)

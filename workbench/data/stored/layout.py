@@ -132,6 +132,5 @@ def _built(node: Json, leaves: list[Any]) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    return collections.namedtuple(
-        name, fields, rename=True
-    )  # _0 in the place of what can be no name, such as "0"
+    # `rename` puts _0 in the place of a key that cannot be a name, such as "0".
+    return collections.namedtuple(name, fields, rename=True)

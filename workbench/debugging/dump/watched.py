@@ -30,9 +30,8 @@ class Watched(np.ndarray):
         return watched if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        call = functools.partial(
-            func, *_plain(args), **_plain(kwargs)
-        )  # which may have a parameter `function`
+        # Bound here, because `func` may itself have a parameter called `function`.
+        call = functools.partial(func, *_plain(args), **_plain(kwargs))
         return _recorded(func.__name__, apply_at_users_line()(call))
 
     def __reduce__(self) -> Any:

@@ -127,9 +127,8 @@ class ProgressLog:
         given = max(taken, default=self._first - 1) + 1
         newest: list[int] = []
         for element in range(max(min(taken, default=given), given - _FETCHES), given):
-            newest.append(
-                taken.get(element, newest[-1] if newest else taken[given - 1])
-            )  # one that failed has no step
+            # An element whose step failed counts for the step before it.
+            newest.append(taken.get(element, newest[-1] if newest else taken[given - 1]))
         return InputProgress(
             epoch=self._epoch,
             given=given,

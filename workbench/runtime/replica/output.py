@@ -11,9 +11,8 @@ from workbench.runtime.replica.env import current_env
 from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
-_TRACED = re.compile(
-    r"\w*Tracer\([^()]*\)|Traced<[^<>]*>(with<.*>)?"
-)  # how JAX writes what has no number yet
+# What JAX prints for a value that has no number yet.
+_TRACED = re.compile(r"\w*Tracer\([^()]*\)|Traced<[^<>]*>(with<.*>)?")
 
 
 class ReplicaOutput(io.TextIOBase):

@@ -90,9 +90,8 @@ class TracedExecutor:
 
     def eager(self, values: list[Any]) -> list[Any]:
         """Values as arguments of a program that is not traced: rows on devices become NumPy arrays."""
-        return [
-            value.numpy() if type(value).__name__ == "Row" else value for value in values
-        ]  # as `Row` imports JAX
+        # Told by name: importing `Row` would import JAX.
+        return [value.numpy() if type(value).__name__ == "Row" else value for value in values]
 
     def held(self) -> int:
         """Number of values kept for all devices together."""

@@ -67,9 +67,8 @@ class Recorder:
         self._partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:8]}.partial")
         self._anchor = anchor or Anchor.now()
         self._name_sites = name_sites
-        self._lock = forks.lock(
-            threading.Lock()
-        )  # guards everything below; held while a row group is written
+        # Guards everything below; held while a row group is written.
+        self._lock = forks.lock(threading.Lock())
         self._sources: dict[str, Source] = {}
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0

@@ -21,8 +21,7 @@ from workbench.errors import FailedPreconditionError
 from workbench.runtime.replica.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.backends.users_line import PACKAGE
-from workbench.runtime.replica.env import ReplicaEnv
+    from workbench.runtime.replica.env import ReplicaEnv
 
 KEY: Final = "namespace of replica cells"
 _MAX_TEXT: Final = 100_000
@@ -189,9 +188,8 @@ class _ThreadOutput(io.TextIOBase):
         return getattr(self.original, name)
 
 
-_capturing = forks.lock(
-    threading.Lock()
-)  # guards that streams are replaced and put back: replicas share their process
+# Replicas share their process: only one thread at a time may replace its streams or put them back.
+_capturing = forks.lock(threading.Lock())
 
 
 @contextmanager

@@ -240,9 +240,8 @@ class DeviceHistory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
-        self._known: defaultdict[str, dict[_Key, str]] = defaultdict(
-            dict
-        )  # by worker, names of what told its use
+        # For each worker, the names of the devices that have reported their use.
+        self._known: defaultdict[str, dict[_Key, str]] = defaultdict(dict)
         self._numbers: dict[str, int] = {}  # by group, of its next step
         self._stepping = ""  # the group that was seen to step last
         self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample

@@ -30,9 +30,8 @@ class Pusher:
     """
 
     def __init__(self) -> None:
-        self._lock = forks.lock(
-            threading.Lock()
-        )  # guards the three below, never held while a source is asked
+        # Guards the next three; never held while a source is asked.
+        self._lock = forks.lock(threading.Lock())
         self._due: dict[ViewWidget, float] = {}
         self._thread: threading.Thread | None = None
         self._calm_at = float("inf")

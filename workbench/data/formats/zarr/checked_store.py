@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
 
-_BLOSC_HEADER: Final = struct.Struct(
-    "<4xI4xI"
-)  # after versions, flags, item size: bytes unpacked, block, bytes packed
+# Versions, flags and item size are skipped; then come bytes unpacked, block, bytes packed.
+_BLOSC_HEADER: Final = struct.Struct("<4xI4xI")
 _BLOSC_BYTES: Final = 16
 
 

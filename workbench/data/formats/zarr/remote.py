@@ -27,9 +27,8 @@ class RemoteStore(Store):
     def __init__(self, url: Url) -> None:
         super().__init__(read_only=True)
         self._url = url
-        self._files, _ = file_system(
-            url
-        )  # once: each thread that asks fsspec gets one with connections of its own
+        # Opened once: fsspec gives each thread that asks a file system with connections of its own.
+        self._files, _ = file_system(url)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RemoteStore) and other._url.target == self._url.target

@@ -96,9 +96,8 @@ class Journal:
           StorageFull: if there is no space left.
         """
         data = b"".join(map(framed, entries))
-        beside = (
-            self._path + ".new"
-        )  # nobody else has the lock; what a process left that was killed is written over
+        # This process has the lock, so what lies there is from a killed one and may be overwritten.
+        beside = self._path + ".new"
         with storage(self._path):
             file = os.open(beside, _FLAGS | os.O_TRUNC, 0o600)
             try:
