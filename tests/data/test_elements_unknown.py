@@ -268,7 +268,7 @@ _LATE_PAIRS = Dataset.range(204).map(_pair_from_200_on)
 @pytest.mark.parametrize("late", [_LATE_PAIRS, _LATE_PAIRS.ignore_errors()], ids=["as they are", "left out"])
 def test_a_dataset_whose_first_elements_fail_is_distributed(late: Dataset) -> None:
     pipeline = distribute_for_host(late, replicas_per_host=2)
-    assert pipeline.element_spec == TensorSpec((1,), np.int32)
+    assert pipeline.element_spec == TensorSpec((None,), np.int32)  # one pair need not be followed by others
     steps = [step for step in pipeline.values_for([0, 1]) if not isinstance(step, Failed)]
     assert [[row.tolist() for row in step] for step in steps] == [[[x], [x]] for x in range(200, 204)]
 

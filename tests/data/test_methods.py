@@ -274,6 +274,16 @@ class TestRejectionResample:
         other = Dataset.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.9, 0.1])
         assert other.cardinality() == UNKNOWN_CARDINALITY
 
+    def test_a_class_that_is_told_not_to_occur_is_kept_if_it_is_wanted(self) -> None:
+        def kept(target: list[float], initial: list[float]) -> set[int]:
+            resampled = Dataset.range(30).rejection_resample(lambda x: x % 3, target, initial, seed=1)
+            return {int(value) % 3 for _, value in resampled}
+
+        assert kept([0.3, 0.3, 0.4], [0.5, 0.5, 0.0]) == {0, 1, 2}
+        assert kept([0.5, 0.5, 0.0], [0.5, 0.5, 0.0]) == {0, 1}
+        certain = Dataset.range(30).rejection_resample(lambda x: x % 2, [0.5, 0.5], [1.0, 0.0], seed=1)
+        assert len(list(certain)) == 30
+
     def test_a_class_out_of_range_names_the_stage_and_element(self) -> None:
         resampled = Dataset.range(3).rejection_resample(lambda x: x, [0.5, 0.5], [0.5, 0.5], name="balance")
         with pytest.raises(InvalidArgumentError, match="class_func returned 2") as caught:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import workbench as wb
 from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
+from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
 from workbench.data.stages.computing import probe
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -129,6 +132,41 @@ def test_what_a_function_gives_is_learnt_from_the_first_element_that_it_takes(dr
     assert dataset.element_spec == TensorSpec((), np.float32)
 
 
+def test_texts_are_made_up_in_several_lengths() -> None:
+    texts = Dataset.from_tensor_slices([b"abc", b"d"])
+    assert texts.map(lambda text: np.frombuffer(text, np.uint8)).element_spec == TensorSpec((None,), np.uint8)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_is_wanted_of_examples_tells_what_parsing_gives(batch: bool) -> None:
+    fixed, text = wb.io.FixedLenFeature((2, 1), np.float32), wb.io.FixedLenFeature((), "string")
+    steps, varying = wb.io.FixedLenSequenceFeature((2,), np.int64, True), wb.io.VarLenFeature("string")
+    wanted = {"fixed": fixed, "text": text, "steps": steps, "varying": varying}
+    damaged = Dataset.from_tensor_slices([b"damaged"])  # so no element would tell
+    rows: tuple[None, ...] = (None,) if batch else ()
+    examples = damaged.batch(2) if batch else damaged
+    lengths = TensorSpec(rows, np.int64)
+
+    def padded(*shape: None) -> Any:
+        texts = TensorSpec((*rows, *shape), "string")
+        return wb.io.PaddedValues(texts, TensorSpec((*rows, *shape[1:]), np.int64))
+
+    expected = {
+        "fixed": TensorSpec((*rows, 2, 1), np.float32),
+        "text": TensorSpec(rows, "string"),
+        "steps": TensorSpec((*rows, None, 2), np.int64),
+        "varying": padded(None) if batch else TensorSpec((None,), "string"),
+    }
+    assert examples.map(lambda x: wb.io.parse_example(x, wanted)).element_spec == expected
+    context, sequences = {"fixed": fixed}, {"steps": steps, "varying": varying}
+    parsed = examples.map(lambda x: wb.io.parse_sequence_example(x, context, sequences))
+    assert parsed.element_spec == (
+        {"fixed": expected["fixed"]},
+        {"steps": expected["steps"], "varying": padded(None, None)},
+        {"steps": lengths},
+    )
+
+
 def test_a_function_that_takes_no_element_tells_why() -> None:
     with pytest.raises(OutOfRangeError, match="even"):
         _ = Dataset.range(0, 6, 2).map(_odd).map(_odd).element_spec
@@ -229,6 +267,115 @@ def test_results_of_other_sizes_than_the_first_are_taken(stage: str) -> None:
     assert [rows.shape for rows in made.padded_batch(2)] == [(2, 4), (1, 5)]
     behind = made.concatenate(Dataset.from_tensors(np.zeros(7)))
     assert behind.element_spec == TensorSpec((None,), np.float64)
+
+
+@pytest.mark.parametrize("stage", ["map", "flat_map", "scan", "window"])
+def test_sizes_that_one_element_shows_are_none_of_the_others(stage: str) -> None:
+    rows = {10: np.zeros(3), 11: np.zeros(3), 12: np.zeros(4)}  # a table refuses made-up values
+    numbers = Dataset.range(10, 13)
+    made = {
+        "map": lambda: numbers.map(lambda x: rows[int(x)]),
+        "flat_map": lambda: numbers.flat_map(lambda x: Dataset.from_tensors(rows[int(x)])),
+        "scan": lambda: numbers.scan(0, lambda state, x: (state, rows[int(x)])),
+        "window": lambda: numbers.map(lambda x: Dataset.from_tensors(rows[int(x)])).flat_map(
+            lambda inner: inner
+        ),
+    }[stage]()
+    assert made.element_spec == TensorSpec((None,), np.float64)
+    assert made.batch(1, drop_remainder=True).element_spec == TensorSpec((1, None), np.float64)
+    assert [len(row) for row in made] == [3, 3, 4]
+    assert [rows.shape for rows in made.padded_batch(2)] == [(2, 3), (1, 4)]
+    assert [len(row) for row in made.rebatch(5)] == [5, 5]
+    assert compute_batch_size(made) == UNKNOWN_BATCH_SIZE
+    assert [len(row) for row in made.concatenate(made)] == [3, 3, 4, 3, 3, 4]
+
+
+def test_datasets_that_one_element_shows_have_elements_of_any_size() -> None:
+    rows = {10: np.zeros(3), 11: np.zeros(4)}
+    inner = Dataset.range(10, 12).map(lambda x: Dataset.from_tensors(rows[int(x)]))
+    assert inner.element_spec == DatasetSpec(TensorSpec((None,), np.float64))
+    pairs = Dataset.range(10, 12).map(lambda x: [Dataset.from_tensors(rows[int(x)])])
+    assert pairs.element_spec == (DatasetSpec(TensorSpec((None,), np.float64)),)
+
+
+class _Own:
+    """Nothing that an element holds."""
+
+
+_UNFIT = {"an object": lambda x: _Own(), "a generator": lambda x: (x for _ in range(3))}
+
+
+@pytest.mark.parametrize("kind", _UNFIT)
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda mapped: mapped.element_spec,
+        lambda mapped: mapped.padded_batch(2),
+        lambda mapped: mapped.unbatch(),
+        lambda mapped: mapped.filter(lambda x: True),
+        lambda mapped: mapped.concatenate(mapped),
+    ],
+)
+def test_what_no_element_holds_is_told_where_the_function_is_called_to_learn_its_result(
+    kind: str, behind: Any
+) -> None:
+    mapped = Dataset.range(3).map(_UNFIT[kind])
+    with pytest.raises(TypeError, match="a dataset element cannot hold") as caught:
+        behind(mapped)
+    assert "returned by <lambda> at" in str(caught.value.__notes__)
+
+
+def test_a_result_that_only_made_up_values_have_is_none_of_the_elements() -> None:
+    table = {10: 1.5, 11: 2.5}
+    mapped = Dataset.range(10, 12).map(lambda x: table.get(int(x), _Own()))
+    assert mapped.element_spec == TensorSpec((), np.float32)
+
+
+def test_a_generator_function_is_refused_by_map() -> None:
+    def counts(x: Any) -> Any:
+        yield x
+
+    async def later(x: Any) -> Any:
+        return x
+
+    with pytest.raises(TypeError, match=r"map: counts is a generator function.*flat_map"):
+        Dataset.range(3).map(counts)
+    with pytest.raises(TypeError, match="map: later is a coroutine function"):
+        Dataset.range(3).map(later)
+
+
+def test_who_waits_for_an_element_to_learn_a_spec_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_TELLING_SECONDS", 0.01)
+    told = threading.Event()
+    monkeypatch.setattr(probe, "warn", lambda message, category: (warned.append(message), told.set()))
+    warned: list[str] = []
+
+    def until_told() -> Iterator[Any]:
+        assert told.wait(60)
+        yield {"rows": 3}
+        yield {"rows": 4}
+
+    numbers = Dataset.from_generator(until_told, output_signature={"rows": TensorSpec((), np.int64)})
+    late = numbers.map(lambda x: np.zeros({3: 3, 4: 4}[int(x["rows"])]))
+    assert late.element_spec == TensorSpec((None,), np.float64)
+    (message,) = warned
+    assert "what map(<lambda>) gives is learnt from the first element of <Dataset: generator" in message
+
+
+def test_nobody_is_told_of_an_element_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    timer = threading.Timer
+
+    def kept(*args: Any) -> Any:
+        started.append(timer(*args))
+        return started[-1]
+
+    monkeypatch.setattr(probe.threading, "Timer", kept)
+    assert Dataset.range(10, 12).map({10: 1, 11: 2}.__getitem__).element_spec == TensorSpec((), np.int32)
+    assert started
+    for each in started:
+        each.join(60)
+        assert not each.is_alive()
 
 
 def _zeros_from_three(x: Any) -> Any:

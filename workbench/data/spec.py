@@ -104,6 +104,14 @@ class TensorSpec(Spec):
         """The spec of one row of such a component."""
         return TensorSpec(None if self.shape is None else self.shape[1:], self.dtype)
 
+    def of_any_size(self) -> TensorSpec:
+        """The spec of arrays with as many dimensions, of any size."""
+        return TensorSpec(None if self.shape is None else (None,) * len(self.shape), self.dtype)
+
+    def of_any_rank(self) -> TensorSpec:
+        """The spec of arrays of any shape."""
+        return TensorSpec(None, self.dtype)
+
     def relaxed(self, other: TensorSpec) -> TensorSpec:
         """The closest spec that covers this one and `other`; dtypes must agree.
 
@@ -185,6 +193,14 @@ class ElementsSpec(Spec):
         """
         raise TypeError(f"elements that hold {self} have no rows; map them to what it holds")
 
+    def of_any_size(self) -> Self:
+        """The spec of such with elements of any size."""
+        return replace(self, element_spec=any_size(self.element_spec))
+
+    def of_any_rank(self) -> Self:
+        """The spec of such with elements of any shape."""
+        return replace(self, element_spec=any_rank(self.element_spec))
+
     def _fits(self, other: Spec) -> bool:
         return type(other) is type(self) and fits(self.element_spec, other.element_spec)
 
@@ -225,6 +241,11 @@ class DatasetSpec(ElementsSpec):
     def batched(self, size: int | None) -> DatasetSpec:
         """The spec of an array of `size` such arrays of datasets."""
         return replace(self, dataset_shape=(size, *self.dataset_shape))
+
+    def of_any_size(self) -> DatasetSpec:
+        """The spec of arrays of any size, of datasets with elements of any size."""
+        sizes = (None,) * len(self.dataset_shape)
+        return DatasetSpec(any_size(self.element_spec), sizes)
 
     def unbatched(self) -> DatasetSpec:
         """The spec of one of the array's rows."""
@@ -282,18 +303,13 @@ def spec_unread(dataset: Any) -> Any:
 
 
 def any_size(spec: Any) -> Any:
-    """A nested spec with arrays of any size, of which only the number of dimensions stays known."""
-    return tree.map(_any_size, spec)
-
-
-def _any_size(spec: Any) -> Any:
-    known = isinstance(spec, TensorSpec) and spec.shape is not None
-    return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
+    """A nested spec with arrays of any size, also inside of datasets; only the numbers of dimensions stay known."""
+    return tree.map(lambda part: part.of_any_size(), spec)
 
 
 def any_rank(spec: Any) -> Any:
-    """A nested spec with arrays of any shape."""
-    return tree.map(lambda part: TensorSpec(None, part.dtype) if isinstance(part, TensorSpec) else part, spec)
+    """A nested spec with arrays of any shape, also inside of datasets."""
+    return tree.map(lambda part: part.of_any_rank(), spec)
 
 
 def is_shape(node: Any) -> bool:

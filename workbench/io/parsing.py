@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from workbench.io.features import (
     dtype_of,
     kind_of,
 )
+from workbench.io.made_up import MadeUpText
 from workbench.io.values import Column
 from workbench.io.wire import Malformed
 
@@ -73,7 +74,7 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
                 "set allow_missing=True"
             )
         views = views or wanted.dtype is memoryview
-    batch = batch_of(serialized, "parse_example")
+    batch = batch_of(serialized, "parse_example", lambda text: text.example(features))
     try:
         found = columns(batch, features.keys(), views=views)
     except Malformed as error:
@@ -95,14 +96,22 @@ def is_one(serialized: Any) -> bool:
     return isinstance(serialized, bytes) or (isinstance(serialized, np.ndarray) and not serialized.shape)
 
 
-def batch_of(serialized: Any, function: str) -> list[bytes]:
+def batch_of(serialized: Any, function: str, fitting: Callable[[MadeUpText], bytes]) -> list[bytes]:
     """The examples that a function was given.
+
+    Args:
+      serialized: One of them, or an array or list.
+      function: The function, for errors.
+      fitting: An example in the place of made-up text.
 
     Raises:
       InvalidArgumentError: if one is not bytes.
     """
     batch: list[bytes] = np.asarray(serialized, object).ravel().tolist()
-    if set(map(type, batch)) - {bytes}:
+    kinds = set(map(type, batch))
+    if MadeUpText in kinds:
+        return [fitting(text) if isinstance(text, MadeUpText) else text for text in batch]
+    if kinds - {bytes}:
         row = next(row for row, data in enumerate(batch) if type(data) is not bytes)
         raise InvalidArgumentError(f"{function}: example {row} is {type(batch[row]).__name__}, not bytes")
     return batch

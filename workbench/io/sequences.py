@@ -53,7 +53,8 @@ def parse_sequence_example(
         return _of_one(serialized, context_features, sequence_features or {})
     context_features, sequence_features = context_features or {}, sequence_features or {}
     _check(context_features, sequence_features)
-    batch = batch_of(serialized, _FUNCTION)
+    wanted_context, wanted_steps = context_features, sequence_features
+    batch = batch_of(serialized, _FUNCTION, lambda text: text.sequence_example(wanted_context, wanted_steps))
     contexts, rows = [], []
     for row, data in enumerate(batch):
         try:

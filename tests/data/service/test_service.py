@@ -44,6 +44,26 @@ def test_parallel_epochs_give_a_copy_per_worker_and_distributed_epoch_gives_each
         assert numbers(dataset.apply(distribute("distributed_epoch", target))) == list(range(1, 101))
 
 
+@pytest.mark.parametrize(
+    ("elements", "told"),
+    [
+        (Dataset.range(4).window(2), "elements that hold datasets cannot be stored or sent"),
+        (
+            Dataset.from_tensor_slices(np.zeros(2, [("x", np.int32)])),
+            r"elements that are stored or sent hold numbers, times and text, not .*map each field to a component",
+        ),
+        (
+            Dataset.range(2).map(lambda x: {1.5: x}),
+            "elements that are stored or sent are records, tuples, and dicts with text or numbers as keys, not dict",
+        ),
+    ],
+    ids=["dataset", "fields", "key"],
+)
+def test_what_cannot_be_sent_is_refused(elements: Any, told: str) -> None:
+    with service(1) as target, pytest.raises(InvalidArgumentError, match=told):
+        elements.apply(distribute("parallel_epochs", target))
+
+
 def test_elements_keep_their_structure_dtypes_and_texts() -> None:
     Pair = collections.namedtuple("Pair", "left right")
     columns = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.data import (
     AutoShardPolicy,
     Dataset,
@@ -171,6 +172,21 @@ def test_an_incomplete_last_step_is_dropped_on_one_host_if_shapes_are_static() -
     assert of(Dataset.range(6).batch(2)) == [[[0, 1], [2, 3]], [[4, 5], []]]
     assert of(Dataset.range(3)) == [[0, 1]]
     assert of(Dataset.range(6).batch(2, True), num_hosts=2, host=0)[-1] == [[4, 5], []]
+
+
+def test_sizes_that_only_one_element_shows_do_not_drop_an_incomplete_last_step() -> None:
+    rows = {10: [1, 1], 11: [2, 2], 12: [3, 3]}  # a table refuses made-up values
+    batches = Dataset.range(10, 13).map(lambda x: np.array(rows[int(x)], np.int32))
+    found = steps(distribute_function_for_host(lambda context: batches, replicas_per_host=2))
+    assert found == [[[1, 1], [2, 2]], [[3, 3], []]]
+
+
+def test_batches_of_parsed_examples_are_static_without_a_look_at_them() -> None:
+    features = {"x": wb.io.FixedLenFeature((2,), np.int64)}
+    texts = Dataset.from_tensor_slices([b"damaged"] * 4)
+    batches = texts.map(lambda text: wb.io.parse_single_example(text, features)["x"]).batch(2, True)
+    assert distribute_for_host(batches, replicas_per_host=2).pad_last is False
+    assert batches.element_spec == TensorSpec((2, 2), np.int64)
 
 
 def test_endless_datasets_never_give_empty_batches() -> None:

@@ -86,7 +86,7 @@ def test_a_place_below_a_file_is_named(tmp_path: Path) -> None:
 
 
 def test_windows_are_refused_by_the_pass(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="elements that hold datasets cannot be stored"):
+    with pytest.raises(InvalidArgumentError, match="elements that hold datasets cannot be stored or sent"):
         list(Dataset.range(4).window(2).cache(str(tmp_path / "c")))
 
 

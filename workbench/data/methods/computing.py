@@ -10,7 +10,12 @@ from workbench.arguments import function, optional_flag, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.flat import Interleave
-from workbench.data.stages.computing.functions import Map, check_result, spec_by_computing
+from workbench.data.stages.computing.functions import (
+    Map,
+    check_result,
+    refuse_later_results,
+    spec_by_computing,
+)
 from workbench.data.stages.computing.scan import Scan
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.grouping.unbatch import Unbatch
@@ -32,7 +37,8 @@ class Computing(Staged):
     ) -> Self:
         """Replaces each element by `map_func(element)`; the components of a tuple become separate arguments.
 
-        Reading `element_spec` may call the function with made-up values.
+        Reading `element_spec` may call the function with made-up values. If it refuses them, the first element tells
+        the dtypes and numbers of dimensions of results, and no sizes: those of others may differ.
 
         If the result is provably the same, bit for bit, workbench computes many rows of arrays at a time, without
         calling the function for each. That is so for a plain function that meets both conditions:
@@ -63,9 +69,10 @@ class Computing(Staged):
 
         Raises:
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
-          TypeError: if the function takes other arguments. Also if it returns what no element can hold, where that can
-            be told: its code and that of all maps before it, of at most eight, tell that they only compute, and
-            elements have at most 64 KiB. The first pass tells it of other functions.
+          TypeError: if the function takes other arguments, or has a `yield`. Also if it returns what no element can
+            hold, where that can be told: its code and that of all maps before it, of at most eight, tell that they
+            only compute, and elements have at most 64 KiB. Stages that ask what elements look like, or else the first
+            pass, tell it of other functions.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]
@@ -75,7 +82,7 @@ class Computing(Staged):
                 f"map: synchronous=True calls the function one element at a time; leave out "
                 f"num_parallel_calls={num_parallel_calls}"
             )
-        function(map_func, "map: map_func")
+        refuse_later_results(function(map_func, "map: map_func"), "map")
         spec = self.known_element_spec
         if spec is None:
             spec = spec_by_computing(self)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
     if dtype.kind in _PORTABLE_KINDS:
         return dtype.str
     raise InvalidArgumentError(
-        f"files of datasets hold numbers, times and bytes, not {dtype}; map each field to a component"
+        f"elements that are stored or sent hold numbers, times and text, not {dtype}; map each field to a component"
     )
 
 
@@ -63,7 +63,7 @@ def spec_json(element_spec: Any) -> Json:
     for leaf in leaves:
         if not isinstance(leaf, TensorSpec):
             raise InvalidArgumentError(
-                f"elements that hold datasets cannot be stored: {element_spec}; flatten them first, as with "
+                f"elements that hold datasets cannot be stored or sent: {element_spec}; flatten them first, as with "
                 "flat_map(lambda window: window.batch(n))"
             )
         specs.append([leaf.shape if leaf.shape is None else list(leaf.shape), dtype_text(leaf.dtype)])
@@ -99,8 +99,8 @@ def skeleton(node: Any) -> Json:
         kind = "dict" if type(node) is dict else "ordered"
         return {kind: [[key, skeleton(item)] for key, item in node.items()]}
     raise InvalidArgumentError(
-        f"files of datasets hold records, tuples, and dicts with text or numbers as keys, not {type(node).__name__}; "
-        "map the elements to such"
+        f"elements that are stored or sent are records, tuples, and dicts with text or numbers as keys, not "
+        f"{type(node).__name__}; map the elements to such"
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -26,7 +25,7 @@ from workbench.data.stage import Opener, Pipeline, Stage, calls_functions
 from workbench.data.stages.computing import probe
 from workbench.data.structure import Structure, flatten_element
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 from workbench.runtime.user_code.notebook_cells import file_name
 
 _ONE_BOOL = TensorSpec((), np.bool_)
@@ -131,13 +130,30 @@ class Map(Stage):
         yield from calls.run(_numbered(attempted), self.num_parallel_calls)
 
     def element_spec(self, upstream: Pipeline) -> Any:
-        """The nested spec of an element after this stage."""
+        """The nested spec of an element after this stage.
+
+        Raises:
+          TypeError: if what the function gives for made-up values is of a kind that no element holds, and no element
+            of `upstream` tells otherwise.
+        """
         probe.refuse_unknown(upstream)
-        with suppress(Exception):  # it need not take made-up values
+        unfit = None
+        try:
             return probe.result_spec(self.fn, upstream)
-        return probe.first_result(
-            f"what {self.text} gives", lambda element: self._spec_of(element, upstream), upstream
-        )
+        except probe.UnfitResult as error:
+            unfit = error
+        except Exception:  # it need not take made-up values
+            pass
+        try:
+            return probe.first_result(
+                f"what {self.text} gives", lambda element: self._spec_of(element, upstream), upstream
+            )
+        except OutOfRangeError:
+            if unfit is None:
+                raise
+        told = TypeError(str(unfit))
+        note_function(told, self.fn)
+        raise told
 
     def _spec_of(self, element: Any, upstream: Pipeline) -> Any:
         leaves, structure = flatten_element(probe.call(self.fn, element))
@@ -233,6 +249,8 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
     upstream = upstream.unread()
     try:
         element_spec = upstream.element_spec
+    except TypeError:  # no element can be made
+        raise
     except Exception:
         return
     probe.check_arguments(fn, element_spec, stage)
@@ -242,6 +260,22 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
         return
     if not fits(_ONE_BOOL, spec):
         raise InvalidArgumentError(_predicate_text(fn, stage, spec))
+
+
+def refuse_later_results(fn: Callable[..., Any], stage: str) -> None:
+    """Refuses functions that return something that makes the result later: those with `yield`, and coroutines.
+
+    Raises:
+      TypeError: for these.
+    """
+    name = _name(fn)
+    if inspect.isgeneratorfunction(fn):
+        raise TypeError(
+            f"{stage}: {name} is a generator function; return one element, or give several with "
+            f"flat_map(lambda x: Dataset.from_generator({name}, args=(x,), output_signature=...))"
+        )
+    if inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn):
+        raise TypeError(f"{stage}: {name} is a coroutine function; nothing awaits what it returns")
 
 
 def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:

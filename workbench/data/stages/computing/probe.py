@@ -1,22 +1,26 @@
 """What a user's function returns, found out without reading data.
 
 The function is called twice with made-up values that fit the input's spec: ones and twos, and where a
-dimension is unknown, two and three rows; where the rank is, a vector and a matrix. A dimension of the result that
+dimension is unknown, two and three rows; where the rank is, a vector and a matrix; texts of one byte and of two, which
+the parsers of examples take for examples that have what is wanted. A dimension of the result that
 differs between the two calls is unknown.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from workbench import tree
 from workbench.backends.numpy import STRING
+from workbench.backends.users_line import shared, warn
 from workbench.data.sources.memory import Whole
 from workbench.data.spec import DatasetSpec, ElementsSpec, TensorSpec, any_rank, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
@@ -25,11 +29,19 @@ from workbench.data.structure import flatten_element
 from workbench.data.tables import Failed
 from workbench.debugging import observing
 from workbench.debugging.observing import Place
-from workbench.errors import OutOfRangeError
+from workbench.errors import DataWarning, OutOfRangeError
+from workbench.io.made_up import MadeUpText
 
 _Result = TypeVar("_Result")
+
+
+class UnfitResult(TypeError):
+    """What a function returns is of a kind that no element holds."""
+
+
 _FEWEST_EXAMPLES: Final = 100
 _SECONDS: Final = 3.0
+_TELLING_SECONDS: Final = 3.0
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
@@ -81,10 +93,15 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
     """The spec of `fn`'s result for elements of `upstream`.
 
     Raises:
+      UnfitResult: if it is of a kind that no element holds.
       Exception: whatever `fn` raises for the made-up values.
     """
     first, second = result_examples(fn, upstream)
-    return relax(_spec(first), _spec(second))
+    try:
+        specs = _spec(first), _spec(second)
+    except TypeError as error:
+        raise UnfitResult(str(error)) from None
+    return relax(*specs)
 
 
 def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
@@ -135,7 +152,8 @@ def refuse_unknown(upstream: Pipeline) -> None:
 def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
     """What `learn` returns for the first element of `upstream` for which it returns something.
 
-    It goes on as long as elements fail, but not for ever: at least 100 of them, and for 3 seconds.
+    It goes on as long as elements fail, but not for ever: at least 100 of them, and for 3 seconds. For an element that
+    does not come it waits as the iteration would, and warns after 3 seconds: nobody can tell whether it comes yet.
 
     Args:
       what: What is to be found out, for errors.
@@ -148,17 +166,19 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
     failure: Exception | None = None
     none = "no element"
     deadline = time.monotonic() + _SECONDS
-    for tried, element in enumerate(upstream.attempted(), 1):
-        if isinstance(element, Failed):
-            failure = failure or element.error
-        else:
-            try:
-                return learn(element)
-            except Exception as error:
-                failure = failure or error
-        if tried >= _FEWEST_EXAMPLES and time.monotonic() >= deadline:
-            none = f"none of the first {tried:,} elements"
-            break
+    with _told_if_slow(what, upstream) as came:
+        for tried, element in enumerate(upstream.attempted(), 1):
+            came()
+            if isinstance(element, Failed):
+                failure = failure or element.error
+            else:
+                try:
+                    return learn(element)
+                except Exception as error:
+                    failure = failure or error
+            if tried >= _FEWEST_EXAMPLES and time.monotonic() >= deadline:
+                none = f"none of the first {tried:,} elements"
+                break
     why = f"{upstream!r} has no element"
     if failure is not None:
         why = f"{none} could be made, the first because of {type(failure).__name__}: {failure}"
@@ -167,19 +187,33 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
     ) from failure
 
 
-def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
-    """The spec of results, of which `spec` is that for one element of `upstream`.
+@contextlib.contextmanager
+def _told_if_slow(what: str, upstream: Pipeline) -> Iterator[Callable[[], None]]:
+    """Warns if the first element does not come for some time; what it gives is called when it has come."""
+    told = (
+        f"{what} is learnt from the first element of {upstream!r}, as the function refuses made-up values, and none "
+        f"has come for {_TELLING_SECONDS:g} s; the search goes on until one comes or the data ends"
+    )
+    timer = threading.Timer(_TELLING_SECONDS, shared(warn), (told, DataWarning))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield timer.cancel
+    finally:
+        timer.cancel()
 
-    Where elements may differ in sizes or rank, so may results.
+
+def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
+    """The nested spec of results, of which `spec` is that for one element of `upstream`.
+
+    Those for other elements may have other sizes, whatever `upstream` tells of its own; and another rank, where the
+    rank of its elements is unknown.
     """
     try:
         specs = tree.flatten(upstream.element_spec)[0]
     except Exception:  # its elements told nevertheless
         return any_size(spec)
-    if not all(map(_has_rank, specs)):
-        return any_rank(spec)
-    static = all(isinstance(part, TensorSpec) and part.is_static for part in specs)
-    return spec if static else any_size(spec)
+    return any_size(spec) if all(map(_has_rank, specs)) else any_rank(spec)
 
 
 def _has_rank(spec: Any) -> bool:
@@ -201,7 +235,7 @@ def _made_up(spec: Any, value: int, upstream: Pipeline) -> Any:
         raise TypeError(f"nothing can be made up for {spec}")
     shape = _made_up_shape(spec, value)
     if spec.dtype == STRING:
-        text = str(value).encode()
+        text = MadeUpText(str(value).encode() * value)  # of another length for another value
         if not shape:
             return text
         array = np.empty(shape, STRING)

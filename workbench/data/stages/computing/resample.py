@@ -23,7 +23,8 @@ class RejectionResample(Stage):
     """Pairs of class and element, with each class as often as `target` says.
 
     An element of class c is kept with probability (target_c / share_c) / max(target / share), the most that gives the
-    wanted proportions. Shares that nobody has told are those of the elements so far.
+    wanted proportions. Shares that nobody has told are those of the elements so far. All elements of a wanted class are
+    kept that is told to have a share of 0; for the others, it does not count.
 
     Attributes:
       fn: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
@@ -128,5 +129,5 @@ def _acceptance(target: Array, shares: Array) -> Array:
     """The probability with which an element of each class is kept."""
     ratio = np.divide(target, shares, out=np.zeros_like(target), where=shares > 0)
     most = ratio.max()
-    result: Array = ratio / most if most else ratio
+    result: Array = np.where(shares > 0, ratio / most if most else ratio, target > 0)
     return result
