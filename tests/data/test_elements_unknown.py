@@ -335,6 +335,20 @@ def test_the_number_of_rows_that_nobody_knows_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("batches", "rows"),
+    [
+        (lambda d: d.batch(2, drop_remainder=True), 6),
+        (lambda d: d.padded_batch(2, drop_remainder=True), 6),
+        (lambda d: d.batch(2, drop_remainder=True).prefetch(1).take(2), 4),
+        (lambda d: d.batch(2, drop_remainder=True).map(lambda x: x), UNKNOWN_CARDINALITY),
+        (lambda d: d.padded_batch(2), UNKNOWN_CARDINALITY),
+    ],
+)
+def test_full_batches_tell_the_number_of_rows_whatever_they_hold(batches: Any, rows: int) -> None:
+    assert batches(Dataset.range(7).map(_fails)).unbatch().cardinality() == rows
+
+
+@pytest.mark.parametrize(
     "needs",
     [
         lambda dataset, path: dataset.apply(pad_to_cardinality(6)),

@@ -70,6 +70,7 @@ _MAPPED = _FOUR.map(_fails_at(2))
 _CASES: dict[str, tuple[Any, list[Any]]] = {
     "map": (_MAPPED, [0, 1, LookupError, 3]),
     "map, twice": (Dataset.range(5).map(_fails_at(0, 4)), [LookupError, 1, 2, 3, LookupError]),
+    "shuffle(1)": (_MAPPED.shuffle(1), [0, 1, LookupError, 3]),
     "parallel map": (_FOUR.map(_fails_at(2), num_parallel_calls=2), [0, 1, LookupError, 3]),
     "filter": (_FOUR.filter(lambda x: _fails_at(2)(x) >= 0), [0, 1, LookupError, 3]),
     "take_while": (_FOUR.take_while(lambda x: _fails_at(1)(x) < 3), [0, LookupError, 2]),

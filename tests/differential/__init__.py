@@ -8,6 +8,7 @@ plain: many stages (`programs.py`). structured: nested structures, all dtypes an
 (`structures.py`). files: small, damaged files to read (`files.py`). tables: CSV files (`tables.py`). sequences:
 examples with steps to parse (`sequences.py`). choices: datasets of datasets, choices among them, buckets, states,
 classes as elements, random access (`choices.py`). stored: what is saved, kept in snapshots, and resumed (`stored.py`).
+failing: elements that fail inside of `interleave`, behind `prefetch`, in windows (`failing.py`).
 described: options, specs and optionals (`described.py`). shared: parts of hosts, new batches, a data service
 (`shared.py`).
 

@@ -130,7 +130,7 @@ def rest(iterator: Any) -> list[Any]:
         except StopIteration:
             break
         except Exception as error:
-            found.append(type(error).__name__)
+            found.append(_LIKE.get(type(error).__name__, type(error).__name__))
             if len(found) > 1 and found[-1] == found[-2] and not hasattr(found[-2], "shape"):
                 return found[:-1]  # repeated without end
     return found
@@ -280,6 +280,7 @@ OPTIONS = (
     "threading.max_intra_op_parallelism",
 )  # fmt: skip
 _MOST = 60
+_LIKE = {"ValueError": "InvalidArgumentError"}  # which TensorFlow makes of those of generators
 _NUMBERS = itertools.count()
 
 COMMON = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.differential.choices import ChoicePrograms
 from tests.differential.described import DescribedPrograms
+from tests.differential.failing import FailingPrograms
 from tests.differential.files import FilePrograms
 from tests.differential.programs import Drawn, Programs
 from tests.differential.sequences import SequencePrograms
@@ -17,6 +18,7 @@ from tests.differential.values import ValuePrograms
 KINDS: dict[str, type[Drawn]] = {
     "plain": Programs,
     "structured": StructuredPrograms,
+    "failing": FailingPrograms,
     "files": FilePrograms,
     "tables": TablePrograms,
     "sequences": SequencePrograms,

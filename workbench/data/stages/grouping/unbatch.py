@@ -70,10 +70,21 @@ class Unbatch(Stage):
         known = upstream.cardinality()
         if known in (0, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY):
             return known
-        first = next(iter(tree.flatten(spec_unread(upstream))[0]), None)
-        if not isinstance(first, TensorSpec) or not first.shape or first.shape[0] is None:
-            return UNKNOWN_CARDINALITY
-        return known * first.shape[0]
+        rows = _rows(upstream)
+        return UNKNOWN_CARDINALITY if rows is None else known * rows
+
+
+def _rows(upstream: Pipeline) -> int | None:
+    """How many rows each element has; None if they may differ, as far as can be told without reading one."""
+    first = next(iter(tree.flatten(spec_unread(upstream))[0]), None)
+    if isinstance(first, TensorSpec):
+        return first.shape[0] if first.shape else None
+    for stage in reversed(upstream.stages):
+        if getattr(stage, "drop_remainder", False):
+            return getattr(stage, "batch_size", None)
+        if not stage.keeps_batches:
+            break
+    return None
 
 
 def check_rows(element_spec: Any, stage: str) -> None:

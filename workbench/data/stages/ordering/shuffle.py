@@ -64,6 +64,9 @@ class Shuffle(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
+        if self.buffer_size == 1:  # there is no choice, and what fails keeps its place
+            yield from upstream()
+            return
         generator = current.generator(self.seed, reshuffle=self.reshuffle)
         feed = _RowFeed(one_by_one(upstream(), current.provenance))
         reservoir = feed.read(self.buffer_size)
