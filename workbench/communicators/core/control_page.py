@@ -15,7 +15,7 @@ from workbench.communicators.core.shared_memory import PAGE_BYTES, rounded
 
 # Positions of words; those that peers spin on have a cache line (8 words) to themselves.
 ARRIVED = 0  # rounds of the barrier that this process has reached
-SLEEPING = 8  # the round that it blocks for, 0 while it is awake, less than 0 if it gave that round up
+SLEEPING = 8  # the round that it blocks for, 0 while it is awake, less than 0 if it gives that round up
 FINGERPRINT = 16  # what it asks for, by parity of the round
 PLACE = 18  # where its input is if not in its slot, by parity: offset in its file, 0 for the slot
 TARGET = 20  # where a shared result goes, by parity: offset in the first process's file, 0 for none

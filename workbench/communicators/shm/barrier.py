@@ -4,6 +4,10 @@ Each process counts the rounds it has reached in its control page, and a round i
 A process first spins for some microseconds if there are cores enough, then sets its SLEEPING word and blocks; the last
 one to arrive wakes it. Store, fence, look (here: set SLEEPING, look at ARRIVED; there: set ARRIVED, look at SLEEPING)
 makes sure that at least one of the two sees the other.
+
+A process with a reason to give its round up, such as a deadline, may have it while the last one arrives. So that all
+agree whether the round was completed, it first says that it is leaving, then looks once more: only if somebody is
+still missing, or has given up, it gives up, too. And nobody takes a round for complete in which somebody is leaving.
 """
 
 from __future__ import annotations
@@ -39,6 +43,10 @@ _LOOKS = 30
 _YIELDING_LOOKS = 120
 _YIELDS = 20  # offers of the core to others before blocking, if there are more processes than cores
 _TICK_SECONDS = 0.5  # how often a blocked process looks around; wake-ups do not depend on it
+# Values of SLEEPING. A process that is leaving gives its round up unless all have come; from a round given up nobody
+# comes back.
+_LEAVING = -1
+_GAVE_UP = -2
 
 
 class Barrier:
@@ -81,6 +89,7 @@ class Barrier:
         self._controls = controls
         self._sockets = {peer.socket.fileno(): p for p, peer in zip(self.peers, connections, strict=True)}
         self._wakes = {p: peer.wake_fd for p, peer in zip(self.peers, connections, strict=True)}
+        self._gone: set[int] = set()  # peers whose connection has ended
         self._own_wake = own_wake
         self._ranks = ranks
         self._generation = generation
@@ -126,6 +135,10 @@ class Barrier:
                     return
                 if looks < _YIELDING_LOOKS:
                     sched_yield()  # the peer may be waiting for this very core
+        for words in others:
+            if words[SLEEPING] < 0:
+                self._block(position, target)
+                return
 
     def agree(self, position: Position, fingerprint: int) -> None:
         """Compares what all asked for in the round just complete; all raise `CollectiveMismatch` unless it is equal."""
@@ -187,38 +200,67 @@ class Barrier:
         self._outer = _unbroken  # a cycle would keep the mapped memory until the next garbage collection
 
     def _block(self, position: Position, target: int) -> None:
-        own, others = self._own, self._others
+        own = self._own
         for _ in range(0 if self._looks else _YIELDS):
             sched_yield()
-            if all(words[ARRIVED] >= target for words in others):
+            if self._complete(target):
                 return
         fault(position.call.waiting, replica=position.rank)
         own[SLEEPING] = target
         try:
             self._wait(position, target)
         except BaseException:
-            # So that a replica that comes later, and would find the round complete, learns of it.
-            own[SLEEPING] = -target
+            own[SLEEPING] = _GAVE_UP
             raise
         own[SLEEPING] = 0
 
     def _wait(self, position: Position, target: int) -> None:
-        others = self._others
         while True:
             with self._fence:
                 pass
-            finished = [words[FINISHED_ORDER] for words in others]  # before ARRIVED: a peer writes it later
-            if all(words[ARRIVED] >= target for words in others):
+            finished = [
+                words[FINISHED_ORDER] for words in self._others
+            ]  # before ARRIVED: a peer writes it later
+            if self._complete(target):
                 return
-            self._look_around(position, target, finished)
+            failure = self._look_around(position, target, finished)
+            if failure is not None and self._gives_up(target):
+                self._publish(failure)
             self._sleep(position)
+
+    def _arrived(self, target: int) -> bool:
+        return all(words[ARRIVED] >= target for words in self._others)
+
+    def _complete(self, target: int) -> bool:
+        """Whether all have come, and then nobody is leaving: in this order, or one may have left in between."""
+        return self._arrived(target) and all(words[SLEEPING] >= 0 for words in self._others)
+
+    def _gives_up(self, target: int) -> bool:
+        """Leaves the round, for which there is a reason; False if all have come, so that it must be completed."""
+        own = self._own
+        own[SLEEPING] = _LEAVING
+        with self._fence:
+            pass
+        left = any(words[SLEEPING] == _GAVE_UP for words in self._others)
+        # One that ended while it was leaving will never say whether it gave up.
+        left = left or any(self.words[p][SLEEPING] < 0 for p in self._gone)
+        if left or not self._arrived(target):
+            own[SLEEPING] = _GAVE_UP
+            return True
+        own[SLEEPING] = target
+        with self._fence:
+            pass
+        for p in self.peers:
+            if self.words[p][SLEEPING]:
+                self._wake(p)
+        return False
 
     def _sleep(self, position: Position) -> None:
         for fd, _ in self._poll.poll(position.seconds_left(_TICK_SECONDS) * 1e3):
             if fd == self._own_wake.read_fd:
                 self._own_wake.clear()
             elif fd in self._sockets:
-                self._lost(position, self._sockets[fd])
+                self._gone.add(self._sockets[fd])
             elif (failure := self._outer()) is not None:
                 self.fail(failure)
 
@@ -226,10 +268,10 @@ class Barrier:
         """Fails with peers that gave their round up; wakes those whose round is complete (so the last one finds it)."""
         for p in self.peers:
             target = self.words[p][SLEEPING]
-            if target < 0:
+            if target == _GAVE_UP:
                 self._adopt_failure()
                 self.check()
-            elif target and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
+            elif target > 0 and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
                 self._wake(p)
 
     def _wake(self, p: int) -> None:
@@ -237,16 +279,21 @@ class Barrier:
             if p in self._wakes:
                 wake(self._wakes[p])
 
-    def _look_around(self, position: Position, target: int, finished: list[int]) -> None:
-        self._adopt_failure()
-        self.check()
+    def _look_around(self, position: Position, target: int, finished: list[int]) -> Failure | None:
+        """Why the round should be given up, None if it should not."""
+        self._adopt_failure()  # a peer that closed or failed has said so before its connection ended
+        if self._failure is not None:
+            return self._failure
         for p, order in zip(self.peers, finished, strict=True):
             words = self.words[p]
             if order >= position.order + 2 and words[ARRIVED] < target:
                 text = left_early(self._ranks[p][0], words[FINISHED_COUNT], position.asked())
-                self._raise("mismatch", text, position, self._ranks[p][0])
-        if position.expired():
-            self._publish(self._roll_call.overdue(position))
+                return self._made("mismatch", text, position, self._ranks[p][0])
+        if self._gone:
+            ranks = self._ranks[min(self._gone)]
+            text = f"{_gone(ranks)}; replica {position.rank} waited for it in {position.asked()}"
+            return self._made("lost", text, position, ranks[0])
+        return self._roll_call.overdue(position) if position.expired() else None
 
     def _adopt_failure(self) -> None:
         """Takes over the earliest failure that any process has published."""
@@ -255,23 +302,16 @@ class Barrier:
             with self._failing:
                 self._failure = self._controls[first].read_failure()
 
-    def _lost(self, position: Position, p: int) -> None:
-        self._adopt_failure()  # a peer that closed or failed has said so before its connection ended
-        self.check()
-        ranks = self._ranks[p]
-        text = f"{_gone(ranks)}; replica {position.rank} waited for it in {position.asked()}"
-        self._raise("lost", text, position, ranks[0])
-
     def _explain(self, position: Position) -> None:
         """Some asked for something else: all tell in words what they asked for, then read the others' words."""
         self._controls[self._index].write_asked(position.asked())
         self.next(position)
         text = difference([control.read_asked() for control in self._controls])
-        self._raise("mismatch", text, position, -1)
+        self._publish(self._made("mismatch", text, position, -1))
 
-    def _raise(self, kind: Kind, text: str, position: Position, replica: int) -> None:
+    def _made(self, kind: Kind, text: str, position: Position, replica: int) -> Failure:
         collective = position.asked().collective
-        self._publish(Failure(kind, text, replica, self._generation, position.step, collective))
+        return Failure(kind, text, replica, self._generation, position.step, collective)
 
     def _publish(self, failure: Failure) -> None:
         """As `fail`, then raises what was published first."""

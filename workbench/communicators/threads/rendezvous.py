@@ -34,7 +34,8 @@ class Rendezvous:
     """Where the replicas of one process meet.
 
     `_lock` guards everything below it in `__init__`. A replica that waits blocks on its own gate, a lock used as a
-    binary semaphore; the thread that clears its mark in `_waiting` releases the gate, so exactly one does.
+    binary semaphore; the thread that clears its mark in `_waiting` releases the gate, so exactly one does, and says
+    in `_told` why: an error that comes later concerns the next collective.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Rendezvous:
             gate.acquire()
         self._lock = threading.Lock()
         self._waiting = [False] * len(ranks)
+        self._told: list[Failure | None] = [None] * len(ranks)
         self._arrived: dict[int, tuple[Position, Any]] = {}
         self._finished = [(-2, 0)] * len(ranks)  # order of the step, and count; orders count from -1
         self._result: Any = None
@@ -72,7 +74,7 @@ class Rendezvous:
                 self._refuse_if_left(seat, position)
             failure = self._failure
             last = len(self._arrived) == len(self._ranks)
-            self._waiting[seat] = not last
+            self._waiting[seat] = failure is None and not last
         if failure is not None:
             self.fail(failure)
             raise failure.error()
@@ -87,11 +89,20 @@ class Rendezvous:
             self._roll_call.sit(position)
         while not self._gates[seat].acquire(timeout=position.seconds_left(_TICK_SECONDS)):
             if position.expired():
-                self.fail(self._roll_call.overdue(position))
+                self._give_up(seat, self._roll_call.overdue(position))
             elif self.outer is not None and (failure := self.outer.broken()) is not None:
-                self.fail(failure)  # nobody of this process is on the outer link to notice
-        if self._failure is not None:
-            raise self._failure.error()
+                self._give_up(seat, failure)  # nobody of this process is on the outer link to notice
+        if (told := self._told[seat]) is not None:
+            raise told.error()
+
+    def _give_up(self, seat: int, failure: Failure) -> None:
+        """As `fail`, unless the collective was completed meanwhile."""
+        with self._lock:
+            waits = self._waiting[seat]
+            if waits:
+                self._failure = self._failure or failure
+        if waits:
+            self.fail(failure)
 
     def _execute(self, position: Position, execute: Execute) -> Any:
         arrived = [self._arrived[seat] for seat in range(len(self._ranks))]
@@ -117,7 +128,7 @@ class Rendezvous:
             for seat, (each, _) in enumerate(arrived):
                 each.started_ns = position.started_ns
                 each.algorithm = position.algorithm
-                self._release(seat)
+                self._release(seat, None)
         return result
 
     def finish(self, seat: int, position: Position) -> None:
@@ -146,7 +157,7 @@ class Rendezvous:
             self._failure = self._failure or failure
             first = self._failure
             for seat in range(len(self._ranks)):
-                self._release(seat)
+                self._release(seat, first)
         if self.outer is not None:
             self.outer.fail(first)
 
@@ -165,9 +176,10 @@ class Rendezvous:
         if last and self.outer is not None:
             self.outer.close()
 
-    def _release(self, seat: int) -> None:
+    def _release(self, seat: int, failure: Failure | None) -> None:
         if self._waiting[seat]:
             self._waiting[seat] = False
+            self._told[seat] = failure
             self._gates[seat].release()
 
     def _refuse_if_left(self, seat: int, position: Position) -> None:
