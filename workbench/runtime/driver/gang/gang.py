@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from workbench import forks
 from workbench.errors import CaptureError, ClusterClosed
 from workbench.runtime.comm.codec import Codec
-from workbench.runtime.comm.links import LinkClosed, Wakeup
+from workbench.runtime.comm.links import LinkClosed, Wakeup, readable
 from workbench.runtime.comm.messages import (
     DONE,
     MERGE,
@@ -303,9 +303,17 @@ class Gang(Generic[G]):
     def _look(self) -> None:
         """Marks the workers that are gone or were given up; ends merges that cannot happen."""
         while self._suspects:
-            self.lose(self._suspects.popleft())
+            worker = self._suspects.popleft()
+            self._hear_out(worker)
+            self.lose(worker)
         for group in list(self.groups.values()):
             group.look()
+
+    def _hear_out(self, worker: WorkerLink) -> None:
+        """Handles what a worker sent before it ended, which another link may have told first."""
+        steps = worker.steps
+        while not (worker.lost or self.closed) and (steps.pending or readable(steps.fileno(), 0.0)):
+            self._receive_from(worker)
 
     def _handle(self, worker: WorkerLink, message: Message) -> None:
         kind = message[0]
