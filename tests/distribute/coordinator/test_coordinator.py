@@ -333,8 +333,10 @@ def test_a_dataset_function_that_returns_no_dataset_is_named(coordinator: Any, m
 def test_the_end_of_a_dataset_is_out_of_range(coordinator: Any) -> None:
     iterator = iter(coordinator.create_per_worker_dataset(wb.data.Dataset.range(1)))
 
-    for _ in range(3):
-        coordinator.schedule(lambda it: next(it), args=(iterator,))
+    # Nobody takes the first one before the last one is there: `schedule` would raise the end, too.
+    with coordinator._queue.changed:
+        for _ in range(3):
+            coordinator.schedule(lambda it: next(it), args=(iterator,))
     with pytest.raises(OutOfRangeError):
         coordinator.join()
 
