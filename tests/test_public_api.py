@@ -35,6 +35,15 @@ def test_every_name_of_a_package_resolves(package: str) -> None:
     assert set(dir(module)) >= set(module.__all__)
 
 
+@pytest.mark.parametrize("package", [each for each in PACKAGES if each != "workbench.runtime"])
+def test_objects_of_every_public_class_tell_what_they_are(package: str) -> None:
+    module = importlib.import_module(package)
+    classes = [each for name in module.__all__ if isinstance(each := getattr(module, name), type)]
+    objects = [each for each in classes if not issubclass(each, BaseException)]
+
+    assert [each.__name__ for each in objects if each.__repr__ is object.__repr__] == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_list_of_names_holds_nothing_that_only_type_checkers_see(package: str) -> None:
     stub = Path(str(importlib.import_module(package).__file__)).with_suffix(".pyi")

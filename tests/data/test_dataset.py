@@ -344,6 +344,9 @@ def test_texts_show_the_pipeline_without_running_it() -> None:
 
     dataset = Dataset.range(100).shuffle(10).batch(8).map(never)
     assert repr(dataset) == "<Dataset: range → shuffle(10) → batch(8) → map(never), 13 elements>"
+    iterator = iter(Dataset.range(13))
+    next(iterator)
+    assert repr(iterator) == "<DatasetIterator of <Dataset: range, 13 elements>: 1 given>"
     both = Dataset.zip((Dataset.range(3), Dataset.range(4))).repeat()
     assert repr(both) == "<Dataset: zip[range, range] → repeat(), endless>"
     assert len(repr(dataset.take(1).skip(0).repeat(2).take(1).skip(0).repeat(2).prefetch(3))) <= 88

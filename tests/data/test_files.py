@@ -314,3 +314,12 @@ def test_fixed_length_records_must_fill_the_file(write: Write) -> None:
     with pytest.raises(InvalidArgumentError, match="record_bytes"):
         FixedLengthRecordDataset("a", 0)
     assert list(FixedLengthRecordDataset(write("c", b""), 2)) == []
+
+
+def test_a_missing_file_with_a_relative_path_is_told_with_the_folder_that_was_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFoundError) as raised:
+        next(iter(TextLineDataset("missing.txt")))
+    assert f"no file 'missing.txt' in {str(tmp_path)!r}, the current folder" in str(raised.value)

@@ -62,7 +62,15 @@ BAD: dict[str, tuple[Attempt, str]] = {
     "no dataset": (lambda s: s.distribute_dataset([1]), r"got list; .*from_tensor_slices"),
     "wrong axis": (
         lambda s: s.reduce("SUM", _unequal((2, 3), (2, 3)), axis=5),
-        r"axis 5 is out of range: replica 0 has float64\[2,3\] of rank 2; use one of 0 to 1",
+        r"axis 5 is out of range: replica 0 has float64\[2,3\] of rank 2; use an axis from 0 to 1",
+    ),
+    "wrong axis of the only one": (
+        lambda s: s.reduce("SUM", _unequal((2,), (2,)), axis=1),
+        r"axis 1 is out of range: replica 0 has float64\[2\] of rank 1; use axis=0",
+    ),
+    "text to reduce": (
+        lambda s: s.reduce("SUM", s.run(lambda: "text"), axis=None),
+        r"reduce needs numbers, got dtype object \(text or other Python objects\); convert them first",
     ),
     "scalars to gather": (
         lambda s: s.gather(s.run(lambda: np.float32(1)), axis=0),

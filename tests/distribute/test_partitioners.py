@@ -61,3 +61,10 @@ def test_a_partitioner_of_ones_own_is_a_subclass() -> None:
 def test_numbers_that_make_no_sense_are_refused(call: Callable[[], Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_a_partitioner_shows_its_settings() -> None:
+    assert repr(partitioners.FixedShardsPartitioner(3)) == "FixedShardsPartitioner(num_shards=3)"
+    assert repr(partitioners.MaxSizePartitioner(8)) == (
+        "MaxSizePartitioner(max_shard_bytes=8, max_shards=None, bytes_per_string=16)"
+    )

@@ -276,3 +276,11 @@ def test_a_component_stands_for_its_variable_where_it_is_the_only_one(threads: A
                 each.extended.colocate_vars_with(component),
             ):
                 pass
+
+
+def test_iterators_and_the_extended_api_tell_whose_they_are(strategy: Any) -> None:
+    iterator = iter(strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4)))
+    next(iterator)
+    assert repr(iterator).startswith("<DistributedIterator of <DistributedDataset: 2 replicas")
+    assert repr(iterator).endswith(": 1 given>")
+    assert repr(strategy.extended) == f"<StrategyExtended of {strategy!r}>"

@@ -208,6 +208,9 @@ class DatasetIterator:
                 numerics.check(item, f"element {self._given - 1}")
         return item
 
+    def __repr__(self) -> str:
+        return f"<DatasetIterator of {self._dataset!r}: {self._given} given>"
+
     @property
     def element_spec(self) -> Any:
         """What the elements look like, as `Dataset.element_spec`."""

@@ -34,6 +34,11 @@ class Partitioner(ABC):
           A number per dimension: 1 but for `axis`.
         """
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+        )
+
 
 class FixedShardsPartitioner(Partitioner):
     """Makes `num_shards` shards, or one per row of smaller variables.

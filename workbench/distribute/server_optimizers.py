@@ -143,6 +143,9 @@ class SlotState:
         for variable in variables:
             _parts(variable, "SlotState")
 
+    def __repr__(self) -> str:
+        return f"SlotState({self._optimizer!r}, of {', '.join(self._variables) or 'no variable'})"
+
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """What to save.
 

@@ -129,6 +129,9 @@ class TFRecordWriter:
         finally:
             self._discard()
 
+    def __repr__(self) -> str:
+        return f"TFRecordWriter({self._path!r})"
+
     def __enter__(self) -> Self:
         return self
 

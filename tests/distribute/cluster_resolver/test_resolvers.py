@@ -252,3 +252,18 @@ def test_a_tpu_elsewhere_is_not_driven_through_its_address(monkeypatch: pytest.M
         pytest.raises(NotFoundError, match="a cluster without TPUs"),
     ):
         resolvers.TPUClusterResolver.connect()
+
+
+def test_a_resolver_tells_its_task_and_asks_nobody_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = resolvers.TFConfigClusterResolver()
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert repr(resolver) == "<TFConfigClusterResolver: this process is none of the tasks>"
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"task": {"type": "worker", "index": 2}}))
+    assert repr(resolver) == "<TFConfigClusterResolver: this process is worker 2>"
+    monkeypatch.setenv("TF_CONFIG", "{")
+    assert repr(resolver).startswith("<TFConfigClusterResolver: TF_CONFIG is no JSON")
+
+    spec = wb.distribute.ClusterSpec({"worker": ["a:1"]})
+    assert repr(resolvers.SimpleClusterResolver(spec)) == (
+        "<SimpleClusterResolver: ClusterSpec({'worker': ['a:1']})>"
+    )

@@ -120,6 +120,11 @@ class StatsAggregator:
             }
             return StatsSummary(histograms, dict(self._counters))
 
+    def __repr__(self) -> str:
+        with self._lock:
+            collected = ", ".join([*self._buckets, *self._counters])
+        return f"<StatsAggregator: {collected or 'nothing collected yet'}>"
+
     def __copy__(self) -> StatsAggregator:
         return self  # options are copied with each dataset, and all copies mean this one
 

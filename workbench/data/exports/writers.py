@@ -32,6 +32,9 @@ class TFRecordWriter:
         self._path = os.fspath(filename)
         self._options = TFRecordOptions(compression_type)
 
+    def __repr__(self) -> str:
+        return f"TFRecordWriter({self._path!r})"
+
     def write(self, dataset: Dataset) -> None:
         """Writes the elements in their order.
 

@@ -22,13 +22,28 @@ def opened(path: str) -> FileIO | RemoteFile:
     try:
         return FileIO(path)
     except FileNotFoundError:
-        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it") from None
+        raise missing(path) from None
     except IsADirectoryError:
         raise NotFoundError(
             f"{path!r} is a folder; name its files: Dataset.list_files({os.path.join(path, '*')!r})"
         ) from None
     except (OSError, ValueError) as error:
         raise NotFoundError(f"cannot open {path!r}: {error}") from error
+
+
+def missing(path: str, what: str = "file") -> NotFoundError:
+    """The error of a file or folder that is not there, for the process that was to read it.
+
+    Args:
+      path: The path, as the user wrote it.
+      what: What was expected there.
+    """
+    if os.path.isabs(path):
+        return NotFoundError(f"no {what} {path!r}; check the path as seen by the host that reads it")
+    return NotFoundError(
+        f"no {what} {path!r} in {os.getcwd()!r}, the current folder of the process that reads it; check the path, or "
+        f"give an absolute one"
+    )
 
 
 def size_bytes(path: str) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.backends.numpy import STRING
 from workbench.data.passes import Pass
+from workbench.data.sources.opening import missing
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Source
 from workbench.data.structure import Array, flatten
@@ -104,7 +105,7 @@ def sqlite_connection(path: str) -> sqlite3.Connection:
       NotFoundError: if there is no such file, or it cannot be opened.
     """
     if not os.path.isfile(path):
-        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it")
+        raise missing(path)
     try:
         # A pass may go on in another thread; two never use it at once.
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False)

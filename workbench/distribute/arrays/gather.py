@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.distribute.arrays.as_array import as_array, as_operand, describe
-from workbench.distribute.arrays.host_reduce import gather_components, reduce_slices, require_dense
+from workbench.distribute.arrays.host_reduce import axes_text, gather_components, reduce_slices, require_dense
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import as_reduce_op
 from workbench.errors import InvalidArgumentError
@@ -40,7 +40,7 @@ def checked_axis(value: Any, axis: int) -> int:
         )
     if not -array.ndim <= axis < array.ndim:
         raise InvalidArgumentError(
-            f"axis {axis} is out of range for {describe(as_operand(value))}; use one of 0 to {array.ndim - 1}"
+            f"axis {axis} is out of range for {describe(as_operand(value))}; use {axes_text(array.ndim)}"
         )
     return axis % int(array.ndim)
 

@@ -173,8 +173,9 @@ def require_reducible(dtype: Any, what: str) -> None:
     """
     kind = getattr(dtype, "kind", "")
     if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
+        objects = " (text or other Python objects)" if kind == "O" else ""
         raise InvalidArgumentError(
-            f"{what} needs numbers, got dtype {dtype}; convert them first, for example with x.astype(np.int32)"
+            f"{what} needs numbers, got dtype {dtype}{objects}; convert them first, for example with x.astype(np.int32)"
         )
     if kind == "V" and backend.is_record(dtype):
         raise InvalidArgumentError(
@@ -193,6 +194,11 @@ def _check_shapes(arrays: Sequence[Array], axis: Axis) -> None:
             )
 
 
+def axes_text(ndim: int) -> str:
+    """The axes of an array with `ndim` dimensions, as errors recommend them."""
+    return "axis=0" if ndim == 1 else f"an axis from 0 to {ndim - 1}"
+
+
 def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
     """Refuses axes that an array does not have.
 
@@ -209,7 +215,7 @@ def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
         if item is not None and not -array.ndim <= item < array.ndim:
             raise InvalidArgumentError(
                 f"axis {item} is out of range: {whose} has {describe(array)} of rank {array.ndim}; "
-                + ("use axis=None for scalars" if array.ndim == 0 else f"use one of 0 to {array.ndim - 1}")
+                + ("use axis=None for scalars" if array.ndim == 0 else f"use {axes_text(array.ndim)}")
             )
 
 

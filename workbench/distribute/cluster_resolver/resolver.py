@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.errors import WorkbenchError
 from workbench.runtime.joining.roster import scheduler_of
 from workbench.runtime.process import gpus
 
@@ -56,7 +57,7 @@ class ClusterResolver(ABC):
 
         Raises:
           InvalidArgumentError: if the cluster has neither chief 0 nor worker 0.
-        UnavailableError: If the name of its host means nothing here.
+          UnavailableError: if the name of its host means nothing here.
         """
         return scheduler_of(self.cluster_spec())
 
@@ -90,6 +91,17 @@ class ClusterResolver(ABC):
           rpc_layer: A scheme such as "grpc"; None or "" for none.
         """
         return with_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer)
+
+    def __repr__(self) -> str:
+        # The tasks of the cluster would be worth telling, but asking for them may go over a network.
+        try:
+            job, number = self.task_type, self.task_id
+        except (WorkbenchError, ValueError) as error:
+            return f"<{type(self).__name__}: {error}>"
+        known = job is not None and number is not None
+        return (
+            f"<{type(self).__name__}: this process is {f'{job} {number}' if known else 'none of the tasks'}>"
+        )
 
 
 def address_or_own(

@@ -68,6 +68,9 @@ class SimpleClusterResolver(ClusterResolver):
             return self.address_of(task_type, task_id, layer)
         return with_layer(self._master, layer)
 
+    def __repr__(self) -> str:
+        return f"<SimpleClusterResolver: {self._cluster_spec!r}>"
+
     @property
     def environment(self) -> str:
         """Where this process runs."""

@@ -68,6 +68,10 @@ class PerWorkerDataset:
     def __iter__(self) -> PerWorkerValues:
         return self._make_iterator()
 
+    def __repr__(self) -> str:
+        made = getattr(self._dataset_fn, "__name__", repr(self._dataset_fn))
+        return f"<PerWorkerDataset of {made}: one on each worker>"
+
     def __reduce__(self) -> NoReturn:
         raise WorkbenchError(
             "a dataset of workers cannot travel itself; pass an iterator of it, "

@@ -294,6 +294,9 @@ class DistributedIterator:
         """What elements look like, as `DistributedDataset.element_spec`."""
         return self._dataset.element_spec
 
+    def __repr__(self) -> str:
+        return f"<DistributedIterator of {self._dataset!r}: {self._elements.next_number} given>"
+
     def __iter__(self) -> DistributedIterator:
         return self
 

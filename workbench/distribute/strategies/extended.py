@@ -39,6 +39,9 @@ class StrategyExtended:
         self._strategy = strategy
         self._run = run
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._strategy!r}>"
+
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """Full names of the devices that compute, one per replica."""

@@ -15,12 +15,12 @@ from workbench.communicators import Reduction
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_operand, namespace_of
 from workbench.distribute.arrays.gather import all_gather_leaf, all_reduce_slices
-from workbench.distribute.arrays.host_reduce import Axis, check_axis
+from workbench.distribute.arrays.host_reduce import Axis, check_axis, require_reducible
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import DistributedValues, PerReplica
 from workbench.distribute.variables import programs
-from workbench.errors import InvalidArgumentError, TracingError
+from workbench.errors import TracingError
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
@@ -99,10 +99,7 @@ def reduce(env: ReplicaEnv, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
             )
         return all_reduce_slices(env, own, op, "merge_call", None)
     array = as_operand(own)
-    if array.dtype.kind in "bOSUMm":
-        raise InvalidArgumentError(
-            f"reduce needs numbers, got dtype {array.dtype}; convert them first, for example with x.astype(np.int32)"
-        )
+    require_reducible(array.dtype, "reduce")
     if axis is not None:
         check_axis(array, axis)
         xp = env.xp  # all components have one shape, so the mean of their means is the mean of all

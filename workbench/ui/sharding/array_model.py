@@ -35,7 +35,7 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
     if not isinstance(value, DistributedValues | Variable):
         raise TypeError(
             f"expected a dataset, a PerReplica, a Mirrored, a variable or a sharded array of JAX, got "
-            f"{type(value).__name__}: an array in the notebook is on no device"
+            f"{type(value).__name__}, which lies on no replica"
         )
     own, kind = (value.name, value.kind) if isinstance(value, Variable) else (name, type(value).__name__)
     found = _specs(value)

@@ -19,6 +19,7 @@ from workbench.data.formats.mapped import native
 from workbench.data.formats.npy_header import MOST_ROW_BYTES
 from workbench.data.formats.splits import PositionedTable, SplitReader
 from workbench.data.sources.files import file_names
+from workbench.data.sources.opening import missing
 from workbench.data.sources.urls import Url, shown
 from workbench.data.spec import TensorSpec
 from workbench.data.structure import LEAF, Structure
@@ -186,7 +187,7 @@ def _opened(path: str) -> tuple[CheckedStore, Any]:
             raise DataLossError(
                 f"{path!r} is a file; Zarr is a folder, unpack it first if it is packed", file=path
             )
-        raise NotFoundError(f"no folder {path!r}; check the path as seen by the host that reads it")
+        raise missing(path, "folder")
     store = CheckedStore(Folder(path, read_only=True), path)
     return store, zarr.open(store, mode="r")
 
