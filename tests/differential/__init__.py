@@ -14,6 +14,8 @@ described: options, specs and optionals (`described.py`). shared: parts of hosts
 
 served: data services with several workers (`served.py`). values: what Python values become (`values.py`).
 
+wire: examples as protocol buffers allow them, and damaged (`wire.py`).
+
 Without TensorFlow, the suite runs the programs here only: they end, with errors that users are meant to see, and stages
 that change no element change none. Of the programs "served" it compares some with what TensorFlow gave: `served.json`
 is written by `--kind served --programs 36 --seed 1993 --record tests/differential/served.json`.

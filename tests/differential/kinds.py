@@ -14,6 +14,7 @@ from tests.differential.stored import StoredPrograms
 from tests.differential.structures import StructuredPrograms
 from tests.differential.tables import TablePrograms
 from tests.differential.values import ValuePrograms
+from tests.differential.wire import WirePrograms
 
 KINDS: dict[str, type[Drawn]] = {
     "plain": Programs,
@@ -28,4 +29,5 @@ KINDS: dict[str, type[Drawn]] = {
     "shared": SharedPrograms,
     "served": ServedPrograms,
     "values": ValuePrograms,
+    "wire": WirePrograms,
 }

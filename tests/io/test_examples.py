@@ -104,6 +104,40 @@ def test_parts_of_a_feature_are_joined_as_protocol_buffers_join_them(
     assert parsed.values.tolist() == [expected] * 9
 
 
+_GROUP = (
+    b"\x4b\x50\x07\x53\x0a\x01z\x54\x4c"  # of number 9: a whole number, and a group of number 10 with a text
+)
+
+
+def test_groups_are_passed_over_at_every_depth() -> None:
+    feature = _GROUP + delimited(3, delimited(1, b"\x05\x06") + _GROUP)
+    data = _GROUP + delimited(1, delimited(1, delimited(1, b"a") + _GROUP + delimited(2, feature)) + _GROUP)
+    assert {name: values.tolist() for name, values in wb.io.decode_example(data).items()} == {"a": [5, 6]}
+    parsed = wb.io.parse_example([data] * 3, {"a": wb.io.FixedLenFeature([2], "int64")})["a"]
+    assert np.asarray(parsed).tolist() == [[5, 6]] * 3
+
+
+@pytest.mark.parametrize(
+    ("tail", "told"),
+    [
+        (b"\x4b", "group 9 has no end"),
+        (b"\x4b\x54", "group 10 ends, and has not begun"),
+        (b"\x4c", "group 9 ends, and has not begun"),
+        (b"\x00\x05", "no field has number 0"),
+        (b"\x02\x00", "no field has number 0"),
+        (b"\x4e", "wire type 6 is unknown"),
+    ],
+)
+def test_what_is_no_field_is_damage(tail: bytes, told: str) -> None:
+    data = wb.io.encode_example({"a": [1]}) + tail
+    for parse in (
+        wb.io.decode_example,
+        lambda x: wb.io.parse_example([x], {"a": wb.io.VarLenFeature("int64")}),
+    ):
+        with pytest.raises(InvalidArgumentError, match=told):
+            parse(data)
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_packed_numbers_of_any_size_are_read(numbers: list[int]) -> None:
     assert unpacked_varints(b"".join(map(varint, numbers))).tolist() == numbers

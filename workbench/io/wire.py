@@ -76,31 +76,45 @@ def signed(value: int) -> int:
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """Number, wire type and content of each field; content is an int, or bytes of what is not a varint.
 
+    Groups, an old form of messages that examples have none of, are passed over with the fields in them.
+
     Raises:
-      Malformed: if a field is cut off or of an unknown kind.
+      Malformed: if a field is cut off or of an unknown kind, or a group has no end.
     """
     position, end = 0, len(data)
+    groups: list[int] = []  # those that have begun, by number
     while position < end:
         start = position
         key, position = read_varint(data, position)
         number, kind = key >> 3, key & 7
-        if kind == VARINT:
-            value, position = read_varint(data, position)
-            yield number, kind, value
-            continue
+        if not number:
+            raise Malformed(f"byte {start}: no field has number 0")
+        value: Any
         match kind:
-            case 2:
-                size, position = read_varint(data, position)
-            case 1:
-                size = 8
-            case 5:
-                size = 4
+            case 0:
+                value, position = read_varint(data, position)
+            case 1 | 2 | 5:
+                size, position = (
+                    read_varint(data, position) if kind == 2 else (4 if kind == 5 else 8, position)
+                )
+                if size > end - position:
+                    raise Malformed(
+                        f"byte {start}: field {number} claims {size:,} bytes, {end - position} are left"
+                    )
+                value, position = data[position : position + size], position + size
+            case 3:
+                groups.append(number)
+                continue
+            case 4:
+                if not groups or groups.pop() != number:
+                    raise Malformed(f"byte {start}: group {number} ends, and has not begun")
+                continue
             case _:
                 raise Malformed(f"byte {start}: wire type {kind} is unknown")
-        if not number or size > end - position:
-            raise Malformed(f"byte {start}: field {number} claims {size:,} bytes, {end - position} are left")
-        yield number, kind, data[position : position + size]
-        position += size
+        if not groups:
+            yield number, kind, value
+    if groups:
+        raise Malformed(f"byte {end}: group {groups[-1]} has no end")
 
 
 def unpacked_varints(data: bytes | Octets) -> Int64s:
