@@ -14,7 +14,7 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     }),
     { title: "of steps", help: "how many were looked at", text: () => String(group.lateness.steps.length) },
     numeric("waited", (row) => waitedOf(group, row), percent, {
-      help: "share of its steps that it waited for the last one",
+      help: "of all its steps, also those it was last in",
     }),
     course?.replicas.length &&
       numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure, {

@@ -148,7 +148,7 @@ def test_evidence_has_whole_parts_as_far_as_there_is_room() -> None:
 
     assert words(found.evidence) == (
         "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays count much; "
-        f"copies of {names} agree after step 1234; the newest 64 steps take 1.00 ms each"
+        f"copies of {names} agree after step 1234; the newest 64 steps take 1.00 ms each (median)"
     )
     assert evidence("x" * 300, "y") == "x" * 239 + "…"
 

@@ -135,7 +135,7 @@ def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:
         speed.waiting(group),
         compared,
         f"{percent(pace.read_share)} of what replicas passed to collectives was checked",
-        f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",
+        f"the newest {pace.steps} steps take {time_text(pace.step_us)} each (median)",
     )
     not_yet = "; copies not compared yet" if agreed is None else ""
     return Verdict("good", "good", sentence(f"{wording}{not_yet}"), told, "lanes")

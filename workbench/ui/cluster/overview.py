@@ -136,7 +136,9 @@ def _figures(model: Overview) -> list[tuple[str, str]]:
         ("replicas live", f"{model.live} of {model.replicas}"),
         (
             "time waited",
-            NOTHING if model.waited_percent is None else f"{percent(model.waited_percent / 100)} of a step",
+            NOTHING
+            if model.waited_percent is None
+            else f"{percent(model.waited_percent / 100)} of a step, by replicas that were not last",
         ),
         ("not finite", count_text(model.not_finite_steps, "step")),
     ]
