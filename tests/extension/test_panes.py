@@ -25,11 +25,14 @@ PANE = """([width, height]) => {
 
 LEFT_FREE = """() => {
   const pane = document.querySelector("main");
-  const parts = document.querySelector(".wb-page")?.children ?? document.querySelector(".wb").children;
-  const foot = Math.max(...[...parts].map((part) => part.getBoundingClientRect().bottom));
+  const drawn = "canvas, svg, tr, p, dl, h3, h4, button, .wb-verdict, .wb-figures, .wb-legend, .wb-readout";
+  const foot = Math.max(...[...document.querySelectorAll(drawn)].map((one) => {
+    const { bottom } = one.getBoundingClientRect();
+    return Math.min(bottom, one.closest(".wb-scroll")?.getBoundingClientRect().bottom ?? bottom);
+  }));
   return 1 - (foot + pane.scrollTop) / pane.clientHeight;
 }"""
-"""The share of the pane below all that is drawn; below 0 it has to be scrolled."""
+"""The share of the pane below all that is drawn, whatever holds it; below 0 it has to be scrolled."""
 
 HOLLOW = """() => Math.max(0, ...[...document.querySelectorAll(".wb-scroll")].map((box) => {
   const { top, bottom } = box.getBoundingClientRect();
@@ -124,6 +127,46 @@ def test_of_few_replicas_and_of_many_a_pane_is_not_left_white(
     )
     assert page.evaluate(inside) == 0
     assert page.faults == []  # type: ignore[attr-defined]
+    page.close()
+
+
+@pytest.mark.parametrize("size", [(1500, 700), (900, 400), (700, 1200), (1200, 300)])
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ("overview", "collectives"),
+        ("collective_table", "collectives"),
+        ("lanes", "collectives"),
+        ("heat_map", "collectives"),
+        ("sweep", "collectives"),
+        ("collectives", "stuck"),
+        ("topology", "topology"),
+        ("values", "values_numbers"),
+        ("dataset_sharding", "dataset_files"),
+        ("log", "lost"),
+    ],
+)
+def test_a_third_of_a_pane_at_most_is_free(
+    browser: Browser, view: str, name: str, size: tuple[int, int]
+) -> None:
+    page = pane(browser, size, view, model(name))
+    for _ in range(4):  # charts, and then what is below them
+        page.evaluate(PAINTED)
+    assert left_free(page) < 1 / 3
+    assert page.faults == []  # type: ignore[attr-defined]
+    page.close()
+
+
+def test_in_a_low_pane_the_news_the_charts_and_the_hint_are_in_sight(browser: Browser) -> None:
+    page = pane(browser, (1200, 300), "overview", with_loss())
+    page.evaluate(PAINTED)
+    for name in ("verdict", "figures", "module-lanes", "module-lateness", "module-loss"):
+        box = page.locator(f".wb-{name}").bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 300
+    hint = page.get_by_role("note", name="First steps").bounding_box()
+    assert hint is not None
+    assert hint["y"] + 20 <= 300  # its first line
     page.close()
 
 

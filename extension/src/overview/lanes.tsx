@@ -28,6 +28,11 @@ const [LEAST, MOST] = [20, 48];
 /** A replica is drawn as late, and others as waiting for it, from this share of the step on. */
 const NOTABLE = 0.05;
 
+/** How high they are at most. */
+export function lanesMost(rows: number): number {
+  return TOP + BOTTOM + rows * MOST;
+}
+
 export const lanesLegend = (
   <>
     <Swatch kind="compute" name="compute" />

@@ -16,6 +16,11 @@ const BOTTOM = 22;
 /** How high a cell may be. */
 const [LEAST, MOST] = [14, 64];
 
+/** How high it is at most. */
+export function latenessMost(rows: number): number {
+  return TOP + BOTTOM + rows * MOST;
+}
+
 export function LatenessLegend({ group }: { group: GroupView }) {
   const { peak } = scaleOf(group.lateness.late_us);
   return (

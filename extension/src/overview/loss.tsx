@@ -41,7 +41,12 @@ export function Loss({ group, rows, shown, context }: Props) {
   const legend =
     replicas.length <= 8 && replicas.map((_, replica) => <Dot key={replica} replica={replica} />);
   return (
-    <Module name={capitalized(name) || "Result"} kind="loss" about={about} legend={legend}>
+    <Module
+      name={capitalized(name) || "Result"}
+      kind="loss"
+      {...{ about, legend }}
+      most={TOP + BOTTOM + MOST}
+    >
       <Course {...{ of: group, steps: group.lateness.steps, course, rows, shown, context }} />
     </Module>
   );

@@ -12,12 +12,28 @@ interface Props {
   /** The pane that shows more, and what opens it. */
   pane?: ViewName;
   open?(view: ViewName): void;
+  /** How high its chart is at most. */
+  most?: number;
   children: ComponentChildren;
 }
 
-export function Module({ name, about, kind = name.toLowerCase(), legend, pane, open, children }: Props) {
+export function Module({
+  name,
+  about,
+  kind = name.toLowerCase(),
+  legend,
+  pane,
+  open,
+  most,
+  children,
+}: Props) {
   return (
-    <div class={`wb-module wb-module-${kind}`} role="group" aria-label={name}>
+    <div
+      class={`wb-module wb-module-${kind}`}
+      role="group"
+      aria-label={name}
+      style={most ? `--wb-highest: ${most}px` : ""}
+    >
       <div class="wb-module-head">
         <h4>{name}</h4>
         <span class="wb-about">{about}</span>

@@ -7,11 +7,11 @@ import { IconButton } from "./icons";
 import { Button, Quiet } from "./small";
 import { Verdict } from "./verdict";
 import { sumOf } from "../format";
-import { REST, useRest } from "../filling";
 import { useRoom } from "./width";
 
 const GAP = 10;
 const LEAST_FACTS = 320;
+const LEAST_REST = 140;
 const DOTS = 32; // the width of the button that has the others
 
 /** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
@@ -115,13 +115,12 @@ interface ChartProps extends HeadProps {
   more?: ComponentChildren;
 }
 
-/** What is there only where charts leave much of their pane free. */
-function Rest({ children }: { children: ComponentChildren }) {
+/** What is there only where others leave much of their pane free. */
+export function Rest({ children }: { children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
-  const height = useRest(box);
   return (
-    <div class={REST} ref={box} style={{ "--wb-rest": `${height}px` }}>
-      {height > 0 && children}
+    <div class="wb-rest" ref={box}>
+      {useRoom(box).height >= LEAST_REST && children}
     </div>
   );
 }

@@ -1,12 +1,11 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
-import type { ComponentChildren, CSSProperties, RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf } from "../colours";
 import type { Steps } from "../selection";
 import { clamped } from "../scale";
 import { rangeText } from "./steps";
 import { type Cell, drawings, type Painting } from "./painting";
-import { FILLS, useFilling } from "../filling";
 import { useRoom, widthOf } from "./width";
 import { take } from "./small";
 
@@ -66,9 +65,7 @@ export function Plane(props: Props) {
   const box = useRef<HTMLDivElement>(null);
   const room = useRoom(box);
   const width = widthOf(room);
-  const filling = useFilling(box, rows * (least - usual), rows * (most - usual));
-  const own = props.height + rows * usual + filling;
-  const height = (fills && room.height) || own; // beside a higher card it is higher than by itself
+  const height = (fills && room.height) || props.height + rows * usual;
   const rowHeight = Math.floor((height - props.height) / rows);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
@@ -180,9 +177,7 @@ export function Plane(props: Props) {
       hint={`arrow keys or pointer: ${props.hint}${steps && stepOf ? " · click or Enter: pin its step" : ""}${stepAt ? " · drag: some steps" : ""}`}
       text={inside ? extended + props.describe(inside) : (props.said ?? "")}
       onKeyDown={onKeyDown}
-      {...(fills && {
-        style: { height: `${own}px`, maxHeight: `${props.height + rows * most}px`, flex: "1 0 auto" },
-      })}
+      heights={fills && [least, usual, most].map((each) => props.height + rows * each)}
     >
       <canvas
         ref={canvas}
@@ -200,6 +195,18 @@ export function Plane(props: Props) {
   );
 }
 
+type Heights = readonly number[];
+
+/** The element of a chart; of one that has `heights`, the style sheet says how high it is. */
+export function chartOf(heights: Heights | false | undefined) {
+  if (!heights) return { class: "wb-chart" };
+  const [least, usual, most] = heights.map((each) => `${each}px`);
+  return {
+    class: "wb-chart wb-fills",
+    style: { "--wb-least": least, "--wb-usual": usual, "--wb-most": most },
+  };
+}
+
 interface ReadOutProps {
   box: RefObject<HTMLDivElement>;
   label: string;
@@ -207,25 +214,23 @@ interface ReadOutProps {
   /** What is at the cursor, or "". */
   text: string;
   onKeyDown(event: KeyboardEvent): void;
-  /** Of a chart that fills the pane that it stands in. */
-  style?: CSSProperties;
+  /** Of a chart that fills the pane that it stands in: how high it is at least, by itself, and at most. */
+  heights?: Heights | false;
   children: ComponentChildren;
 }
 
 /** A chart that keys go through, and below it what is at its cursor. */
-export function ReadOut({ box, label, hint, text, onKeyDown, style, children }: ReadOutProps) {
+export function ReadOut({ box, label, hint, text, onKeyDown, heights, children }: ReadOutProps) {
   return (
     <>
       <div
-        class="wb-chart"
+        {...chartOf(heights)}
         ref={box}
         role="application"
         aria-label={label}
         aria-roledescription="chart"
         tabIndex={0}
         onKeyDown={onKeyDown}
-        style={style}
-        {...(style && FILLS)}
       >
         {children}
       </div>

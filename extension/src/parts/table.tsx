@@ -5,7 +5,6 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import { clamped } from "../scale";
 import type { Context } from "../view";
-import { FILLS, useFilling } from "../filling";
 import { type Foldable, useFolding } from "./folding";
 import { Button, hasFocus, Note, take } from "./small";
 import { worded, type Worded } from "./terms";
@@ -80,8 +79,8 @@ interface Cursor {
   column: number;
 }
 
-/** How high it is at most: by itself, and in a pane. */
-const [HEIGHT, LOWEST, HIGHEST] = [340, 140, 600];
+/** How high it is at most by itself, as in the style sheet. */
+const HEIGHT = 340;
 const ROW_HEIGHT = 24;
 /** So many rows are in the page beside those that can be seen: 10 above, and as many below, however far is scrolled. */
 const BESIDE = 25;
@@ -99,7 +98,6 @@ export function Table<Row>(props: Props<Row>) {
   const grid = useRef<HTMLTableElement>(null);
   const wantsFocus = useRef(false);
   const atEnd = useRef(true);
-  const more = useFilling(scroll, LOWEST - HEIGHT, HIGHEST - HEIGHT, rows.length > 0);
   const id = useRef("");
   id.current ||= `wb-folded-${(tables += 1)}`;
 
@@ -202,8 +200,6 @@ export function Table<Row>(props: Props<Row>) {
       <div
         class="wb-scroll"
         ref={scroll}
-        style={{ maxHeight: `var(--wb-rest, ${HEIGHT + more}px)` }}
-        {...FILLS}
         onScroll={onScroll}
         onPointerLeave={() => {
           setHovered(null);

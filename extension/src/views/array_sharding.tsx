@@ -4,9 +4,9 @@ import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
+import { chartOf } from "../parts/plane";
 import { wording } from "../parts/terms";
-import { FILLS, useFilling } from "../filling";
-import { useWidth } from "../parts/width";
+import { useRoom, widthOf } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import { clamped } from "../scale";
@@ -14,9 +14,9 @@ import type { Context, View } from "../view";
 import { Button } from "../parts/small";
 
 const BESIDE = 60;
-const MAX_HEIGHT = 320;
+const FOOT = 24;
 /** In a pane. */
-const [LEAST, MOST] = [160, 640];
+const [LEAST, USUAL, MOST] = [160, 320, 640];
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
 const MAX_NAMED = 16;
@@ -77,13 +77,14 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const columns = shape.length > 0 ? shape[shape.length - 1]! : 1;
   // To scale as long as both sides can be seen.
   const box = useRef<HTMLDivElement>(null);
-  const room = useWidth(box) - BESIDE;
+  const inside = useRoom(box);
+  const room = widthOf(inside) - BESIDE;
   const flat = shape.length < 2;
-  const extra = useFilling(box, LEAST - MAX_HEIGHT, MOST - MAX_HEIGHT);
-  const scale = Math.min(
-    room / Math.max(1, columns),
-    flat ? Infinity : (MAX_HEIGHT + extra) / Math.max(1, rows),
+  const full = room / Math.max(1, columns);
+  const heights = [LEAST, USUAL, MOST].map(
+    (most) => FOOT + (flat ? MIN_SIDE : clamped(rows * full, MIN_SIDE, most)),
   );
+  const scale = flat ? full : Math.min(full, ((inside.height || heights[1]!) - FOOT) / Math.max(1, rows));
   const width = clamped(columns * scale, MIN_SIDE, room);
   const height = flat ? MIN_SIDE : Math.max(MIN_SIDE, rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
@@ -110,9 +111,9 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
           <span>{index}</span>
         </label>
       ))}
-      <div class="wb-chart" ref={box} {...FILLS}>
+      <div {...chartOf(heights)} ref={box}>
         <svg
-          viewBox={`0 0 ${width + BESIDE} ${height + 24}`}
+          viewBox={`0 0 ${width + BESIDE} ${height + FOOT}`}
           style={{ maxWidth: `${width + BESIDE}px` }}
           role="img"
           aria-label={`${model.sentence}: ${named.join("; ")}${more}`}

@@ -1,5 +1,6 @@
 // The timing table: one row per operation, size, element type and group; columns in the order of nccl-tests.
-import { type Fact, Head } from "../parts/head";
+import { type Fact, Head, Rest } from "../parts/head";
+import { Exportable } from "../export/scope";
 import { Bar, Spark } from "../parts/marks";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { NoMeeting } from "../parts/nothing";
@@ -19,6 +20,7 @@ import {
 } from "../format";
 import type { Collectives, Counters, TableRow } from "../models";
 import type { Context, View } from "../view";
+import { heatMap } from "./heat_map";
 
 const MAX_SILENT = 4;
 
@@ -40,7 +42,14 @@ export const collectiveTable: View<Collectives> = {
           status={model.status}
         />
         {table.length ? (
-          <CollectiveRows table={table} context={context} />
+          <>
+            <CollectiveRows table={table} context={context} />
+            <Rest>
+              <Exportable view="heat_map" title={heatMap.title} model={model}>
+                <heatMap.draw model={model} context={context} />
+              </Exportable>
+            </Rest>
+          </>
         ) : (
           <NoMeeting title="No collective of your code was recorded yet" />
         )}

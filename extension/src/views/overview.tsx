@@ -6,8 +6,8 @@ import type { Collectives, EpochFacts, GroupView, Verdict } from "../models";
 import { epochShare, Figures } from "../overview/figures";
 import { endHint, Hint } from "../overview/hint";
 import { Icon, IconButton, PauseButton } from "../parts/icons";
-import { LaneStrip, lanesLegend } from "../overview/lanes";
-import { LatenessCells, LatenessLegend } from "../overview/lateness";
+import { LaneStrip, lanesLegend, lanesMost } from "../overview/lanes";
+import { LatenessCells, LatenessLegend, latenessMost } from "../overview/lateness";
 import { Loss } from "../overview/loss";
 import { Module } from "../overview/module";
 import { newestSteps } from "../overview/pauses";
@@ -43,7 +43,7 @@ const BESIDE_PX = 210;
 const MOST_STEPS = 16;
 /** From here on there is room for two cards side by side; as in the style sheet. */
 const WIDE_PX = 1180;
-const MOST_LINES = 7;
+const MOST_LINES = 30;
 const RECENT_MS = 2000;
 const HELD_MS = 3000;
 
@@ -119,9 +119,11 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
           <NoMeeting title={verdict.severity === "error" ? verdict.sentence : "No step has run yet"} />
         ) : (
           <>
-            <VerdictCard verdict={verdict} open={open} />
             {said}
-            <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
+            <div class="wb-pair">
+              <VerdictCard verdict={verdict} open={open} />
+              <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
+            </div>
             {asTable ? (
               <Twin overview={about} group={group} rows={rowsOf(group)} />
             ) : (
@@ -161,39 +163,45 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
   const hidden = group.n - rows.filter(({ replica }) => replica >= 0).length;
   return (
     <>
-      <Module
-        name="Lanes"
-        about={
-          range && !chosen.length
-            ? `collectives of ${rangeText(range)} are no longer kept: the newest`
-            : hidden
-              ? `the latest ${rows.length - 1} of ${group.n} replicas`
-              : "what each replica does"
-        }
-        legend={lanesLegend}
-        pane="lanes"
-        open={open}
-      >
-        <LaneStrip
-          group={group}
-          rows={rows}
-          steps={steps}
-          now={range ? `step ${steps.last}` : now}
-          context={context}
-        />
-      </Module>
-      <Module
-        name="Lateness"
-        about="who comes last to a collective"
-        legend={<LatenessLegend group={group} />}
-        pane="heat_map"
-        open={open}
-      >
-        <LatenessCells group={group} rows={rows} shown={steps} context={context} />
-      </Module>
-      <Loss group={group} rows={rows} shown={steps} context={context} />
+      <div class="wb-charts">
+        <Module
+          name="Lanes"
+          most={lanesMost(rows.length)}
+          about={
+            range && !chosen.length
+              ? `collectives of ${rangeText(range)} are no longer kept: the newest`
+              : hidden
+                ? `the latest ${rows.length - 1} of ${group.n} replicas`
+                : "what each replica does"
+          }
+          legend={lanesLegend}
+          pane="lanes"
+          open={open}
+        >
+          <LaneStrip
+            group={group}
+            rows={rows}
+            steps={steps}
+            now={range ? `step ${steps.last}` : now}
+            context={context}
+          />
+        </Module>
+        <div class="wb-pair">
+          <Module
+            name="Lateness"
+            most={latenessMost(rows.length)}
+            about="who comes last to a collective"
+            legend={<LatenessLegend group={group} />}
+            pane="heat_map"
+            open={open}
+          >
+            <LatenessCells group={group} rows={rows} shown={steps} context={context} />
+          </Module>
+          <Loss group={group} rows={rows} shown={steps} context={context} />
+        </div>
+      </div>
       {room >= WIDE_PX && (
-        <>
+        <div class="wb-pair">
           <Module
             name="Collective timing"
             kind="collectives"
@@ -211,7 +219,7 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
               open={open}
             />
           </Module>
-        </>
+        </div>
       )}
     </>
   );

@@ -6,8 +6,7 @@ import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Columns } from "../parts/table";
 import { groupText, replicasText, wording } from "../parts/terms";
 import { clamped, logarithmic, logTicks } from "../scale";
-import { useFilling } from "../filling";
-import { useWidth } from "../parts/width";
+import { useRoom, widthOf } from "../parts/width";
 import {
   counted,
   dtypeText,
@@ -110,9 +109,10 @@ export function fittedBusbw(sweep: Sweep, sizeBytes: number): number | null {
 function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const [cursor, setCursor] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
+  const room = useRoom(box);
+  const width = widthOf(room);
   const usual = clamped(0.3 * width, LOWEST, HIGHEST);
-  const height = usual + useFilling(box, LEAST - usual, MOST - usual);
+  const height = room.height || usual;
   const ghost = ghostOf(sweep);
   const points = sweep.points.filter((point) => point.p50_busbw !== null);
   const sizes = points.map((point) => point.size_bytes);
@@ -151,7 +151,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       text={at ? pointText(at, sweep) : ""}
       onKeyDown={onKeyDown}
-      style={{}}
+      heights={[LEAST, usual, MOST]}
     >
       <svg viewBox={`0 0 ${width} ${height}`} aria-hidden onMouseLeave={() => setCursor(null)}>
         {logTicks(low, high).map((tick) => (

@@ -1,8 +1,5 @@
 // Hosts, their workers, devices and replicas, and what each does now. Of more than 32 devices only the telling ones are
 // drawn, small, and all of them are counted by what they do.
-import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
-import { FILLS, useFilling } from "../filling";
 import { ChartOrTable } from "../parts/head";
 import { QUIET, StatusWord } from "../parts/status";
 import { ReplicaName } from "../parts/marks";
@@ -18,8 +15,6 @@ const MAX_REPLICAS = 8;
 /** More devices than these stand beside one another, not only below. */
 const NARROW = 8;
 const MAX_DOINGS = 6;
-/** By how many pixels the box of a replica may be higher. */
-const MOST_MORE = 96;
 
 export const topology: View<Topology> = {
   title: "Topology",
@@ -31,7 +26,6 @@ export const topology: View<Topology> = {
     const shown = telling(workers, context.selected.replica);
     const many = devices.length > MAX_DEVICES;
     const drawn = devices.filter((device) => shown.has(device)).length;
-    const rows = Math.max(1, ...workers.map(rowsOf));
     const hosts = model.hosts.filter((host) => host.workers.some((worker) => shown.has(worker)));
     return (
       <ChartOrTable
@@ -47,11 +41,11 @@ export const topology: View<Topology> = {
           <>
             <Strategies {...model} />
             {many && <Doings devices={devices} />}
-            <Hosts many={many} rows={rows}>
+            <div class="wb-hosts" data-many={many || undefined}>
               {hosts.map((host) => (
                 <Host key={host.name} host={host} shown={shown} context={context} />
               ))}
-            </Hosts>
+            </div>
             <More devices={devices} shown={shown} />
           </>
         }
@@ -76,28 +70,6 @@ export function ended(told: Topology): Topology {
   }));
   const strategies = told.strategies.map((strategy) => ({ ...strategy, status: "stopped" }));
   return { ...told, hosts, strategies };
-}
-
-/** How many devices of a worker stand below one another. */
-function rowsOf({ devices }: WorkerNode): number {
-  return devices.length > NARROW ? Math.ceil(devices.length / NARROW) : devices.length;
-}
-
-/** All hosts; in a pane with room, boxes are higher than what they say. */
-function Hosts({ many, rows, children }: { many: boolean; rows: number; children: ComponentChildren }) {
-  const box = useRef<HTMLDivElement>(null);
-  const more = useFilling(box, 0, rows * MOST_MORE);
-  return (
-    <div
-      class="wb-hosts"
-      ref={box}
-      data-many={many || undefined}
-      style={{ "--wb-more": `${Math.floor(more / rows)}px` }}
-      {...FILLS}
-    >
-      {children}
-    </div>
-  );
 }
 
 type Drawn = ReadonlySet<WorkerNode | DeviceNode>;
