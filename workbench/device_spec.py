@@ -22,6 +22,7 @@ class DeviceSpec:
 
     Raises:
       ValueError: if `replica`, `task` or `device_index` is not an integer.
+      TypeError: if one of them is no number and no text.
 
     >>> wb.DeviceSpec(job="worker", device_type="gpu", device_index=1).to_string()
     '/job:worker/device:GPU:1'
@@ -145,5 +146,6 @@ class DeviceSpec:
 def _integer(name: str, value: Any) -> int | None:
     try:
         return None if value is None else int(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an integer, got {value!r}") from None
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must be an integer, got {value!r}") from None

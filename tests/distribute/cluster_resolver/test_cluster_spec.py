@@ -30,6 +30,16 @@ def test_numbers_without_gaps_are_a_list() -> None:
     assert len({ClusterSpec({"worker": ["a"]}), ClusterSpec({"worker": {0: "a"}})}) == 1
 
 
+def test_a_spec_equals_numbered_tasks_and_specs_whose_jobs_have_another_order() -> None:
+    spec, turned = ClusterSpec({"worker": ["a"], "ps": ["b"]}), ClusterSpec({"ps": ["b"], "worker": ["a"]})
+
+    assert (spec == turned, hash(spec) == hash(turned)) == (True, True)
+    assert repr(spec) == repr(turned) == "ClusterSpec({'ps': ['b'], 'worker': ['a']})"
+    assert spec == {"ps": {0: "b"}, "worker": {0: "a"}}
+    assert spec != spec.as_dict()  # as in TensorFlow
+    assert spec != 5
+
+
 def test_a_spec_is_independent_of_what_it_was_made_of() -> None:
     given = {"worker": ["a"]}
     spec = ClusterSpec(given)
@@ -68,8 +78,7 @@ def test_a_task_that_is_given_twice_is_refused(tasks: Any, shown: str) -> None:
         (["a:1"], "a cluster is a dict from job to addresses, got list"),
         ({"worker": "a:1"}, r"takes a list of addresses .* write \['a:1'\]"),
         ({"worker": [1]}, "the address of task 0 of job 'worker' is a text, got int"),
-        ({"worker": {"x": "a"}}, "tasks have whole numbers from 0, got 'x'"),
-        ({"worker": {-1: "a"}}, "tasks have whole numbers from 0"),
+        ({"worker": {1.5: "a"}}, "tasks have whole numbers from 0, got 1.5"),
         ({"worker": {True: "a"}}, "tasks have whole numbers from 0, got True"),
         ({1: ["a"]}, "the name of a job is a text, got int"),
     ],
@@ -77,3 +86,9 @@ def test_a_task_that_is_given_twice_is_refused(tasks: Any, shown: str) -> None:
 def test_anything_else_is_refused(given: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
         ClusterSpec(given)
+
+
+@pytest.mark.parametrize("number", ["x", -1, "-1", 2**31])
+def test_numbers_that_no_task_can_have_are_refused(number: Any) -> None:
+    with pytest.raises(ValueError, match="tasks have whole numbers from 0 to 2,147,483,647, got"):
+        ClusterSpec({"worker": {number: "a"}})

@@ -84,6 +84,16 @@ def test_tf_config_is_read_at_every_question(monkeypatch: pytest.MonkeyPatch) ->
     assert resolver.cluster_spec().as_dict() == {"worker": {2: "c:1", 5: "f:1"}}
 
 
+def test_what_is_given_in_the_place_of_tf_config_is_read_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"5": ["a:1", "b:1"]}, "task": {"type": 5}}))
+    resolver = resolvers.TFConfigClusterResolver(task_id="1")  # type: ignore[arg-type]
+
+    assert (resolver.task_type, resolver.task_id, resolver.master()) == ("5", 1, "b:1")
+    resolver.task_id = "x"  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="TFConfigClusterResolver: the task's index is a number, got 'x'"):
+        resolver.master()
+
+
 @pytest.mark.parametrize(
     ("config", "says"),
     [
@@ -116,6 +126,29 @@ def test_a_union_numbers_tasks_on_or_keeps_their_numbers() -> None:
         resolvers.UnionResolver(sparse, sparse).cluster_spec()
 
 
+def test_parts_of_a_union_that_number_tasks_themselves_make_all_keep_their_numbers() -> None:
+    sparse = resolvers.SimpleClusterResolver(wb.distribute.ClusterSpec({"worker": {5: "f:1"}}))
+    dense = resolvers.SimpleClusterResolver(TWO)
+
+    for parts in ((dense, dense, sparse), (dense, sparse, dense), (sparse, dense, dense)):
+        with pytest.raises(KeyError, match="two tasks of the number 0"):
+            resolvers.UnionResolver(*parts).cluster_spec()
+
+
+def test_a_union_asks_its_first_resolver_each_time() -> None:
+    first = resolvers.SimpleClusterResolver(TWO, master="m:1")
+    union = resolvers.UnionResolver(first)
+    first.task_type, first.task_id, first.rpc_layer = "worker", 1, "grpc"
+
+    assert (union.task_type, union.task_id, union.rpc_layer) == ("worker", 1, "grpc")
+    assert (union.master(), union.master("worker", 0)) == ("grpc://m:1", "a:1")
+    union.task_type, union.task_id, union.rpc_layer = "ps", 3, "http"
+    assert (union.task_type, union.task_id, union.rpc_layer) == ("ps", 3, "http")
+    assert (union.master(), union.master("worker", 0)) == ("grpc://m:1", "http://a:1")
+    with pytest.raises(ValueError, match="takes rpc_layer, task_type and task_id by name, got environment"):
+        resolvers.UnionResolver(first, environment="cloud")
+
+
 def test_slurm_deals_tasks_to_jobs_in_the_order_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     _step(monkeypatch, 3, 5, "n[9-10]", "2,3")
     resolver = resolvers.SlurmClusterResolver(jobs={"worker": 4, "ps": 1})
@@ -133,8 +166,33 @@ def test_slurm_works_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver = resolvers.SlurmClusterResolver(port_base=np.int64(7000))  # type: ignore[arg-type]
 
     assert resolver.cluster_spec().as_dict() == {"worker": ["n1:7000", "n2:7000"]}
-    assert resolver.num_accelerators() == {}
+    assert resolver.num_accelerators() == {"GPU": 0}
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"jobs": {}}, RuntimeError, "have 0 tasks, Slurm started 2"),
+        ({"jobs": {"worker": 3, "ps": -1}}, ValueError, r"jobs\['ps'\] must be an integer of at least 0"),
+        ({"tasks_per_node": "1(x2)"}, ValueError, "tasks_per_node must be an integer"),
+        ({"tasks_per_node": {"n1": 2.0}}, ValueError, "tasks_per_node must be an integer"),
+        ({"gpus_per_node": -4}, ValueError, "gpus_per_node must be an integer of at least 0"),
+        ({"gpus_per_node": 4, "gpus_per_task": -1}, ValueError, "gpus_per_task must be an integer"),
+    ],
+)
+def test_slurm_refuses_numbers_that_make_no_cluster(
+    arguments: dict[str, Any], error: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _step(monkeypatch, 1, 2, "n[1-2]", "1(x2)")
+    with pytest.raises(error, match=says):
+        resolvers.SlurmClusterResolver(**arguments)
+
+
+def test_slurm_refuses_a_task_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    _step(monkeypatch, 9, 2, "n[1-2]", "1(x2)")
+    with pytest.raises(RuntimeError, match="SLURM_PROCID is 9, and tasks have numbers from 0 to 1"):
+        resolvers.SlurmClusterResolver()
 
 
 def test_slurm_gives_each_task_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +233,7 @@ def test_slurm_deals_no_gpus_that_are_hidden(monkeypatch: pytest.MonkeyPatch, hi
     resolver = resolvers.SlurmClusterResolver()
     resolver.cluster_spec()
 
-    assert resolver.num_accelerators() == {}
+    assert resolver.num_accelerators() == {"GPU": 0}
     assert os.environ["CUDA_VISIBLE_DEVICES"] == hidden
 
 
@@ -267,3 +325,56 @@ def test_a_resolver_tells_its_task_and_asks_nobody_for_it(monkeypatch: pytest.Mo
     assert repr(resolvers.SimpleClusterResolver(spec)) == (
         "<SimpleClusterResolver: ClusterSpec({'worker': ['a:1']})>"
     )
+
+
+class _Nodes:
+    """A client of the Cloud TPU API that knows one TPU."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda **_: self
+
+    def get(self, *, name: str) -> _Nodes:
+        if not name.endswith("/known"):
+            raise OSError(404, name)
+        return self
+
+    def execute(self) -> Any:
+        return {"state": "READY", "health": "HEALTHY", "ipAddress": "10.0.0.2", "port": "8470"}
+
+
+def _tpu(*args: Any, **kwargs: Any) -> Any:
+    return resolvers.TPUClusterResolver(*args, zone="z", project="p", service=_Nodes(), **kwargs)
+
+
+def test_addresses_of_tpus_are_separated_by_commas_and_have_a_port() -> None:
+    resolver = _tpu("grpc://10.0.0.2,grpc://10.0.0.3:9000")
+
+    assert resolver.cluster_spec().as_dict() == {"worker": ["10.0.0.2:8470", "10.0.0.3:9000"]}
+    assert resolver.master("worker", 1) == "grpc://10.0.0.3:9000"
+
+
+def test_a_tpu_leads_unless_job_and_number_are_given() -> None:
+    resolver = _tpu("known", job_name="trainer")
+
+    assert resolver.master("worker") == resolver.master("trainer", 0) == "grpc://10.0.0.2:8470"
+    with pytest.raises(ValueError, match="no job 'worker'"):
+        resolver.master("worker", 0)
+
+
+def test_a_tpu_that_the_api_does_not_know_is_named() -> None:
+    with pytest.raises(ValueError, match=r"there is no TPU 'lost', or no access to it: .*nodes/lost"):
+        _tpu("lost").cluster_spec()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"tpu": []}, ValueError, "no TPU is named"),
+        ({"tpu": ["a", "b"]}, NotImplementedError, "one resolver is for one TPU"),
+        ({"tpu": 5}, TypeError, "tpu is a name, got int: 5"),
+        ({"tpu": "a", "coordinator_address": "c:1"}, ValueError, "coordinator_name is missing"),
+    ],
+)
+def test_what_names_no_tpu_is_refused(arguments: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        _tpu(**arguments)

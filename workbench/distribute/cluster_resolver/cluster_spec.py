@@ -11,9 +11,13 @@ from workbench.errors import InvalidArgumentError
 Tasks = list[str] | dict[int, str]
 """Addresses by task: a list, or a dict where some numbers are missing."""
 
+_NUMBERS_END = 2**31  # as in the reference, whose numbers have 32 bits
+
 
 class ClusterSpec:
     """Which jobs a cluster has, and where their tasks are (as tf.train.ClusterSpec). Immutable.
+
+    It equals specs with the same tasks, and dicts from job to dict from number to address.
 
     wb.distribute.ClusterSpec({"chief": ["a:2222"], "worker": ["b:2222", "c:2222"]})
     """
@@ -25,7 +29,7 @@ class ClusterSpec:
 
         Raises:
           TypeError: if it is something else.
-          InvalidArgumentError: if it has a task twice, such as `{"1": ..., 1: ...}`.
+          InvalidArgumentError: if it has a task twice, such as `{"1": ..., 1: ...}`, or one of an impossible number.
         """
         if isinstance(cluster, ClusterSpec):
             cluster = cluster.as_dict()
@@ -90,13 +94,13 @@ class ClusterSpec:
         return bool(self._jobs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClusterSpec) and self._jobs == other._jobs
+        return self._jobs == (other._jobs if isinstance(other, ClusterSpec) else other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"ClusterSpec({self.as_dict()})"
+        return f"ClusterSpec({dict(sorted(self.as_dict().items()))})"  # alike for specs that are equal
 
 
 def _tasks(job: Any, tasks: Any) -> dict[int, str]:
@@ -125,11 +129,15 @@ def _tasks(job: Any, tasks: Any) -> dict[int, str]:
 
 
 def _number(job: Any, index: Any) -> int:
-    if isinstance(index, Integral) and not isinstance(index, bool) and int(index) >= 0:
-        return int(index)
-    if isinstance(index, str) and index.isdecimal():  # JSON has texts as keys
-        return int(index)
-    raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {index!r}")
+    if isinstance(index, bool) or not isinstance(index, Integral | str):
+        raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {index!r}")
+    if isinstance(index, Integral) or index.isdecimal():  # JSON has texts as keys
+        number = int(index)
+        if 0 <= number < _NUMBERS_END:
+            return number
+    raise InvalidArgumentError(
+        f"job {job!r}: tasks have whole numbers from 0 to {_NUMBERS_END - 1:,}, got {index!r:.80}"
+    )
 
 
 def _text(value: Any, what: str) -> str:

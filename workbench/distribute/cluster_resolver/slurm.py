@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.arguments import count as count_of
 from workbench.arguments import whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
@@ -15,6 +16,8 @@ from workbench.runtime.process import gpus
 GPUS = "CUDA_VISIBLE_DEVICES"
 DEALT = "WORKBENCH_SLURM_GPUS"
 """What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the GPUs of the host that it dealt from."""
+
+_TASKS_PER_NODE = "SlurmClusterResolver: tasks_per_node"
 
 
 class SlurmClusterResolver(ClusterResolver):
@@ -35,6 +38,7 @@ class SlurmClusterResolver(ClusterResolver):
     Raises:
       RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
       TypeError: if `jobs` is no dict, or `port_base` no whole number.
+      ValueError: if another number is negative, or no whole number.
     """
 
     def __init__(
@@ -54,7 +58,10 @@ class SlurmClusterResolver(ClusterResolver):
         self._port_base = whole_number(port_base, "SlurmClusterResolver: port_base")
         self._rank = int(_variable("PROCID", "the number of this task"))
         count = int(_variable("STEP_NUM_TASKS", "the number of tasks"))
-        self._jobs = dict(sorted((jobs or {"worker": count}).items()))
+        counts = {"worker": count} if jobs is None else jobs
+        self._jobs = {
+            job: count_of(counts[job], f"SlurmClusterResolver: jobs[{job!r}]", 0) for job in sorted(counts)
+        }
         if sum(self._jobs.values()) != count:
             raise RuntimeError(
                 f"jobs {self._jobs} have {sum(self._jobs.values())} tasks, Slurm started {count}: make them agree"
@@ -65,10 +72,13 @@ class SlurmClusterResolver(ClusterResolver):
             raise RuntimeError(
                 f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
             )
+        if not 0 <= self._rank < count:
+            raise RuntimeError(f"SLURM_PROCID is {self._rank}, and tasks have numbers from 0 to {count - 1}")
         most = max(self._tasks.values())
-        self._gpus = _gpus_here(gpus_per_node or 0)
-        available = len(self._gpus) if gpus_per_node is None else gpus_per_node
-        self._gpus_per_task = available // most if gpus_per_task is None else gpus_per_task
+        wanted, per_task = _given("gpus_per_node", gpus_per_node), _given("gpus_per_task", gpus_per_task)
+        self._gpus = _gpus_here(wanted or 0)
+        available = len(self._gpus) if wanted is None else wanted
+        self._gpus_per_task = available // most if per_task is None else per_task
         if most * self._gpus_per_task > available:
             raise RuntimeError(
                 f"{most} tasks of a host need {self._gpus_per_task} GPUs each, it has {available}: start fewer tasks "
@@ -111,7 +121,7 @@ class SlurmClusterResolver(ClusterResolver):
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> Mapping[str, int]:
         """How many GPUs a task has; see `ClusterResolver`."""
-        return {"GPU": self._gpus_per_task} if self._gpus_per_task else {}
+        return {"GPU": self._gpus_per_task}
 
     def _take_gpus(self, local: int) -> None:
         if self._auto_set_gpu and self._gpus_per_task:
@@ -154,14 +164,18 @@ def _gpus_here(at_least: int) -> tuple[str, ...]:
 
 def _tasks_by_host(tasks_per_node: int | Mapping[str, int] | None) -> dict[str, int]:
     if isinstance(tasks_per_node, Mapping):
-        return dict(tasks_per_node)
+        return {host: count_of(count, _TASKS_PER_NODE) for host, count in tasks_per_node.items()}
     hosts = expand_hostlist(_variable("STEP_NODELIST", "the hosts"))
     if tasks_per_node is not None:
-        return dict.fromkeys(hosts, tasks_per_node)
+        return dict.fromkeys(hosts, count_of(tasks_per_node, _TASKS_PER_NODE))
     counts = expand_tasks_per_node(_variable("STEP_TASKS_PER_NODE", "the number of tasks of each host"))
     if len(counts) != len(hosts):
         raise RuntimeError(f"Slurm names {len(hosts)} hosts and numbers of tasks for {len(counts)}")
     return dict(zip(hosts, counts, strict=True))
+
+
+def _given(name: str, gpus: int | None) -> int | None:
+    return None if gpus is None else count_of(gpus, f"SlurmClusterResolver: {name}", 0)
 
 
 def _variable(name: str, what: str) -> str:

@@ -42,7 +42,8 @@ class TFConfigClusterResolver(ClusterResolver):
     @property
     def task_type(self) -> str | None:
         """The job of this process."""
-        return self._task_type if self._task_type is not None else _task().get("type")
+        job = _task().get("type") if self._task_type is None else self._task_type
+        return None if job is None else str(job)
 
     @task_type.setter
     def task_type(self, task_type: str | None) -> None:
@@ -51,17 +52,14 @@ class TFConfigClusterResolver(ClusterResolver):
     @property
     def task_id(self) -> int | None:
         """The number of this process in its job."""
-        if self._task_id is not None:
-            return self._task_id
-        index = _task().get("index")
+        index = _task().get("index") if self._task_id is None else self._task_id
         if index is None:
             return None
         try:
             return int(index)
-        except ValueError:
-            raise InvalidArgumentError(
-                f"{VARIABLE}: the task's index is a number, got {index!r:.80}"
-            ) from None
+        except (TypeError, ValueError):
+            where = VARIABLE if self._task_id is None else type(self).__name__
+            raise InvalidArgumentError(f"{where}: the task's index is a number, got {index!r:.80}") from None
 
     @task_id.setter
     def task_id(self, task_id: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,12 +11,13 @@ from workbench import runtime
 from workbench.distribute.cluster_resolver import google_cloud
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, with_layer
-from workbench.errors import NotFoundError
+from workbench.errors import InvalidArgumentError, NotFoundError
 
 _PORT = 8470
 _VARIABLE = "TPU_NAME"
 _DISCOVERY = "TPU_API_DISCOVERY_URL"
 _LOCAL = "local"
+_GRPC = "grpc://"
 
 
 class TPUSystemMetadata(NamedTuple):
@@ -40,7 +42,8 @@ class TPUClusterResolver(ClusterResolver):
     """Finds the hosts of a TPU (as tf.distribute.cluster_resolver.TPUClusterResolver).
 
     Args:
-      tpu: A name, or "grpc://host:port"; "local" for the TPU of this machine; by default the variable TPU_NAME.
+      tpu: A name, or "grpc://host:port", also several, separated by commas; "local" for the TPU of this machine; by
+        default the variable TPU_NAME.
       zone: The TPU's zone; by default this machine's.
       project: The TPU's project; by default this machine's.
       job_name: The job that the hosts belong to.
@@ -51,8 +54,9 @@ class TPUClusterResolver(ClusterResolver):
       discovery_url: Where that API is described; the variable TPU_API_DISCOVERY_URL comes first.
 
     Raises:
-      ValueError: if no TPU is named.
+      ValueError: if no TPU is named, or the coordinator has an address and no name.
       NotImplementedError: for a list of several TPUs.
+      TypeError: if `tpu` is no text.
       BackendUnavailable: if googleapiclient is missing and is needed to look up a name.
     """
 
@@ -69,17 +73,23 @@ class TPUClusterResolver(ClusterResolver):
         discovery_url: str | None = None,
     ) -> None:
         if isinstance(tpu, list | tuple):
-            if len(tpu) != 1:
+            if len(tpu) > 1:
                 raise NotImplementedError(
                     f"one resolver is for one TPU, got {list(tpu)}; UnionResolver merges several"
                 )
-            tpu = tpu[0]
-        name = tpu or os.environ.get(_VARIABLE, "")
+            tpu = tpu[0] if tpu else ""
+        elif not tpu:
+            tpu = os.environ.get(_VARIABLE, "")
+        if not isinstance(tpu, str):
+            raise TypeError(f"TPUClusterResolver: tpu is a name, got {type(tpu).__name__}: {tpu!r:.80}")
+        name = tpu
         if not name:
             raise ValueError(
                 "no TPU is named: pass tpu, such as TPUClusterResolver('grpc://10.0.0.2:8470') or 'local', or set "
                 f"{_VARIABLE}"
             )
+        if coordinator_address and not coordinator_name:
+            raise ValueError(f"coordinator_name is missing: the job of {coordinator_address!r}")
         self._name = name
         self._zone = zone
         self._project = project
@@ -120,6 +130,7 @@ class TPUClusterResolver(ClusterResolver):
         """The addresses of the TPU's hosts now; empty for "local".
 
         Raises:
+          ValueError: if the Cloud TPU API does not know it.
           RuntimeError: if the TPU is not ready, or not healthy.
         """
         if self._name == _LOCAL:
@@ -133,13 +144,19 @@ class TPUClusterResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of a host, of the first one by default, "" for "local"; see `ClusterResolver`."""
+        """The address of a host if job and number are given, else of the first one; "" for "local".
+
+        Args:
+          task_type: See `ClusterResolver.master`.
+          task_id: Likewise.
+          rpc_layer: Likewise.
+        """
         spec = self.cluster_spec()
         if not spec:
             return ""
-        job = self.task_type if task_type is None else task_type
-        index = self.task_id if task_id is None else task_id
-        return with_layer(spec.task_address(str(job), int(index or 0)), rpc_layer or self.rpc_layer)
+        if task_type is None or task_id is None:
+            task_type, task_id = str(self.task_type), int(self.task_id or 0)
+        return with_layer(spec.task_address(task_type, task_id), rpc_layer or self.rpc_layer)
 
     def get_master(self) -> str:
         """The address of the first host."""
@@ -171,8 +188,8 @@ class TPUClusterResolver(ClusterResolver):
         """Ends nothing: the cluster belongs to the program that connected."""
 
     def _addresses(self) -> list[str]:
-        if self._name.startswith("grpc://"):
-            return [self._name.removeprefix("grpc://")]
+        if self._name.startswith(_GRPC):
+            return [_with_port(part.removeprefix(_GRPC)) for part in self._name.split(",")]
         node = self._node()
         if node.get("state") != "READY":
             raise RuntimeError(
@@ -188,8 +205,17 @@ class TPUClusterResolver(ClusterResolver):
         project = self._project or google_cloud.metadata("project/project-id")
         zone = self._zone or google_cloud.metadata("instance/zone").rpartition("/")[2]
         name = f"projects/{project}/locations/{zone}/nodes/{self._name}"
-        node: Mapping[str, Any] = service.projects().locations().nodes().get(name=name).execute()
+        try:
+            node: Mapping[str, Any] = service.projects().locations().nodes().get(name=name).execute()
+        except Exception as error:  # each client has errors of its own
+            raise InvalidArgumentError(
+                f"there is no TPU {self._name!r}, or no access to it: {error}"
+            ) from error
         return node
+
+
+def _with_port(address: str) -> str:
+    return address if re.search(r":\d+$", address) else f"{address}:{_PORT}"
 
 
 def _system() -> TPUSystemMetadata:

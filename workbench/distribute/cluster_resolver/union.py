@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec, Tasks
@@ -22,7 +22,7 @@ class UnionResolver(ClusterResolver):
       task_id: Its number, in the place of the first one's.
 
     Raises:
-      ValueError: if there is no resolver.
+      ValueError: if there is no resolver, or an argument of another name.
       TypeError: if something else is among them.
     """
 
@@ -32,7 +32,12 @@ class UnionResolver(ClusterResolver):
         rpc_layer: str | None = None,
         task_type: str | None = None,
         task_id: int | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            raise ValueError(
+                f"UnionResolver takes rpc_layer, task_type and task_id by name, got {', '.join(unknown)}"
+            )
         if not args:
             raise ValueError("UnionResolver takes at least one resolver")
         for resolver in args:
@@ -41,11 +46,38 @@ class UnionResolver(ClusterResolver):
                     f"UnionResolver takes resolvers, got {type(resolver).__name__}: {resolver!r:.80}"
                 )
         self._resolvers = args
+        self._task_type = task_type
+        self._task_id = task_id
         self._rpc_layer = rpc_layer
-        # The reference takes 0 and "" for "not given"; so do we, as programs rely on the first resolver's number.
-        self.task_type = task_type or args[0].task_type
-        self.task_id = task_id or args[0].task_id
-        self.rpc_layer = rpc_layer or args[0].rpc_layer
+
+    # The reference takes 0 and "" for "not given"; so do we, as programs rely on the first resolver's number.
+
+    @property
+    def task_type(self) -> str | None:
+        """The job of this process."""
+        return self._task_type or self._resolvers[0].task_type
+
+    @task_type.setter
+    def task_type(self, task_type: str | None) -> None:
+        self._task_type = task_type
+
+    @property
+    def task_id(self) -> int | None:
+        """The number of this process in its job."""
+        return self._task_id or self._resolvers[0].task_id
+
+    @task_id.setter
+    def task_id(self, task_id: int | None) -> None:
+        self._task_id = task_id
+
+    @property
+    def rpc_layer(self) -> str | None:
+        """What addresses begin with."""
+        return self._rpc_layer or self._resolvers[0].rpc_layer
+
+    @rpc_layer.setter
+    def rpc_layer(self, rpc_layer: str | None) -> None:
+        self._rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
         """The merged cluster.
@@ -53,11 +85,11 @@ class UnionResolver(ClusterResolver):
         Raises:
           KeyError: if two resolvers give one number of a job to two tasks.
         """
-        merged: dict[str, Tasks] = {}
+        found: dict[str, list[Tasks]] = {}
         for resolver in self._resolvers:
             for job, tasks in resolver.cluster_spec().as_dict().items():
-                merged[job] = _both(job, merged[job], tasks) if job in merged else tasks
-        return ClusterSpec(merged)
+                found.setdefault(job, []).append(tasks)
+        return ClusterSpec({job: _merged(job, parts) for job, parts in found.items()})
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
@@ -81,12 +113,18 @@ class UnionResolver(ClusterResolver):
         return self._resolvers[0].num_accelerators(task_type, task_id, config_proto)
 
 
-def _both(job: str, first: Tasks, second: Tasks) -> Tasks:
-    if isinstance(first, list) and isinstance(second, list):
-        return [*first, *second]
-    numbered = [dict(enumerate(tasks)) if isinstance(tasks, list) else tasks for tasks in (first, second)]
-    if twice := sorted(numbered[0].keys() & numbered[1].keys()):
-        raise KeyError(
-            f"job {job!r} has two tasks of the number {twice[0]}: {[n[twice[0]] for n in numbered]}"
-        )
-    return numbered[0] | numbered[1]
+def _merged(job: str, parts: Sequence[Tasks]) -> Tasks:
+    """The tasks of a job, of which several resolvers know a part each."""
+    lists = [part for part in parts if isinstance(part, list)]
+    if len(lists) == len(parts):
+        return [address for addresses in lists for address in addresses]
+    merged: dict[int, str] = {}
+    for part in parts:
+        numbered = dict(enumerate(part)) if isinstance(part, list) else part
+        if twice := sorted(merged.keys() & numbered.keys()):
+            number = twice[0]
+            raise KeyError(
+                f"job {job!r} has two tasks of the number {number}: {[merged[number], numbered[number]]}"
+            )
+        merged |= numbered
+    return merged
