@@ -15,7 +15,7 @@ from workbench.errors import InvalidArgumentError
 __all__ = ["embedding_lookup"]
 
 
-def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> Any:
+def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
     """Rows of a table (as tf.nn.embedding_lookup). Of a variable on parameter servers these rows alone travel.
 
     Args:
@@ -23,6 +23,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
         which have its rows one after the other.
       ids: Integers of any shape: which rows.
       max_norm: Scale rows down whose L2 norm is larger.
+      name: Without effect.
 
     Returns:
       An array of shape `ids.shape + params.shape[1:]`.

@@ -172,6 +172,12 @@ def test_a_tpu_strategy_knows_its_steps_per_run(emulated: wb.Cluster) -> None:
         distribute.experimental.TPUStrategy(steps_per_run=0)
 
 
+def test_reduce_takes_no_axis_for_none(strategy: distribute.MirroredStrategy) -> None:
+    values = strategy.run(lambda: 2.0)
+
+    assert strategy.reduce("SUM", values) == strategy.reduce("SUM", values, None)  # type: ignore[call-arg]
+
+
 def test_the_deprecated_methods_of_strategies(strategy: distribute.MirroredStrategy) -> None:
     with strategy.scope():
         v = wb.Variable(1.0)

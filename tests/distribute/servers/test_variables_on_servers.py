@@ -33,7 +33,7 @@ def test_a_variable_is_read_and_updated(servers: Any) -> None:
 
     np.testing.assert_array_equal(v, [[1.5, 2.5], [3.5, 4.5], [7.5, 8.5]])
     np.testing.assert_array_equal(v.sparse_read([[2], [0]]), [[[7.5, 8.5]], [[1.5, 2.5]]])
-    np.testing.assert_array_equal(wb.nn.embedding_lookup(v, [1]), [[3.5, 4.5]])
+    np.testing.assert_array_equal(wb.nn.embedding_lookup(v, [1], name="rows"), [[3.5, 4.5]])
 
 
 def test_a_value_read_does_not_change_when_the_variable_does(servers: Any) -> None:
@@ -270,6 +270,33 @@ def test_a_partitioner_that_gives_no_numbers_is_named_with_the_variable(four: An
             ),
         ):
             wb.Variable(np.zeros((4, 2)), name="w")
+    finally:
+        strategy.close()
+
+
+@pytest.mark.parametrize("shards", [0, -1])
+def test_a_partitioner_has_to_put_rows_somewhere(four: Any, shards: int) -> None:
+    partitioner = distribute.experimental.partitioners.FixedShardsPartitioner(shards)
+    strategy = distribute.ParameterServerStrategy(None, partitioner, servers=2)
+    try:
+        with strategy.scope():
+            assert wb.Variable(np.zeros((0, 2))).shape == (0, 2)
+            with pytest.raises(
+                InvalidArgumentError, match=rf"'w' .* gave \[{shards}, 1\]; rows need at least"
+            ):
+                wb.Variable(np.zeros((4, 2)), name="w")
+    finally:
+        strategy.close()
+
+
+def test_a_variable_without_a_name_has_the_usual_one(four: Any) -> None:
+    partitioner = distribute.experimental.partitioners.FixedShardsPartitioner(2)
+    strategy = distribute.ParameterServerStrategy(None, partitioner, servers=2)
+    try:
+        with strategy.scope():
+            assert wb.Variable(1.0, name=None).name == wb.Variable(1.0).name == "Variable:0"
+            sharded = wb.Variable(np.zeros((4, 2)), name=None)
+            assert [part.name for part in sharded.variables] == ["Variable/part_0:0", "Variable/part_1:0"]
     finally:
         strategy.close()
 

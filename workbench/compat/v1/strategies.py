@@ -12,6 +12,7 @@ from workbench.compat.v1.input_iterator import InputIterator
 from workbench.compat.whole_steps import whole_steps
 from workbench.data import Dataset
 from workbench.data.context import InputContext
+from workbench.distribute.arrays.reduce_op import ReduceOpLike
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies import (
     central_storage,
@@ -49,6 +50,16 @@ class StrategyV1(Strategy):
         """
         tell("experimental_run(fn, iterator)", "strategy.run(fn, args=(next(iterator),))")
         return self.run(fn, () if input_iterator is None else (input_iterator.get_next(),))
+
+    def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None = None) -> Any:
+        """See `Strategy.reduce`; here `axis` may be left out.
+
+        Args:
+          reduce_op: See `Strategy.reduce`.
+          value: Likewise.
+          axis: Likewise.
+        """
+        return super().reduce(reduce_op, value, axis)
 
     def make_dataset_iterator(self, dataset: Dataset) -> InputIterator:
         """An iterator over a dataset whose batches of the global size are split among the replicas."""

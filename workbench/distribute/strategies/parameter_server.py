@@ -24,7 +24,7 @@ from workbench.distribute.strategies.extended import StrategyExtended
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.values.distributed_values import select
-from workbench.distribute.variables.variable import Variable, initial_array
+from workbench.distribute.variables.variable import DEFAULT_NAME, Variable, initial_array
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.joining.roster import spec_of
 from workbench.runtime.placement_text import counted, one_line
@@ -248,7 +248,7 @@ class ParameterServerStrategy(Strategy):
         return server
 
     def divided(
-        self, initial_value: Any = None, *, name: str = "Variable", dtype: Any = None, **options: Any
+        self, initial_value: Any = None, *, name: str | None = None, dtype: Any = None, **options: Any
     ) -> Any:
         """Creates a variable in as many shards as the partitioner demands; `wb.Variable` calls it.
 
@@ -264,6 +264,7 @@ class ParameterServerStrategy(Strategy):
         """
         if self._partitioner is None or _thread.undivided or _thread.server is not None:
             return None
+        name = DEFAULT_NAME if name is None else name
         array = initial_array(initial_value, dtype)
         shards = min(
             _shards(self._partitioner, array.shape, array.dtype, name), len(array) if array.ndim else 1
@@ -438,5 +439,9 @@ def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any,
         raise InvalidArgumentError(
             f"variable {name!r} of shape {shape}: the partitioner gave {counts}; it must give a number of shards for "
             f"each dimension, and only the first one can be divided"
+        )
+    if counts[0] < 1 <= shape[0]:
+        raise InvalidArgumentError(
+            f"variable {name!r} of shape {shape}: the partitioner gave {counts}; rows need at least one shard"
         )
     return counts[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 import optree
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 _AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
+DEFAULT_NAME: Final = "Variable"
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
 # Variables of this process by key: a variable that travels to a replica and back is the same object again.
@@ -53,7 +54,7 @@ class Variable(DescribedVariable, DistributedValues):
       initial_value: An array, a number, nested lists, or a function without arguments that returns one of them. The
         function is called once, and every component starts with its result. Python numbers become int32 and float32.
       trainable: Whether training should change the variable; by default True, except for ON_READ.
-      name: A name that views and errors show.
+      name: A name that views and errors show; "Variable" by default.
       dtype: The dtype to which the initial value is converted.
       synchronization: ON_WRITE (and AUTO) keeps the components equal. ON_READ lets replicas change their own components
         and aggregates them when you read the variable outside of replica functions.
@@ -93,7 +94,7 @@ class Variable(DescribedVariable, DistributedValues):
         initial_value: Any,
         *,
         trainable: bool | None = None,
-        name: str = "Variable",
+        name: str | None = None,
         dtype: Any = None,
         synchronization: VariableSynchronization | str = VariableSynchronization.AUTO,
         aggregation: VariableAggregation | str = VariableAggregation.NONE,
@@ -101,6 +102,7 @@ class Variable(DescribedVariable, DistributedValues):
     ) -> None:
         if "_key" in self.__dict__:
             return  # `__new__` gave the notebook's variable, Python calls this again
+        name = DEFAULT_NAME if name is None else name
         if constraint is not None and not callable(constraint):
             raise ValueError(f"variable {name!r}: constraint must be None or a function, got {constraint!r}")
         when = member(VariableSynchronization, synchronization)
