@@ -11,6 +11,7 @@ from workbench.arguments import whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node
+from workbench.errors import FailedPreconditionError
 from workbench.runtime.process import gpus
 
 GPUS = "CUDA_VISIBLE_DEVICES"
@@ -63,24 +64,26 @@ class SlurmClusterResolver(ClusterResolver):
             job: count_of(counts[job], f"SlurmClusterResolver: jobs[{job!r}]", 0) for job in sorted(counts)
         }
         if sum(self._jobs.values()) != count:
-            raise RuntimeError(
+            raise FailedPreconditionError(
                 f"jobs {self._jobs} have {sum(self._jobs.values())} tasks, Slurm started {count}: make them agree"
             )
         self._tasks = _tasks_by_host(tasks_per_node)
         self._rank = _rank_here(self._tasks, self._rank)
         if sum(self._tasks.values()) != count:
-            raise RuntimeError(
+            raise FailedPreconditionError(
                 f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
             )
         if not 0 <= self._rank < count:
-            raise RuntimeError(f"SLURM_PROCID is {self._rank}, and tasks have numbers from 0 to {count - 1}")
+            raise FailedPreconditionError(
+                f"SLURM_PROCID is {self._rank}, and tasks have numbers from 0 to {count - 1}"
+            )
         most = max(self._tasks.values())
         wanted, per_task = _given("gpus_per_node", gpus_per_node), _given("gpus_per_task", gpus_per_task)
         self._gpus = _gpus_here(wanted or 0)
         available = len(self._gpus) if wanted is None else wanted
         self._gpus_per_task = available // most if per_task is None else per_task
         if most * self._gpus_per_task > available:
-            raise RuntimeError(
+            raise FailedPreconditionError(
                 f"{most} tasks of a host need {self._gpus_per_task} GPUs each, it has {available}: start fewer tasks "
                 "per node, or set gpus_per_task"
             )
@@ -170,7 +173,9 @@ def _tasks_by_host(tasks_per_node: int | Mapping[str, int] | None) -> dict[str, 
         return dict.fromkeys(hosts, count_of(tasks_per_node, _TASKS_PER_NODE))
     counts = expand_tasks_per_node(_variable("STEP_TASKS_PER_NODE", "the number of tasks of each host"))
     if len(counts) != len(hosts):
-        raise RuntimeError(f"Slurm names {len(hosts)} hosts and numbers of tasks for {len(counts)}")
+        raise FailedPreconditionError(
+            f"Slurm names {len(hosts)} hosts and numbers of tasks for {len(counts)}"
+        )
     return dict(zip(hosts, counts, strict=True))
 
 
@@ -181,7 +186,7 @@ def _given(name: str, gpus: int | None) -> int | None:
 def _variable(name: str, what: str) -> str:
     value = os.environ.get(f"SLURM_{name}")
     if value is None:
-        raise RuntimeError(
+        raise FailedPreconditionError(
             f"SLURM_{name}, {what}, is not set: run this in a job step, such as srun python train.py"
         )
     return value

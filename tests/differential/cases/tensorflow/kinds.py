@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute as sharding
@@ -18,6 +15,7 @@ from tests.differential.cases.tensorflow.dumps import dumped_operations
 from tests.differential.cases.tensorflow.notation import component, decode, described, encode, encode_spec
 from tests.differential.cases.tensorflow.pipelines import build
 from tests.differential.cases.tensorflow.programs import PROGRAMS, per_replica, run_program, strategy_names
+from tests.differential.cases.tensorflow.resolvers import cluster, resolver
 from tests.differential.cases.tensorflow.servers import coordinator_program
 from tests.reference.interpreter.codec import Json
 
@@ -93,7 +91,7 @@ def _device_spec(given: Json) -> Json:
 
 
 def _cluster_spec(given: Json) -> Json:
-    spec = _cluster(given["cluster"])
+    spec = cluster(given["cluster"])
 
     def ask(query: Json) -> Any:
         name, *arguments = [query] if isinstance(query, str) else query
@@ -102,31 +100,6 @@ def _cluster_spec(given: Json) -> Json:
         return sorted(spec.jobs) if name == "jobs" else getattr(spec, name)(*arguments)
 
     return {"results": [_answer(lambda query=query: ask(query)) for query in given["queries"]]}
-
-
-def _cluster(jobs: Json) -> Any:
-    return tf.train.ClusterSpec(
-        {
-            job: {int(number): address for number, address in tasks.items()}
-            if isinstance(tasks, dict)
-            else tasks
-            for job, tasks in jobs.items()
-        }
-    )
-
-
-def _resolver(given: Json) -> Json:
-    texts = {name: json.dumps(value) for name, value in given["env"].items()}
-    with mock.patch.dict(os.environ, texts, clear=True):
-        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-
-        def ask(query: Json) -> Any:
-            name, arguments = (query, {}) if isinstance(query, str) else query
-            found = getattr(resolver, name)
-            found = found(**arguments) if callable(found) else found
-            return found.as_dict() if name == "cluster_spec" else found
-
-        return {"results": [_answer(lambda query=query: ask(query)) for query in given["queries"]]}
 
 
 def _distributed(given: Json) -> Json:
@@ -200,7 +173,7 @@ KINDS: dict[str, Callable[[Json], Json]] = {
     "device_spec_parse": _device_spec,
     "device_spec_merge": _device_spec,
     "cluster_spec": _cluster_spec,
-    "resolver": _resolver,
+    "resolver": resolver,
     "slurm_expand_hostlist": lambda given: {
         "result": slurm_cluster_resolver.expand_hostlist(given["hostlist"])
     },
