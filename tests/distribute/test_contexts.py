@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench.distribute import (
     InputContext,
     MirroredStrategy,
@@ -210,6 +211,8 @@ def test_the_default_context_gives_back_what_it_gets() -> None:
     with pytest.raises(ValueError, match="unknown reduce_op"):
         context.all_reduce("max", rows)
     assert context.merge_call(lambda strategy, x: (strategy is get_strategy(), x), (1,)) == (True, 1)
+    number, whole = context.all_reduce("sum", (2.5, {"n": 3}))
+    assert (number.dtype, number.shape, whole["n"].dtype) == (np.float32, (), np.int32)
 
 
 def test_the_default_strategy_runs_in_place() -> None:
@@ -219,6 +222,48 @@ def test_the_default_strategy_runs_in_place() -> None:
     assert default.reduce("SUM", result[0], axis=None) == 3
     assert default.cluster_resolver is None
     assert default.extended.worker_devices == ("/job:localhost/replica:0/task:0/device:CPU:0",)
+
+
+def test_a_function_that_the_default_strategy_runs_is_a_replica_function(local: Any) -> None:
+    default = get_strategy()
+
+    def entered() -> bool:
+        with default.scope(), local.scope():
+            return get_strategy() is local
+
+    refused: list[Callable[[], Any]] = [
+        lambda: default.run(lambda: 1),
+        lambda: default.reduce("SUM", 1.0, axis=None),
+        lambda: default.gather(np.arange(2), axis=0),
+        lambda: default.extended.reduce_to("SUM", 1.0, "CPU:0"),
+        lambda: experimental_set_strategy(local),
+    ]
+    for call in refused:
+        with pytest.raises(RuntimeError, match="inside a replica function"):
+            default.run(call)
+    allowed: list[tuple[Callable[[], Any], Any]] = [
+        (lambda: (*_seen(), get_replica_context().strategy is default), (False, False, False, True)),
+        (entered, True),
+        (lambda: get_replica_context().merge_call(lambda s: s.reduce("SUM", 2.0, axis=None)), 2.0),
+        (lambda: get_replica_context().merge_call(lambda s: s.run(lambda: 3)).values, (3,)),
+    ]
+    for call, wanted in allowed:
+        assert default.local_results(default.run(call)) == (wanted,)
+    assert _seen() == (False, False, False)
+
+
+def test_an_update_of_the_default_strategy_leaves_the_context_as_it_is() -> None:
+    default, variable = get_strategy(), wb.Variable(1.0)
+
+    def update(component: Any) -> tuple[bool, int]:
+        component.assign_add(1.0)
+        context = get_replica_context()
+        assert context is not None
+        return in_cross_replica_context(), context.num_replicas_in_sync
+
+    assert default.extended.update(variable, update) == (False, 1)
+    assert default.extended.update_non_slot([], lambda: in_cross_replica_context()) is False
+    assert variable.numpy() == 2.0
 
 
 def test_contexts_print_their_place() -> None:

@@ -146,6 +146,7 @@ class Comparison:
             case "Variable":
                 pass
             case "MirroredVariable" | "SyncOnReadVariable":
+                _require(is_variable(actual), path, f"a {kind}", actual)
                 on_read = actual.synchronization.name == "ON_READ"
                 _require(on_read == (kind == "SyncOnReadVariable"), path, kind, actual.synchronization)
             case _:

@@ -2,7 +2,8 @@
 
 A thread is in one of three contexts: the *default* one (where every thread starts: a replica context of one replica),
 the *cross-replica* context (inside `scope`, a merge function or an update), or the *replica* context of a strategy
-(inside `run`). The state is one reference per thread; a function that changes it puts the old one back.
+(inside `run`, also of the default strategy). The state is one reference per thread; a function that changes it puts
+the old one back.
 """
 
 from __future__ import annotations
@@ -149,11 +150,16 @@ _PLACES: dict[Entered, str] = {
 }
 
 
-@contextmanager
-def cross_replica(strategy: EnteredStrategy, by: Entered) -> Iterator[None]:
+def cross_replica(strategy: EnteredStrategy, by: Entered) -> AbstractContextManager[None]:
     """Puts the thread into the cross-replica context of `strategy` for the block."""
+    return entered(CrossReplica(strategy, by))
+
+
+@contextmanager
+def entered(context: EnteredReplica | CrossReplica) -> Iterator[None]:
+    """Puts the thread into `context` for the block."""
     outer = thread.context
-    thread.context = CrossReplica(strategy, by)
+    thread.context = context
     try:
         yield
     finally:
@@ -202,11 +208,13 @@ def _without(
 def require_cross_replica(strategy: EnteredStrategy, what: str) -> None:
     """Refuses `what` unless the thread is outside of replica functions and of other strategies' scopes.
 
+    A replica function of the default strategy is none to other strategies: it runs where the program does.
+
     Raises:
       RuntimeError: if it is inside a replica function, or inside the scope of another strategy.
     """
     context = thread.context
-    if context is None:
+    if context is None or (context.strategy.is_default and context.strategy is not strategy):
         return
     if type(context) is not CrossReplica:
         raise RuntimeError(

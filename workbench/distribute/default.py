@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench import tree
@@ -66,10 +65,9 @@ class DefaultStrategy(Strategy):
           RuntimeError: in a replica function, or in the scope of another strategy.
           TypeError: if `fn` is no function, or one with `yield` or `async def`.
         """
-        if contexts.has_strategy():
-            contexts.require_cross_replica(self, "strategy.run")
+        contexts.require_cross_replica(self, "strategy.run")
         plain, args = plain_function(fn), checked_arguments(args, kwargs)
-        with _default_context():
+        with contexts.entered(self.replica_context):
             result = plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
         return tree.map(lambda leaf: PerReplica((leaf,)), result)
 
@@ -86,17 +84,6 @@ class _DefaultScope(contexts.AnyScope[Strategy]):
 
     def __exit__(self, *raised: object) -> None:
         pass
-
-
-@contextmanager
-def _default_context() -> Iterator[None]:
-    """Replica functions of the default strategy are in the default context, also when called from a merge function."""
-    outer = contexts.thread.context
-    contexts.thread.context = None
-    try:
-        yield
-    finally:
-        contexts.thread.context = outer
 
 
 DEFAULT_STRATEGY = DefaultStrategy()

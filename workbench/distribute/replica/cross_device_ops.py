@@ -287,8 +287,7 @@ def _packs(num_packs: int) -> int:
 
 
 def _require_outside(what: str) -> None:
-    context = contexts.thread.context
-    if context is not None and type(context) is not contexts.CrossReplica:
+    if contexts.in_replica_function():
         raise RuntimeError(
             f"CrossDeviceOps.{what} was called inside a replica function; use get_replica_context().all_reduce there, "
             f"or call it in a merge function"

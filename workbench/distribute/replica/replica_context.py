@@ -290,13 +290,13 @@ class DefaultReplicaContext(ReplicaContext):
         return tuple(device.string for device in self.strategy.devices)
 
     def all_reduce(self, reduce_op: ReduceOpLike, value: Any, options: Options | None = None) -> Any:
-        """Returns `value`: there is one replica.
+        """Returns `value`, with an array for each number of Python: there is one replica.
 
         Raises:
           ValueError: if `reduce_op` is unknown.
         """
         as_reduce_op(reduce_op)
-        return value
+        return tree.map(lambda leaf: as_array(leaf) if is_python_number(leaf) else leaf, value)
 
     def all_gather(self, value: Any, axis: int, options: Options | None = None) -> Any:
         """Returns `value`, after the checks of `ReplicaContext.all_gather`."""

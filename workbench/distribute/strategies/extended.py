@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +156,8 @@ class StrategyExtended:
                 f"update needs a variable, got {var!r}; create it in strategy.scope() with wb.Variable"
             )
         if var.strategy is None or strategy.is_default:
-            with contexts.cross_replica(strategy, "update"):
+            # The default strategy has no context for updates: its one replica updates where it is.
+            with nullcontext() if strategy.is_default else contexts.cross_replica(strategy, "update"):
                 result = fn(var, *select(tuple(args), 0), **select(kwargs or {}, 0))
             return alone(result, group)
         if var.strategy is not strategy:

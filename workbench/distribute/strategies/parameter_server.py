@@ -209,12 +209,8 @@ class ParameterServerStrategy(Strategy):
         """
         contexts.require_cross_replica(self, "strategy.run")
         plain, args = plain_function(fn), checked_arguments(args, kwargs)
-        outer = contexts.thread.context
-        contexts.thread.context = DefaultReplicaContext(self)
-        try:
+        with contexts.entered(DefaultReplicaContext(self)):
             return plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
-        finally:
-            contexts.thread.context = outer
 
     def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> Any:
         """The dataset itself: a function on a worker reads all of it; see `Strategy.distribute_dataset`."""
