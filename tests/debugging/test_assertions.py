@@ -205,6 +205,29 @@ def test_none_is_no_array() -> None:
             check(None)
     with pytest.raises(InvalidArgumentError, match="a rank is one whole number, got None"):
         wb.debugging.assert_rank(INT32, None)
+    wb.debugging.assert_equal(None, None)
+    for x, y in ((None, 1), (INT32, None)):
+        with pytest.raises(InvalidArgumentError, match="got None"):
+            wb.debugging.assert_equal(x, y)
+    with pytest.raises(InvalidArgumentError, match="got None"):
+        wb.debugging.assert_less_equal(None, None)
+
+
+def test_a_value_that_is_not_a_number_does_not_equal_itself() -> None:
+    loss = np.array([1.0, np.nan])
+    with pytest.raises(InvalidArgumentError, match="does not hold at 1 of 2"):
+        wb.debugging.assert_equal(loss, loss)
+
+
+def test_any_message_begins_the_error() -> None:
+    for message, begins in (
+        (5, "5: assert"),
+        (np.array([1, 2]), r"\[1 2\]: assert"),
+        ("", "assert"),
+        (None, "assert"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=f"^{begins}"):
+            wb.debugging.assert_equal(1, 2, message)  # type: ignore[arg-type]
 
 
 def test_an_error_about_shapes_shows_the_data_that_was_given() -> None:
@@ -225,6 +248,8 @@ def test_types() -> None:
     wb.debugging.assert_proper_iterable(iter([]))
     assert wb.debugging.assert_same_float_dtype() == np.float32
     assert wb.debugging.assert_same_float_dtype([None, np.ones(2)]) == np.float64
+    assert wb.debugging.assert_same_float_dtype(np.ones((2, 3), np.float16)) == np.float16
+    assert wb.debugging.assert_same_float_dtype(np.zeros(0)) == np.float32
     assert wb.debugging.assert_same_float_dtype([np.zeros(1, ml_dtypes.bfloat16)]) == ml_dtypes.bfloat16
     assert wb.debugging.is_numeric_tensor(np.zeros(1, ml_dtypes.bfloat16))
     assert not wb.debugging.is_numeric_tensor(np.array([True]))

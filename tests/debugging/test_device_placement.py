@@ -24,6 +24,14 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[wb.Cluster]:
         yield cluster
 
 
+def test_the_flag_is_a_bool() -> None:
+    wb.debugging.set_log_device_placement(np.False_)  # type: ignore[arg-type]
+    assert wb.debugging.get_log_device_placement() is False
+    for wrong in (1.0, "yes", None, np.array([1, 2])):
+        with pytest.raises(TypeError, match="takes a bool"):
+            wb.debugging.set_log_device_placement(wrong)  # type: ignore[arg-type]
+
+
 def _placements(cluster: wb.Cluster, before: int) -> list[str]:
     events = cluster.feed.snapshot().events[before:]
     return [event.message for event in events if event.name == "placement"]

@@ -325,6 +325,11 @@ def test_filters_hold_together(strategy: wb.MirroredStrategy, tmp_path: Path) ->
     strategy.run(_step, args=(_values(),))
     disable()
     assert {row["op"] for row in wb.open_dump(tmp_path / "e").select()} == {"multiply"}
+    enable(tmp_path / "f", "SHAPE", tensor_dtypes=["bfloat16", "float"])
+    for dtype in ("bfloat16", "float32", "float64"):
+        strategy.run(lambda x: x * 2, args=(np.zeros(3, dtype),))
+    disable()
+    assert {row["dtype"] for row in wb.open_dump(tmp_path / "f").select()} == {"bfloat16", "float32"}
 
 
 def test_functions_of_a_dataset_are_dumped(tmp_path: Path) -> None:
@@ -392,14 +397,19 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
         enable(tmp_path / "f", op_regex=5)
     with pytest.raises(InvalidArgumentError, match="has a zero byte"):
         enable("a\0b")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"write \['float32'\]"):
+    with pytest.raises(ValueError, match=r"write \['float32'\]"):
         enable(tmp_path / "f", tensor_dtypes="float32")
-    with pytest.raises(TypeError, match="tensor_dtypes must be a list of dtypes or a function, got 3"):
-        enable(tmp_path / "f", tensor_dtypes=3)
+    for none in (3, {}, {"float32": True}):
+        with pytest.raises(ValueError, match="tensor_dtypes must be a list of dtypes or a function, got"):
+            enable(tmp_path / "f", tensor_dtypes=none)
+    for wrong, said in ((None, "a dtype is missing"), ("nonsense", "nonsense"), (dict, "dict is no dtype")):
+        with pytest.raises(TypeError, match=said):
+            enable(tmp_path / "f", tensor_dtypes=[wrong])
     with pytest.raises(TypeError, match="circular_buffer_size is a whole number, got str '9'"):
         enable(tmp_path / "f", circular_buffer_size="9")
-    with pytest.raises(TypeError, match="dump_root is the path of a folder, got None"):
-        enable(None)
+    for nowhere in (None, ""):
+        with pytest.raises(ValueError, match="dump_root is the path of a folder, got"):
+            enable(nowhere)
 
 
 def test_a_dump_that_begins_again_is_written_when_it_ends_again(

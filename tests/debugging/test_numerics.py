@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,13 +43,28 @@ def test_a_finite_array_comes_back_and_others_are_counted() -> None:
     found = r"^gradient: 1 NaN and 2 infinite of 4 elements of float64\[2,2\], the first at \[0, 1\]"
     with pytest.raises(InvalidArgumentError, match=found):
         debugging.check_numerics(np.array([[1, np.inf], [np.nan, -np.inf]]), "gradient")
-    with pytest.raises(InvalidArgumentError, match="floating dtypes, got int64"):
-        debugging.check_numerics(np.arange(3), "gradient")
+    for other, dtype in ((np.arange(3), "int64"), (3, "int32"), (True, "bool"), ("a", "string")):
+        with pytest.raises(InvalidArgumentError, match=f"floating dtypes, got {dtype}"):
+            debugging.check_numerics(other, "gradient")
 
 
-@pytest.mark.parametrize(
-    "number", [3.0, np.float16(3), np.float64(3), np.longdouble("1e4000"), np.array(3.0)]
-)
+@pytest.mark.parametrize("check", [debugging.check_numerics, debugging.assert_all_finite])
+def test_a_float_of_python_comes_back_as_an_array(check: Any) -> None:
+    found = check(3.0, "loss")
+    assert (found, found.dtype, found.shape) == (3, np.float32, ())
+    for bad in (1e300, math.inf, math.nan):
+        with pytest.raises(NotFinite, match=r"^loss: .* of 1 elements of float32\[\]"):
+            check(bad, "loss")
+
+
+@pytest.mark.parametrize("check", [debugging.check_numerics, debugging.assert_all_finite])
+def test_the_message_is_no_other_argument(check: Any) -> None:
+    for missing in (None, 3, np.ones(2)):
+        with pytest.raises(TypeError, match="takes a text as its second argument"):
+            check(np.ones(2), missing)
+
+
+@pytest.mark.parametrize("number", [np.float16(3), np.float64(3), np.longdouble("1e4000"), np.array(3.0)])
 @pytest.mark.parametrize("check", [debugging.check_numerics, debugging.assert_all_finite])
 def test_a_finite_number_comes_back_and_another_is_named(check: Any, number: Any) -> None:
     assert check(number, "loss") is number

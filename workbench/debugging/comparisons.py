@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.debugging.numerics import check_numerics, is_finite_scalar
+from workbench.debugging.numerics import check_numerics, is_finite_scalar, require_text
 from workbench.debugging.operands import (
     array_of,
     described,
@@ -40,7 +40,9 @@ _SCALARS = frozenset({int, float, *(np.dtype(code).type for code in "bBhHiIlLqQe
 def assert_equal(
     x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Checks that `x == y` holds element by element (as tf.debugging.assert_equal). NaN equals nothing.
+    """Checks that `x == y` holds element by element (as tf.debugging.assert_equal).
+
+    NaN equals nothing, and None equals None.
 
     Args:
       x: An array or number of any shape, strings, or a value with a component per replica, each of which is checked.
@@ -58,6 +60,8 @@ def assert_equal(
         ...
     workbench.errors.InvalidArgumentError: labels: assert_equal: x == y does not hold at 1 of 2 elements, ...
     """
+    if x is None and y is None:
+        return
     _compare("assert_equal", operator.eq, x, y, message=message, summarize=summarize)
 
 
@@ -281,10 +285,12 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
     Raises:
       NotFinite: for NaN and infinity.
       InvalidArgumentError: for other dtypes.
+      TypeError: if `message` is no text.
     """
+    require_text(message, "assert_all_finite")
+    x = given(x)
     if is_finite_scalar(x):
         return x
-    x = given(x)
     each_replica(lambda part: _finite(part, message), x)
     return x
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 _enabled = False
 _times_set = 0
 
@@ -15,8 +17,13 @@ def set_log_device_placement(enabled: bool) -> None:
 
     Args:
       enabled: Whether to tell it; False at first.
+
+    Raises:
+      TypeError: if it is no bool or whole number.
     """
     global _enabled, _times_set
+    if not isinstance(enabled, int | np.bool_ | np.integer):
+        raise TypeError(f"set_log_device_placement takes a bool, got {enabled!r:.60}")
     _enabled = bool(enabled)
     _times_set += 1
 

@@ -62,6 +62,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     Raises:
       NotFinite: for NaN and infinity, with how many there are.
       InvalidArgumentError: for other dtypes.
+      TypeError: if `message` is no text.
 
     >>> wb.debugging.check_numerics(np.array([1.0, 2.0]), "loss")
     array([1., 2.])
@@ -71,24 +72,29 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     workbench.errors.NotFinite: loss: 1 NaN and 0 infinite of 2 elements of float64[2], the first at [1]
     """
     del name
+    require_text(message, "check_numerics")
+    tensor = given(tensor)  # what comes back is what is checked: 1e300 is infinite as a float32
     if is_finite_scalar(tensor):
         return tensor
     if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):
         return tensor
-    tensor = given(tensor)  # what comes back is what is checked: 1e300 in a list is infinite as a float32
+    if not _is_floating(dtype := dtype_of(tensor)):
+        raise InvalidArgumentError(f"{message}: check_numerics looks at floating dtypes, got {named(dtype)}")
     array = view(fetched(tensor))
-    if not _is_floating(array.dtype):
-        raise InvalidArgumentError(
-            f"{message}: check_numerics looks at floating dtypes, got {named(array.dtype)}"
-        )
     if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
     return tensor
 
 
+def require_text(message: Any, which: str) -> None:
+    """Refuses a message that was left out, whose place another argument took."""
+    if not isinstance(message, str | bytes):
+        raise TypeError(f"{which} takes a text as its second argument, the message, got {message!r:.60}")
+
+
 def is_finite_scalar(x: Any) -> bool:
-    """Whether this is a finite floating number of Python or NumPy, which takes a fraction of a microsecond to see."""
-    return isinstance(x, float | np.floating) and math.isfinite(x)
+    """Whether this is a finite floating number of NumPy, which takes a fraction of a microsecond to see."""
+    return isinstance(x, np.floating) and math.isfinite(x)
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:

@@ -24,6 +24,7 @@ _OF_PYTHON: dict[type, np.dtype[Any]] = {
 _WHOLE: Final = (np.dtype(np.int32), np.dtype(np.int64))
 _NARROW_TO_WIDE: Final = [_OF_PYTHON[bool], *_WHOLE, _OF_PYTHON[float], _OF_PYTHON[complex], STRING]
 _Nested: Final = (list, tuple, range)
+_SURELY_FLOAT32: Final = 3e38
 
 
 def each_replica(check: Callable[..., None], *operands: Any) -> None:
@@ -206,8 +207,11 @@ def _ragged(x: Any) -> InvalidArgumentError:
 
 
 def given(x: _T) -> _T:
-    """The operand as a checked value: lists as arrays, with which one computes; anything else as it is."""
-    if not isinstance(x, _Nested):
+    """The operand as a checked value: lists and Python's floats as arrays; anything else as it is."""
+    if type(x) is float:
+        if abs(x) < _SURELY_FLOAT32:  # at once, as most are
+            return np.float32(x)  # type: ignore[return-value]
+    elif not isinstance(x, _Nested):
         return x
     with np.errstate(over="ignore"):  # whoever looks for infinities finds them in what comes back
         return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
@@ -256,7 +260,7 @@ def not_finite(array: np.ndarray) -> str:
 
 def prefix(message: str | None) -> str:
     """What an error begins with: the user's message."""
-    return f"{message}: " if message else ""
+    return "" if message is None or (isinstance(message, str) and not message) else f"{message}: "
 
 
 def is_plain(x: Any) -> bool:

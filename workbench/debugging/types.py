@@ -68,7 +68,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
       InvalidArgumentError: if they have several dtypes, or one that is not floating.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    for index, tensor in enumerate(tensors or ()):
+    for index, tensor in enumerate(() if tensors is None else tensors):
         if tensor is None:
             continue
         found = dtype_of(tensor)

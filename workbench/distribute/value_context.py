@@ -31,20 +31,20 @@ class RunOptions:
     """Options of `Strategy.run` (as tf.distribute.RunOptions), for strategies that compile functions.
 
     Attributes:
+      experimental_enable_dynamic_batch_size: Shapes may differ from step to step; here they always may.
+      experimental_bucketizing_dynamic_shape: Pad dynamic shapes to a few sizes; not needed here.
+      experimental_xla_options: Options of the XLA compiler.
       partial_batch: How to handle a batch with fewer rows than others. "recompile" compiles another program, and raises
         an error if components differ by replica. "pad" fills the batch up with zeros to the largest number of rows so
         far; `ctx.row_mask(x)` distinguishes data from padding.
       timeout_seconds: Longest time that a step may take before `DeadlineExceededError`; None for no limit.
-      experimental_enable_dynamic_batch_size: Shapes may differ from step to step; here they always may.
-      experimental_bucketizing_dynamic_shape: Pad dynamic shapes to a few sizes; not needed here.
-      experimental_xla_options: Options of the XLA compiler.
     """
 
-    partial_batch: Literal["recompile", "pad"] = "recompile"
-    timeout_seconds: float | None = None
     experimental_enable_dynamic_batch_size: bool = True
     experimental_bucketizing_dynamic_shape: bool = False
     experimental_xla_options: Any = None
+    partial_batch: Literal["recompile", "pad"] = "recompile"
+    timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.partial_batch not in ("recompile", "pad"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench import by_value
 from workbench.arguments import whole_number
+from workbench.backends.numpy import as_dtype
 from workbench.errors import CaptureError
 
 MODES: Final = (
@@ -70,7 +71,7 @@ def dump_options(
       dtypes: See `DumpOptions`; dtypes or their names.
 
     Raises:
-      ValueError: for an unknown mode, or a text that is no regular expression.
+      ValueError: for an unknown mode, a text that is no regular expression, or what is no list of dtypes.
       TypeError: for dtypes that are none, or a size that is no number.
       CaptureError: for a function of dtypes that cannot travel.
     """
@@ -85,13 +86,12 @@ def dump_options(
             raise ValueError(f"op_regex {op_regex!r} is no regular expression: {error}") from error
     names: Any = dtypes
     if dtypes is not None and not callable(dtypes):
-        if isinstance(dtypes, str):
-            raise TypeError(
-                f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}; write [{dtypes!r}]"
+        if not isinstance(dtypes, Iterable) or isinstance(dtypes, (str, Mapping)):
+            hint = f"; write [{dtypes!r}]" if isinstance(dtypes, str) else ""
+            raise ValueError(
+                f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r:.60}{hint}"
             )
-        if not isinstance(dtypes, Iterable):
-            raise TypeError(f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}")
-        names = tuple(np.dtype(dtype).name for dtype in dtypes)
+        names = tuple(_name_of(dtype) for dtype in dtypes)
     if callable(names):
         try:
             by_value.dumps(names)
@@ -102,3 +102,8 @@ def dump_options(
             ) from error
     kept = max(0, whole_number(buffer, "circular_buffer_size"))
     return DumpOptions(root, mode.upper(), kept, op_regex, names)
+
+
+def _name_of(dtype: Any) -> str:
+    """The name that arrays of a dtype report; texts are objects to NumPy, of which dumps tell no dtype of their own."""
+    return as_dtype(dtype).name

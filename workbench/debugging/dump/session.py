@@ -148,8 +148,8 @@ def enable_dump_debug_info(
       FailedPreconditionError: if the folder cannot be made or written.
     """
     global _writer
-    if not isinstance(dump_root, str | os.PathLike):
-        raise TypeError(f"dump_root is the path of a folder, got {dump_root!r}")
+    if not isinstance(dump_root, str | os.PathLike) or not os.fspath(dump_root):
+        raise ValueError(f"dump_root is the path of a folder, got {dump_root!r}")
     options = dump_options(
         absolute(dump_root),
         mode=tensor_debug_mode,
