@@ -210,7 +210,7 @@ def given(x: _T) -> _T:
     """The operand as a checked value: lists and Python's floats as arrays; anything else as it is."""
     if type(x) is float:
         if abs(x) < _SURELY_FLOAT32:  # at once, as most are
-            return np.float32(x)  # type: ignore[return-value]
+            return np.float32(x)  # type: ignore[arg-type,return-value]
     elif not isinstance(x, _Nested):
         return x
     with np.errstate(over="ignore"):  # whoever looks for infinities finds them in what comes back
