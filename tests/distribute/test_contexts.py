@@ -203,10 +203,34 @@ def test_the_strategy_on_a_replica_is_the_one_that_runs(strategy: Any) -> None:
     assert replicas.values == (2, 2)
 
 
+def test_an_axis_may_be_an_array_without_dimensions(strategy: Any) -> None:
+    def gathered(axis: Any) -> Any:
+        return strategy.run(lambda: get_replica_context().all_gather(np.arange(2), axis=axis))
+
+    wanted = [0, 1, 0, 1]
+    np.testing.assert_array_equal(gathered(np.array(0)).values[1], wanted)
+    np.testing.assert_array_equal(strategy.gather(strategy.run(np.arange, (2,)), np.int32(-1)), wanted)
+    for wrong in (None, True, 0.0, [0], np.array([0])):
+        with pytest.raises(TypeError, match="axis must be an integer, got"):
+            gathered(wrong)
+        with pytest.raises(TypeError, match="axis must be an integer, got"):
+            strategy.gather(strategy.run(np.arange, (2,)), wrong)
+
+
+def test_an_aggregation_names_its_operation() -> None:
+    found = wb.distribute.ReduceOp.from_variable_aggregation
+    assert found(wb.VariableAggregation.SUM) is wb.distribute.ReduceOp.SUM
+    assert found(wb.VariableAggregation.MEAN) is wb.distribute.ReduceOp.MEAN
+    for none in (wb.VariableAggregation.NONE, wb.VariableAggregation.ONLY_FIRST_REPLICA):
+        with pytest.raises(ValueError, match="combines no values"):
+            found(none)
+
+
 def test_the_default_context_gives_back_what_it_gets() -> None:
     context, rows = get_replica_context(), np.arange(3.0)
     assert context.all_reduce("mean", rows) is rows
     assert context.all_gather(rows, axis=0) is rows
+    assert context.all_gather(rows, axis=np.array(-1)) is rows
     assert (context.replica_id_in_sync_group, context.num_replicas_in_sync) == (0, 1)
     with pytest.raises(ValueError, match="unknown reduce_op"):
         context.all_reduce("max", rows)

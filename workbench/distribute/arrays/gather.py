@@ -30,8 +30,6 @@ def checked_axis(value: Any, axis: int) -> int:
       NotImplementedError: if it is IndexedSlices.
     """
     require_dense(value)
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise TypeError(f"axis must be an integer, got {axis!r}")
     array = value if hasattr(value, "ndim") else as_array(value)
     if array.ndim == 0:
         raise InvalidArgumentError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.errors import InvalidArgumentError
 
 _NO_NUMBERS = "bOSUMm"
+_AXES: Final = "None, an integer or a tuple of integers"
 Axis = int | tuple[int, ...] | None
 
 
@@ -28,14 +30,26 @@ def as_axis(axis: Any) -> Axis:
     if axis is None:
         return None
     if isinstance(axis, (tuple, list)):
-        return tuple(_integer(item) for item in axis)
-    return _integer(axis)
+        return tuple(whole_axis(item, _AXES) for item in axis)
+    return whole_axis(axis, _AXES)
 
 
-def _integer(axis: Any) -> int:
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise TypeError(f"axis must be None, an integer or a tuple of integers, got {axis!r}")
-    return int(axis.__index__())
+def whole_axis(axis: Any, wanted: str = "an integer") -> int:
+    """An axis that a user gives, also as an array without dimensions.
+
+    Args:
+      axis: What they gave.
+      wanted: What it could have been, for the error.
+
+    Raises:
+      TypeError: if it is no integer.
+    """
+    try:
+        if isinstance(axis, bool):
+            raise TypeError
+        return operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis must be {wanted}, got {axis!r:.60}") from None
 
 
 def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis) -> Any:
@@ -116,7 +130,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
       InvalidArgumentError: if they are scalars, have no such axis, or differ in dtype; if those that have elements
         along `axis` differ in rank or another dimension.
     """
-    axis = _integer(axis)
+    axis = whole_axis(axis)
     arrays = [part.dense() if isinstance(part, IndexedSlices) else as_array(part) for part in components]
     leader = next((n for n, array in enumerate(arrays) if _has_any(array, axis)), 0)
     first = arrays[leader]

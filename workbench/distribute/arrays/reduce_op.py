@@ -12,6 +12,17 @@ class ReduceOp(enum.Enum):
     SUM = "SUM"
     MEAN = "MEAN"
 
+    @staticmethod
+    def from_variable_aggregation(aggregation: enum.Enum) -> ReduceOp:
+        """How the replicas' updates of a variable with this `VariableAggregation` are combined.
+
+        Raises:
+          ValueError: for NONE and ONLY_FIRST_REPLICA, with which they are not.
+        """
+        if (op := ReduceOp.__members__.get(aggregation.name)) is None:
+            raise ValueError(f"{aggregation} combines no values; SUM and MEAN do")
+        return op
+
 
 ReduceOpLike = ReduceOp | str
 

@@ -18,6 +18,7 @@ from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import as_array, is_python_number
 from workbench.distribute.arrays.gather import all_gather_leaves, all_reduce_slices, checked_axis
+from workbench.distribute.arrays.host_reduce import whole_axis
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op, collective_name
 from workbench.distribute.function import signature_text
@@ -192,6 +193,7 @@ class ReplicaContext:
         env = self._alive()
         site = call_site(sys._getframe(1))
         leaves, spec = tree.flatten(value, is_leaf=_is_variable)
+        axis = whole_axis(axis)
         for leaf in leaves:
             checked_axis(leaf, axis)  # all of them before the first one communicates
         chosen = options or self.strategy.communication_options
@@ -300,6 +302,7 @@ class DefaultReplicaContext(ReplicaContext):
 
     def all_gather(self, value: Any, axis: int, options: Options | None = None) -> Any:
         """Returns `value`, after the checks of `ReplicaContext.all_gather`."""
+        axis = whole_axis(axis)
         tree.map(lambda leaf: checked_axis(leaf, axis), value)
         return value
 
