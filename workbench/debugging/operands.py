@@ -208,9 +208,10 @@ def _ragged(x: Any) -> InvalidArgumentError:
 
 def given(x: _T) -> _T:
     """The operand as a checked value: lists and Python's floats as arrays; anything else as it is."""
-    if type(x) is float:
-        if abs(x) < _SURELY_FLOAT32:  # at once, as most are
-            return np.float32(x)  # type: ignore[arg-type,return-value]
+    number: Any = x
+    if type(number) is float:
+        if abs(number) < _SURELY_FLOAT32:  # at once, as most are
+            return np.float32(number)  # type: ignore[return-value]
     elif not isinstance(x, _Nested):
         return x
     with np.errstate(over="ignore"):  # whoever looks for infinities finds them in what comes back
