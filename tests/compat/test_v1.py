@@ -43,12 +43,6 @@ def test_an_input_function_is_called_per_host(strategy: distribute.MirroredStrat
         )
 
 
-def test_reduce_takes_no_axis_for_none(strategy: distribute.MirroredStrategy) -> None:
-    values = wb.distribute.PerReplica([np.array([1.0, 2.0]), np.array([3.0, 5.0])])
-    np.testing.assert_array_equal(strategy.reduce("SUM", values), [4, 7])
-    assert strategy.reduce("MEAN", values, 0) == 2.75
-
-
 def test_options_of_a_run_have_the_order_of_the_reference() -> None:
     options = wb.distribute.RunOptions(False, True, "xla")
     assert options.experimental_enable_dynamic_batch_size is False
