@@ -328,9 +328,18 @@ export interface StageFlow {
   held_bytes: number;
   block_rows: number;
   note: string;
+  workers_text?: string;
+  queue_text?: string;
 }
 
-/** The input pipeline of one host, or of this process. */
+/** How far hosts with the same pipeline are from each other in one of its stages. */
+export interface StageRange {
+  elements_per_second: [number, number];
+  busy_share: [number, number];
+  queue_fill: [number, number];
+}
+
+/** The input pipeline of one host, or of this process; or that of many hosts with the same, in medians. */
 export interface PipelineFlow {
   host: number;
   name: string;
@@ -339,6 +348,11 @@ export interface PipelineFlow {
   recent_per_second: number | null;
   stages: StageFlow[];
   bottleneck: number;
+  why?: string;
+  hosts?: string[];
+  rates?: number[];
+  busy_percent?: number[];
+  ranges?: StageRange[];
 }
 
 /** How long a replica waited for its batches. */
@@ -363,6 +377,7 @@ export interface InputFlow {
   hidden_replicas: number;
   sampled?: SampledSteps | null;
   waited_percent?: number[];
+  replica_percent?: number[];
 }
 
 /** A job. */

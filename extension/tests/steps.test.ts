@@ -249,6 +249,8 @@ test("devices lie on the axis of steps: they follow, and their steps can be pick
   assert.match(textOf(shown.root), /no devices/); // how full they are is told as it is now
 });
 
+const waiting = (root: Element) => root.querySelector("[aria-label^='Waiting for batches']")!;
+
 test("input lies on it, too, and what was recorded without steps has no cursor there", async () => {
   const selection = new Selection();
   const fetched = { ...recorded.inputStarving, sampled, waited_percent: [0, 10, 80, 30] };
@@ -256,9 +258,12 @@ test("input lies on it, too, and what was recorded without steps has no cursor t
   selection.brush({ of, first: newest - 20, last: newest });
   await settled();
   assert.match(textOf(shown.root.querySelector(".wb-head")), new RegExp(`steps ${newest - 20} to ${newest}`));
-  press("ArrowLeft", shown.root.querySelector(".wb-chart")!);
+  press("ArrowLeft", waiting(shown.root));
   await settled();
-  assert.match(textOf(shown.root.querySelector("output")), new RegExp(`longest wait, step ${newest}: 30 %`));
+  assert.match(
+    textOf(waiting(shown.root).nextElementSibling),
+    new RegExp(`longest wait, step ${newest}: 30 %`),
+  );
   shown.unmount();
 
   for (const without of [null, undefined, { ...sampled, steps: [-1, -1, -1] }]) {

@@ -1,4 +1,4 @@
-// Which replicas of a value have a row, of which one the elements can be seen, and whether figures are rings: without a page.
+// Which replicas of a value have a row, of which one the elements can be seen, and whether figures are drawn: without a page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InspectedValue, Summary } from "../src/models";
@@ -20,49 +20,41 @@ function valueOf(shapes: (number[] | null)[], more: Partial<InspectedValue> = {}
   return { ...VALUE!, name: "w", replicas, agreement: null, spread: null, ...more };
 }
 
-function rowsOf(value: InspectedValue, all = false): number[] {
-  return shownOf(value, null, all).rows.map(({ replica }) => replica);
+function rowsOf(value: InspectedValue): number[] {
+  return shownOf(value, null).rows.map(({ replica }) => replica);
 }
 
 test("copies that agree have one row, which stands for all", () => {
   const value = valueOf([[], [], []], { agreement: AGREED });
-  const shown = shownOf(value, 2, false);
+  const shown = shownOf(value, 2);
   assert.deepEqual([shown.same, shown.areNumbers, shown.name], [true, false, "w"]);
   assert.deepEqual(rowsOf(value), [0]);
-  assert.equal(shownOf(valueOf([[]], { agreement: AGREED }), null, false).same, false);
+  assert.equal(shownOf(valueOf([[]], { agreement: AGREED }), null).same, false);
 });
 
-test("where quantiles stand for many replicas, those that are far from the others have rows, or all", () => {
+test("of many replicas those that are far from the others have the first rows", () => {
   const spread = { quantiles: [], outliers: [1, 3], outlying: 2, not_finite: 0 };
   const value = valueOf([[4], [4], [4], [4]], { spread });
-  assert.deepEqual(
-    [rowsOf(value), rowsOf(value, true)],
-    [
-      [1, 3],
-      [0, 1, 2, 3],
-    ],
-  );
-  assert.equal(shownOf(value, null, false).spread, spread);
-  const all = shownOf(value, null, true);
-  assert.deepEqual([all.many, all.spread], [true, null]);
-  const same = shownOf({ ...value, agreement: AGREED }, null, false);
-  assert.deepEqual([same.many, same.spread, same.rows.length], [false, null, 1]);
+  assert.deepEqual(rowsOf(value), [1, 3, 0, 2]);
+  assert.equal(shownOf(value, null).spread, spread);
+  const same = shownOf({ ...value, agreement: AGREED }, null);
+  assert.deepEqual([same.spread, same.rows.length], [null, 1]);
 });
 
 test("elements are those of the selected replica, or of the first that has some", () => {
   const value = valueOf([null, [0, 3], [2, 3], [2, 3]]);
-  const holder = (selected: number | null) => shownOf(value, selected, false).holder?.replica;
+  const holder = (selected: number | null) => shownOf(value, selected).holder?.replica;
   assert.deepEqual([null, 0, 1, 2, 3].map(holder), [2, 2, 2, 2, 3]);
-  const shown = shownOf(value, 3, false);
+  const shown = shownOf(value, 3);
   assert.equal(shown.name, "w, replica 3");
   assert.equal(shown.histogram, value.replicas[3]!.summary);
   assert.deepEqual(shown.arrays, ["str", "f32[0,3]", "f32[2,3]"]);
-  const none = shownOf(valueOf([null, [0]]), 1, false);
+  const none = shownOf(valueOf([null, [0]]), 1);
   assert.deepEqual([none.holder, none.histogram], [undefined, null]);
 });
 
 test("one number per replica is a ring each, unless copies agree or some hold more", () => {
-  const numbers = (...shapes: (number[] | null)[]) => shownOf(valueOf(shapes), null, false).areNumbers;
+  const numbers = (...shapes: (number[] | null)[]) => shownOf(valueOf(shapes), null).areNumbers;
   assert.equal(numbers([], [1, 1]), true);
   assert.deepEqual([numbers([]), numbers([], [2]), numbers([], null)], [false, false, false]);
 });

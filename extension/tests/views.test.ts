@@ -1002,66 +1002,71 @@ function numbers(...means: (number | null)[]) {
   return { ...value, name: "loss", hints: [], replicas, run_id: "run", group: "S/1", course };
 }
 
-test("a number per replica is a numbered ring with the mean, and says which are not in it", async () => {
-  const model = { ...recorded.values, values: [numbers(0.5, 0.25, null, 0.75)], first: null };
-  const shown = show("values", model);
-  const ring = () => [...shown.root.querySelectorAll("svg[role=img] g")];
-  assert.deepEqual(ring().map(textOf), ["1", "0", "3"]);
-  assert.match(
-    shown.root.querySelector("svg[role=img]")!.getAttribute("aria-label")!,
-    /^mean 0.500 · step 3 · spread 0.500 · ✖ not finite: replica 2 · the mean is of the other 3 · replica 0: 0.500/,
-  );
-  assert.match(textOf(shown.root), /spread 0.500 · ✖ not finite: replica 2 · the mean is of the other 3/);
-
-  ring()[1]!.dispatchEvent(new Event("click", { bubbles: true }));
+/** What the dots of a chart say, one after the other. */
+async function dotsOf(root: Element, key = "ArrowRight"): Promise<string[]> {
+  const chart = root.querySelector("[role=application]")!;
+  press("Home", chart);
   await settled();
-  assert.deepEqual(
-    ring().map((one) => one.getAttribute("opacity")),
-    ["0.35", "1", "0.35"],
+  press("Home", chart);
+  const found: string[] = [];
+  for (;;) {
+    await settled();
+    const text = textOf(chart.nextElementSibling);
+    if (found.includes(text)) return found;
+    found.push(text);
+    press(key, chart);
+  }
+}
+
+test("a number per replica is a ring with the mean, and says which are not in it", async () => {
+  const selection = new Selection();
+  const model = { ...recorded.values, values: [numbers(0.5, 0.25, null, 0.75)], first: null };
+  const shown = show("values", model, { selection });
+  assert.match(
+    textOf(shown.root),
+    /step 3 · spread 0.500 · ✖ not finite: replica 2 · the mean is of the other 3/,
   );
+  assert.deepEqual(await dotsOf(shown.root), [
+    "replica 0: value 0.500",
+    "replica 1: value 0.250",
+    "replica 2: value not finite",
+    "replica 3: value 0.750",
+  ]);
+  press("Enter", shown.root.querySelector("[role=application]")!);
+  assert.equal(selection.now.replica, 3);
   button(shown.root, "Table").click();
   await drawn();
   assert.equal(shown.root.querySelectorAll("tbody tr").length, 4);
   shown.unmount();
 });
 
-test("rings show the step of their course that is pointed at or pinned, anywhere on the page", async () => {
+test("numbers are those of the step of their course that is pointed at or pinned, anywhere on the page", async () => {
   const selection = new Selection();
   const value = numbers(5, 7);
   const model = { ...recorded.values, values: [value] };
   const shown = show("values", model, { selection });
-  const said = () => shown.root.querySelector("svg[role=img]")!.getAttribute("aria-label")!;
-  assert.match(said(), /^mean 6.00 · step 3/);
+  const said = () => textOf(shown.root.querySelector(".wb-beside > div > .wb-quiet"));
+  assert.match(said(), /^step 3 · spread 2.00/);
   selection.brush({ of: "run|S/1", first: 2, last: 2 });
   await settled();
-  assert.match(said(), /^mean 2.00 · step 2 · spread 0/);
+  assert.match(said(), /^step 2 · spread 0/);
   // The run goes on, and its course no longer has the step.
   const course = { ...value.course, steps: [3, 4, 5], replicas: [5, 7].map((at) => [at, at + 1, at + 2]) };
   const later = { ...value, course, hints: ["one more hint"] };
   await shown.update({ ...model, values: [later] });
-  assert.match(said(), /^mean 2.00 · step 2 · spread 0/);
+  assert.match(said(), /^step 2 · spread 0/);
   assert.match(textOf(shown.root), /one more hint/);
   selection.brush({ of: "run|S/1", first: 4, last: 4 });
   await settled();
-  assert.match(said(), /^mean 7.00 · step 4/);
+  assert.deepEqual(await dotsOf(shown.root), ["replica 0: value 6.00", "replica 1: value 8.00"]);
   button(shown.root, "step 4 ×").click();
   await settled();
   assert.equal(selection.now.range, null);
-  assert.match(said(), /^mean 6.00 · step 3/);
+  assert.match(said(), /^step 3/);
   await shown.update(model);
   selection.point({ of: "run|S/1", number: 1 });
   await settled();
-  assert.match(said(), /^mean 1.00 · step 1/);
-  shown.unmount();
-});
-
-test("rings that would cover each other pile up, and all are there", () => {
-  const model = { ...recorded.values, values: [numbers(...Array<number>(16).fill(0.5))] };
-  const shown = show("values", model);
-  const places = [...shown.root.querySelectorAll("svg[role=img] g")].map((one) =>
-    one.getAttribute("transform"),
-  );
-  assert.equal(new Set(places).size, 16);
+  assert.match(said(), /^step 1/);
   shown.unmount();
 });
 
@@ -1113,24 +1118,46 @@ test("copies that differ: a sentence, the step to go to, how far each is, and th
   shown.unmount();
 });
 
-test("of more than 32 replicas values show quantiles and outliers, and all of them on request", async () => {
+test("of more than 32 replicas each has a dot for each figure, and those that are far come first in the table", async () => {
   const value = recorded.values.values[0]!;
-  const replicas = Array.from({ length: 64 }, (_, replica) => ({ ...value.replicas[0]!, replica }));
-  const quantiles = [{ figure: "value", low: 1, p10: 2, median: 3, p90: 4, high: 5.5 }];
+  const summary = value.replicas[0]!.summary as Summary;
+  const replicas = Array.from({ length: 64 }, (_, replica) => ({
+    ...value.replicas[0]!,
+    replica,
+    summary: {
+      ...summary,
+      mean: replica === 9 ? null : replica,
+      l2: 2 * replica,
+      nan: replica === 9 ? 1 : 0,
+    },
+  }));
+  const quantiles = ["mean", "L2"].map((figure) => ({
+    figure,
+    low: 1,
+    p10: 2,
+    median: 3,
+    p90: 4,
+    high: 5.5,
+  }));
   const rest = "… 62 more replicas, finite and close to each other";
-  const spread = { quantiles, outliers: [7, 9], outlying: 2, not_finite: 0, rest };
+  const spread = { quantiles, outliers: [7, 9], outlying: 2, not_finite: 1, rest };
   const shown = show("values", { ...recorded.values, values: [{ ...value, replicas, spread }] });
-  const [over, some] = [...shown.root.querySelectorAll("table")];
-  assert.equal(textOf(over!.querySelector("tbody")), "value1.002.003.004.005.50");
-  assert.deepEqual(
-    [...some!.querySelectorAll("tbody tr")].map((row) => textOf(row.firstElementChild)),
-    ["7", "9"],
+  assert.equal(shown.root.querySelector("table"), null);
+  assert.match(
+    textOf(shown.root),
+    /mean 3.00, of most 2.00 to 4.00 · norm 3.00, of most 2.00 to 4.00 · ✖ not finite: replica 9 · 62 more/,
   );
-  assert.match(textOf(shown.root), /62 more replicas, finite and close to each other/);
-  button(shown.root, "All 64 replicas").click();
+  const said = await dotsOf(shown.root);
+  assert.equal(said.length, 64);
+  assert.deepEqual([said[7], said[9]], ["replica 7: mean 7.00", "replica 9: mean not finite"]);
+  assert.equal((await dotsOf(shown.root, "ArrowDown"))[1], "replica 0: norm 0");
+  button(shown.root, "Table").click();
   await drawn();
-  assert.equal(shown.root.querySelectorAll("table").length, 1);
-  assert.ok(shown.root.querySelectorAll("tbody tr").length >= 40);
+  const rows = [...shown.root.querySelectorAll("tbody tr")];
+  assert.deepEqual(
+    rows.slice(0, 3).map((row) => textOf(row.firstElementChild)),
+    ["7", "9", "0"],
+  );
   shown.unmount();
 });
 
@@ -1151,7 +1178,7 @@ test("of more than 32 replicas the topology counts what they do", () => {
   shown.unmount();
 });
 
-test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves", () => {
+test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves", async () => {
   const shown = show("input", recorded.inputStarving);
   const cards = [...shown.root.querySelectorAll(".wb-stage[data-bottleneck]")].map(
     (card) => card.textContent,
@@ -1162,13 +1189,57 @@ test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves
   assert.match(cards[0]!, /4,712\/s, now 3,927\/s/);
   assert.match(textOf(shown.root), /queue 3\.70 of 8 \(AUTOTUNE\), 3 MiB/);
   assert.match(textOf(shown.root), /Replica 3 waits 47 % of the time for input/);
-  const starving = [...shown.root.querySelectorAll(".wb-waits li")].filter((li) =>
-    /starving/.test(li.textContent),
-  );
-  assert.deepEqual(
-    starving.map((li) => li.querySelector("button")!.textContent),
-    ["replica 2", "replica 3"],
-  );
+  assert.deepEqual(await dotsOf(shown.root), [
+    "replica 0: waited % 8.80",
+    "replica 1: waited % 7.20",
+    "replica 2: waited % 44.8",
+    "replica 3: waited % 47.2",
+  ]);
+  button(shown.root, "Table").click();
+  await drawn();
+  assert.match(textOf(shown.root), /2▲ starving 45 %3▲ starving 47 %$/);
+  shown.unmount();
+});
+
+test("equal pipelines of many hosts are one with ranges, which opens to a dot for each host", async () => {
+  const { pipelines } = recorded.inputStarving;
+  const odd = { ...pipelines[1]!, name: "host 7", why: "replica 7 starves" };
+  const range = { elements_per_second: [4, 9], busy_share: [0.5, 0.75], queue_fill: [1, 3] } as const;
+  const group = {
+    ...pipelines[0]!,
+    name: "3 other hosts",
+    hosts: ["a", "b", "c"],
+    rates: [10, 20, 40],
+    busy_percent: [50, 60, 75],
+    ranges: pipelines[0]!.stages.map(() => ({
+      elements_per_second: [...range.elements_per_second] as [number, number],
+      busy_share: [...range.busy_share] as [number, number],
+      queue_fill: [...range.queue_fill] as [number, number],
+    })),
+  };
+  const shown = show("input", {
+    ...recorded.inputStarving,
+    pipelines: [odd, group],
+    replicas: [],
+    replica_percent: [],
+  });
+  const [first, second] = [...shown.root.querySelectorAll(".wb-pipeline")];
+  assert.match(textOf(first!.querySelector("h4")), /^host 7 ▲replica 7 starves/);
+  assert.match(textOf(second!.querySelector("h4")), /^3 other hosts median 73.0\/s/);
+  assert.match(textOf(second!), /\(4.00 to 9.00\).*busy \(50 to 75\)/);
+  assert.match(textOf(shown.root), /4 pipelines/);
+  const open = button(shown.root, "Host by host");
+  assert.equal(open.getAttribute("aria-expanded"), "false");
+  open.click();
+  await settled();
+  assert.deepEqual(await dotsOf(second!), ["a: elements/s 10.0", "b: elements/s 20.0", "c: elements/s 40.0"]);
+  assert.deepEqual((await dotsOf(second!, "ArrowDown"))[1], "a: busy % 50.0");
+  open.click();
+  await settled();
+  assert.equal(second!.querySelector("[role=application]"), null);
+  button(shown.root, "Table").click();
+  await drawn();
+  assert.match(textOf(shown.root), /\(4.00 to 9.00\)/);
   shown.unmount();
 });
 
@@ -1186,11 +1257,11 @@ test("input draws what a stage reads before the stage", () => {
 });
 
 test("a replica that is picked out in the view of input is picked out everywhere", async () => {
-  const shown = show("input", recorded.inputStarving);
-  button(shown.root, "replica 2").click();
-  await drawn();
-
-  assert.equal(button(shown.root, "replica 2").getAttribute("aria-pressed"), "true");
+  const selection = new Selection();
+  const shown = show("input", recorded.inputStarving, { selection });
+  const said = await dotsOf(shown.root);
+  press("Enter", shown.root.querySelector("[role=application]")!);
+  assert.match(said.at(-1)!, new RegExp(`^replica ${selection.now.replica}: waited`));
   shown.unmount();
 });
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from tests.extension.gallery import model
 from tests.telemetry.simulation import MS, Call, Replicas
+from workbench.backends.summary import summary
 from workbench.data.cost.flow import pipeline_flow, replica_waits
-from workbench.data.cost.profile import PipelineProfile, StageProfile
+from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
 from workbench.data.dataset import Dataset
 from workbench.data.explanation import input_flow
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.recording.drain import Drain
+from workbench.telemetry.snapshot import SampledSteps
+from workbench.telemetry.told import ResultCourse
+from workbench.ui.inspect.spread import spread_of
 from workbench.ui.models.cluster import (
     DeviceNode,
     Devices,
@@ -30,6 +34,7 @@ from workbench.ui.models.cluster import (
     WorkerNode,
 )
 from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.inspected import InspectedValue, ReplicaSummary, Values
 from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.render.plain_values import plain
 from workbench.ui.sharding.dataset_model import dataset_model
@@ -135,17 +140,31 @@ class Crowd:
         return plain(dataset_model(explain_sharding(data, Shape(1, self.replicas))))
 
     def input(self) -> dict[str, Any]:
-        """What input costs, with a host for each replica."""
-        stages = (
-            StageProfile("memory", 100, own_seconds=0.1),
-            StageProfile("map(parse)", 100, own_seconds=8),
-        )
-        pipelines = [
-            pipeline_flow(PipelineProfile(stages, 10.0), host=host, name=f"host {host}")
-            for host in range(self.replicas)
-        ]
-        waits = replica_waits([5.0] * self.replicas, range(self.replicas), 10.0)
-        return plain(input_flow(pipelines, waits, status="live", elapsed_seconds=10.0))
+        """What input costs, with a host for each replica, of which three stand out."""
+        slow, other, starving = (self.replicas * part // 8 for part in (1, 3, 5))
+        parse = self._random.normal(4, 0.2, self.replicas).tolist()
+        parse[slow] = 9.4
+        waits = self._random.uniform(0.2, 0.8, self.replicas).tolist()
+        waits[starving] = 4.1
+        pipelines = []
+        for host in range(self.replicas):
+            given = 4000 + host % 37
+            queue = QueueProfile(8, chosen=True, fills=300 + host % 50, looks=100, held_bytes=3 << 20)
+            stages = [
+                StageProfile("text lines", given, produced_bytes=given << 10, own_seconds=0.3),
+                StageProfile("map(parse)", given, own_seconds=parse[host], workers=Workers(2)),
+                StageProfile("batch(32)", given // 32, own_seconds=0.2),
+                StageProfile("prefetch", given // 32, workers=Workers(1), queue=queue),
+            ]
+            if host == other:
+                stages.insert(2, StageProfile("shuffle(1000)", given, own_seconds=0.4))
+            profile = PipelineProfile(tuple(stages), 10.0)
+            pipelines.append(pipeline_flow(profile, host=host, name=f"host-{host}"))
+        told = replica_waits(waits, range(self.replicas), 10.0)
+        flow = input_flow(pipelines, told, status="live", elapsed_seconds=10.0, limit="epoch 3")
+        sampled = SampledSteps("crowd", "MirroredStrategy/1", tuple(range(100, 140)))
+        percent = tuple(self._random.uniform(30, 45, 40).round(1).tolist())
+        return plain(replace(flow, sampled=sampled, waited_percent=percent))
 
     def data_service(self) -> dict[str, Any]:
         """A data service with a job and a worker for each replica."""
@@ -165,11 +184,39 @@ class Crowd:
         return one | {"servers": servers, "workers": workers}
 
     def values(self) -> dict[str, Any]:
-        """A value that differs from replica to replica."""
-        shown = model("values")
-        value = shown["values"][0]
-        value["replicas"] = [value["replicas"][at % 2] | {"replica": at} for at in range(self.replicas)]
-        return shown | {"values": [value]}
+        """Arrays that differ from replica to replica, of which one is not finite and one is far from the others."""
+        rows = self._random.normal(0, 1, (self.replicas, 40))
+        rows[self.replicas // 5] += 30
+        rows[self.replicas // 2, 3] = np.nan
+        return self._inspected("activations", list(rows))
+
+    def losses(self) -> dict[str, Any]:
+        """A number of each replica and how it has gone, of which one is not finite and two are far from the others."""
+        steps = 60
+        noise = self._random.normal(0, 0.02, (steps, self.replicas))
+        losses = 2 / (1 + np.arange(steps) / 8)[:, None] + noise
+        losses[-1, self.replicas // 5] += 0.4
+        losses[-1, self.replicas - 3] -= 0.25
+        losses[-1, self.replicas // 2] = np.nan
+        low, mean, high = np.nanquantile(losses, (0.1, 0.5, 0.9), axis=1).tolist()
+        course = ResultCourse(
+            "loss", "train_step", tuple(range(steps)), tuple(mean), (), tuple(low), tuple(high)
+        )
+        return self._inspected("loss", list(losses[-1]), course)
+
+    def _inspected(self, name: str, arrays: list[Any], course: ResultCourse | None = None) -> dict[str, Any]:
+        replicas = tuple(
+            ReplicaSummary(at, f"host-{at // A_WORKER}", f"cpu:{at % A_WORKER}", found, 0.2, step=59)
+            for at, found in enumerate(map(summary, arrays))
+        )
+        value = InspectedValue(
+            *(name, "PerReplica", replicas, None),
+            spread=spread_of(replicas),
+            run_id="crowd",
+            group="MirroredStrategy/1",
+            course=course,
+        )
+        return plain(Values((value,), None, time.time(), None))
 
     def _devices(self, worker: int, each: int) -> tuple[DeviceNode, ...]:
         doing = f"step {self._step}: all_reduce #0, waiting"

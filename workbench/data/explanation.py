@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import html
+import itertools
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench.arguments import count
 from workbench.data.cost.bottleneck import verdict
-from workbench.data.cost.flow import InputFlow, PipelineFlow, ReplicaWait, StageFlow, pipeline_flow
+from workbench.data.cost.flow import (
+    InputFlow,
+    PipelineFlow,
+    ReplicaWait,
+    StageRange,
+    ends_text,
+    pipeline_flow,
+)
+from workbench.data.cost.groups import shown_pipelines
 from workbench.data.cost.recent import RECENT_SECONDS
 from workbench.data.meter import Meter
 from workbench.data.passes import Pass
 from workbench.data.tables import Failed, attempts
 from workbench.errors import InvalidArgumentError
-from workbench.telemetry.formatting import NOTHING, percent, printable, shorten, significant, size_text
+from workbench.telemetry.formatting import NOTHING, percent, printable, shorten, significant
 
 if TYPE_CHECKING:
     from workbench.data.stage import Pipeline
 
 _WIDTH: Final = 88
 _NAME_WIDTH: Final = 30
-_MOST_PIPELINES: Final = 16
 _MOST_REPLICAS: Final = 32
-_HEADINGS: Final = ("stage", "elements/s", "now", "MB/s", "busy", "own/element", "queue", "workers")
+_LONGEST: Final = 8
+"""Of more replicas than `_MOST_REPLICAS` only so many are told of, those that waited longest."""
+_HEADINGS: Final = ("stage", "elements/s", "range", "now", "MB/s", "busy", "own/element", "queue", "workers")
 DEFAULT_SECONDS: Final = 1.0
 listeners: Final[list[Callable[[InputExplanation], object]]] = []
 """Each is called with what was explained, and must return at once: so this layer needs to know no view."""
@@ -71,8 +81,8 @@ class InputExplanation:
         flow = self.flow
         lines = [_title(flow), *textwrap.wrap(printable(verdict_line(flow)), _WIDTH)]
         for pipeline in flow.pipelines:
-            if len(flow.pipelines) > 1:
-                lines += ["", printable(f"{pipeline.name}, {_count(pipeline.processes, 'process', 'es')}")]
+            if _hosts(flow) > 1:
+                lines += ["", printable(_caption(pipeline))]
             lines += _table(pipeline)
         lines += textwrap.wrap(_more(flow), _WIDTH)
         return "\n".join(lines)
@@ -84,12 +94,16 @@ class InputExplanation:
             f"<div>{_escaped(verdict_line(flow))}</div>",
         ]
         for pipeline in flow.pipelines:
-            head = "".join(f'<th scope="col" style="text-align:right">{text}</th>' for text in _HEADINGS[1:])
-            rows = "".join(
-                _row(cells, marked=number == pipeline.bottleneck)
-                for number, cells in enumerate(_cells(pipeline))
+            cells = _cells(pipeline)
+            used = _used(cells)
+            head = "".join(
+                f'<th scope="col" style="text-align:right">{_HEADINGS[index]}</th>' for index in used[1:]
             )
-            caption = f"<caption>{_escaped(pipeline.name)}</caption>" if len(flow.pipelines) > 1 else ""
+            rows = "".join(
+                _row([row[index] for index in used], marked=number == pipeline.bottleneck)
+                for number, row in enumerate(cells)
+            )
+            caption = f"<caption>{_escaped(_caption(pipeline))}</caption>" if _hosts(flow) > 1 else ""
             parts.append(
                 f'<table>{caption}<thead><tr><th scope="col" style="text-align:left">stage</th>{head}</tr></thead>'
                 f"<tbody>{rows}</tbody></table>"
@@ -153,17 +167,20 @@ def input_flow(
       limit: Why it ended.
     """
     sentence, advice = verdict(pipelines, replicas)
-    longest = sorted(replicas, key=lambda each: -each.waited_share)[:_MOST_REPLICAS]
+    shown, hidden = shown_pipelines(pipelines, replicas)
+    most = _MOST_REPLICAS if len(replicas) <= _MOST_REPLICAS else _LONGEST
+    longest = sorted(replicas, key=lambda each: -each.waited_share)[:most]
     return InputFlow(
         status=status,
         sentence=sentence,
         advice=advice,
         elapsed_seconds=elapsed_seconds,
         limit=limit,
-        pipelines=tuple(pipelines[:_MOST_PIPELINES]),
-        hidden_pipelines=max(0, len(pipelines) - _MOST_PIPELINES),
+        pipelines=shown,
+        hidden_pipelines=hidden,
         replicas=tuple(sorted(longest, key=lambda each: each.replica)),
         hidden_replicas=len(replicas) - len(longest),
+        replica_percent=tuple(round(100 * each.waited_share, 1) for each in replicas),
     )
 
 
@@ -173,15 +190,27 @@ def verdict_line(flow: InputFlow) -> str:
 
 
 def _title(flow: InputFlow) -> str:
-    where = "" if len(flow.pipelines) <= 1 else f" of {len(flow.pipelines) + flow.hidden_pipelines} hosts"
+    where = "" if _hosts(flow) <= 1 else f" of {_hosts(flow):,} hosts"
     measured = f"{flow.elapsed_seconds:.3g} s"
     return f"Input{where}: {flow.status}, {measured}" + (f", {flow.limit}" if flow.limit else "")
+
+
+def _hosts(flow: InputFlow) -> int:
+    return sum(max(1, len(pipeline.hosts)) for pipeline in flow.pipelines) + flow.hidden_pipelines
+
+
+def _caption(pipeline: PipelineFlow) -> str:
+    """Whose pipeline it is, how it stands out, and of many hosts that figures are medians."""
+    parts = [pipeline.name, pipeline.why, _count(pipeline.processes, "process", "es")]
+    if pipeline.hosts:
+        parts.append("medians")
+    return ", ".join(filter(None, parts))
 
 
 def _more(flow: InputFlow) -> str:
     parts = []
     if flow.hidden_pipelines:
-        parts.append(f"{flow.hidden_pipelines} more hosts are not shown.")
+        parts.append(f"{_count(flow.hidden_pipelines, 'more host')} with other plans: not shown.")
     if flow.replicas:
         shares = ", ".join(
             f"{each.replica}: {percent(each.waited_share)}{' (starving)' if each.starving else ''}"
@@ -202,12 +231,9 @@ def _more(flow: InputFlow) -> str:
 
 
 def _table(pipeline: PipelineFlow) -> list[str]:
-    rows = [list(_HEADINGS), *_cells(pipeline)]
-    used = [
-        index
-        for index in range(len(_HEADINGS))
-        if index < 2 or any(row[index] != NOTHING for row in rows[1:])
-    ]
+    cells = _cells(pipeline)
+    rows = [list(_HEADINGS), *cells]
+    used = _used(cells)
     widths = {index: max(len(row[index]) for row in rows) for index in used}
     for expendable in (_HEADINGS.index("MB/s"), _HEADINGS.index("own/element")):
         if 2 * len(used) + sum(widths[index] for index in used) > _WIDTH and expendable in used:
@@ -215,25 +241,39 @@ def _table(pipeline: PipelineFlow) -> list[str]:
     lines = []
     for number, row in enumerate(rows):
         mark = ">" if number and number - 1 == pipeline.bottleneck else " "
-        cells = [row[0].ljust(widths[0]), *(row[index].rjust(widths[index]) for index in used[1:])]
-        lines.append(shorten(f"{mark} {'  '.join(cells)}".rstrip(), _WIDTH))
+        line = [row[0].ljust(widths[0]), *(row[index].rjust(widths[index]) for index in used[1:])]
+        lines.append(shorten(f"{mark} {'  '.join(line)}".rstrip(), _WIDTH))
     return lines
 
 
+def _used(cells: list[list[str]]) -> list[int]:
+    """Numbers of the columns in which a row has something."""
+    return [
+        index for index in range(len(_HEADINGS)) if index < 2 or any(row[index] != NOTHING for row in cells)
+    ]
+
+
 def _cells(pipeline: PipelineFlow) -> list[list[str]]:
+    ranges: Iterable[StageRange | None] = pipeline.ranges or itertools.repeat(None)
     return [
         [
             shorten(printable("  " * stage.depth + stage.name), _NAME_WIDTH),
             _rate(stage.elements_per_second),
+            _rates(spread),
             NOTHING if stage.recent_per_second is None else _rate(stage.recent_per_second),
             NOTHING if stage.bytes_per_second is None else significant(stage.bytes_per_second / 1e6),
             percent(stage.busy_share),
             NOTHING if stage.own_us is None else own_text(stage.own_us),
-            _queue(stage),
-            workers_text(stage),
+            stage.queue_text or NOTHING,
+            stage.workers_text or NOTHING,
         ]
-        for stage in pipeline.stages
+        for stage, spread in zip(pipeline.stages, ranges, strict=False)
     ]
+
+
+def _rates(spread: StageRange | None) -> str:
+    ends = "" if spread is None else ends_text(spread.elements_per_second, _rate)
+    return ends if " to " in ends else NOTHING
 
 
 def own_text(own_us: float) -> str:
@@ -241,24 +281,6 @@ def own_text(own_us: float) -> str:
     if own_us < 0.01:
         return "<0.01 µs"
     return f"{own_us:,.0f} µs" if own_us >= 100 else f"{significant(own_us)} µs"
-
-
-def workers_text(stage: StageFlow) -> str:
-    """Who works for a stage, and whether AUTOTUNE chose that."""
-    if not stage.workers:
-        return NOTHING
-    kind = (
-        stage.worker_kind if stage.workers > 1 else {"processes": "process"}.get(stage.worker_kind, "thread")
-    )
-    return f"{stage.workers} {kind}{' (AUTOTUNE)' if stage.workers_chosen else ''}"
-
-
-def _queue(stage: StageFlow) -> str:
-    if stage.queue_fill is None or stage.queue_capacity is None:
-        return NOTHING
-    chosen = " (AUTOTUNE)" if stage.queue_chosen else ""
-    held = f", {size_text(stage.held_bytes)}" if stage.held_bytes else ""
-    return f"{significant(stage.queue_fill)} of {stage.queue_capacity}{chosen}{held}"
 
 
 def _rate(per_second: float) -> str:

@@ -43,3 +43,14 @@ export async function fileOf(ending: Ending, shown: Shown): Promise<Blob> {
   const [type, make] = FILES[ending];
   return new Blob([await make(shown)], { type });
 }
+
+/** Makes what is shown a file, which the browser keeps. */
+export async function save(name: string, ending: Ending, shown: Shown): Promise<void> {
+  const address = URL.createObjectURL(await fileOf(ending, shown));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // Not at once: the browser may still have to begin reading.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

@@ -48,15 +48,15 @@ export function ExportMenu() {
     setSaid((now) => (now.failed ? { ...now, failed: false } : now)); // a person has seen it
     if (focus) box.current?.querySelector<HTMLElement>("button")?.focus();
   };
-  const save = async (ending: Ending) => {
+  const keep = async (ending: Ending) => {
     close(true);
     const root = box.current?.closest<HTMLElement>(".wb-part") ?? box.current?.closest<HTMLElement>(".wb");
     if (!root) return;
     const name = scope.view + ending;
     setSaid({ text: `making ${name} …`, failed: false });
     try {
-      const { fileOf } = await loadExports(code);
-      download(await fileOf(ending, { ...scope, root, charts: drawings, code: () => allCode(code) }), name);
+      const { save } = await loadExports(code);
+      await save(name, ending, { ...scope, root, charts: drawings, code: () => allCode(code) });
       setSaid({ text: `${name} is saved`, failed: false });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -89,7 +89,7 @@ export function ExportMenu() {
         <ul role="menu" aria-label="Export">
           {formatsOf(scope).map(([name, ending]) => (
             <li key={name} role="none">
-              <Button role="menuitem" tabIndex={-1} onClick={() => void save(ending)}>
+              <Button role="menuitem" tabIndex={-1} onClick={() => void keep(ending)}>
                 {name}
               </Button>
             </li>
@@ -105,14 +105,4 @@ export function ExportMenu() {
 
 function items(box: HTMLElement | null): HTMLElement[] {
   return [...(box?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
-}
-
-function download(blob: Blob, name: string): void {
-  const address = URL.createObjectURL(blob);
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  // Not at once: the browser may still have to begin reading.
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

@@ -17,16 +17,17 @@ export function gutters(width: number): { left: number; right: number } {
 export function cellsOf(
   steps: number,
   width: number,
+  widest = WIDEST,
 ): { left: number; right: number; first: number; size: number } {
   const { left, right } = gutters(width);
   const room = width - left - right;
   const columns = Math.min(steps, Math.floor(room / LEAST));
-  return { left, right, first: steps - columns, size: Math.min(WIDEST, room / Math.max(1, columns)) };
+  return { left, right, first: steps - columns, size: Math.min(widest, room / Math.max(1, columns)) };
 }
 
 /** The one of the steps whose column is closest to an x. */
-export function stepAt(steps: readonly number[], x: number, width: number): number {
-  const { left, first, size } = cellsOf(steps.length, width);
+export function stepAt(steps: readonly number[], x: number, width: number, widest?: number): number {
+  const { left, first, size } = cellsOf(steps.length, width, widest);
   return steps[clamped(first + Math.floor((x - left) / size), first, steps.length - 1)]!;
 }
 

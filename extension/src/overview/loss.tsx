@@ -1,7 +1,7 @@
 // A number that steps return, such as a loss: its mean over the replicas, and a dot for each.
 import { capitalized, figure, joined, NOTHING, known } from "../format";
 import type { GroupView, ResultCourse } from "../models";
-import { type Cell, paintDot, paintEnd, paintLine, type Painting } from "../parts/painting";
+import { type Cell, paintDot, paintLine, paintNewest, paintTicks, type Painting } from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { paintBand, type Span, type Stepping, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
@@ -73,10 +73,12 @@ interface CourseProps {
   context: Context;
   /** What the line is. */
   word?: string;
+  /** How wide a step may be, where no chart below or above has to agree. */
+  widest?: number;
 }
 
 /** A number by step: a line, and a dot for each replica. */
-export function Course({ of, steps, course, rows, shown, context, word = "mean" }: CourseProps) {
+export function Course({ of, steps, course, rows, shown, context, word = "mean", widest }: CourseProps) {
   const { replicas, mean, low, high } = course;
   // By column of the axis, which all charts of steps share: number of the value, or -1.
   const at = steps.map((step) => course.steps.indexOf(step));
@@ -87,17 +89,12 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
   const ground = least >= 0 && least < 0.6 * most ? 0 : least;
   const paint = (painting: Painting) => {
     const { canvas, width, palette } = painting;
-    const { left, right, first, size } = cellsOf(steps.length, width);
+    const { left, right, first, size } = cellsOf(steps.length, width, widest);
     const edge = left + (steps.length - first) * size;
     const foot = painting.height - BOTTOM;
     const y = linear([ground, most > ground ? most : ground + 1], [foot, TOP]);
     const x = (column: number) => left + (column - first + 0.5) * size;
-    for (const tick of roundTicks(ground, most, 3)) {
-      canvas.fillStyle = palette.line;
-      canvas.fillRect(left, Math.round(y(tick)), edge - left, 1);
-      canvas.fillStyle = palette.quiet;
-      paintEnd(painting, figure(tick), left - 8, y(tick));
-    }
+    paintTicks(painting, roundTicks(ground, most, 3), y, { left, right: edge });
     const line = (values: readonly (number | null)[]) => {
       const places = at.map((index, column) => {
         const value = values[index] ?? null;
@@ -123,13 +120,13 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
     canvas.lineWidth = 1.6;
     line(mean);
     const last = mean.at(-1) ?? null;
-    if (right) {
-      const middle = Math.max(TOP + 6, y(last ?? ground));
-      canvas.fillStyle = palette.text;
-      paintEnd(painting, last === null ? "not finite" : figure(last), width - 2, middle - 7, true);
-      canvas.fillStyle = palette.quiet;
-      paintEnd(painting, word, width - 2, middle + 7);
-    }
+    if (right)
+      paintNewest(
+        painting,
+        last === null ? "not finite" : figure(last),
+        word,
+        Math.max(TOP + 6, y(last ?? ground)),
+      );
     paintSteps(painting, {
       ...{ steps, first, size, left, shown },
       ...{ range: axis.range, top: TOP, foot },
@@ -157,13 +154,13 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean" 
       rowHeights={[LEAST, BODY, MOST]}
       paint={paint}
       at={(px, _, width) => {
-        const { left, first, size } = cellsOf(steps.length, width);
+        const { left, first, size } = cellsOf(steps.length, width, widest);
         const column = first + Math.floor((px - left) / size);
         return column < first ? null : { row: 0, column };
       }}
       steps={axis}
       stepOf={({ column }) => steps[column]}
-      stepAt={(x, width) => stepAt(steps, x, width)}
+      stepAt={(x, width) => stepAt(steps, x, width, widest)}
       describe={describe}
     />
   );

@@ -1,5 +1,6 @@
 // What charts on canvases draw with.
 import type { Palette } from "../colours";
+import { figure } from "../format";
 
 export interface Cell {
   row: number;
@@ -39,6 +40,31 @@ export function paintEnd(
   canvas.fillText(text, x, y);
   canvas.font = palette.font;
   canvas.textAlign = "left";
+}
+
+/** Lines across a chart at numbers of its axis, which stand before them. */
+export function paintTicks(
+  painting: Painting,
+  ticks: readonly number[],
+  y: (value: number) => number,
+  { left, right }: { left: number; right: number },
+): void {
+  const { canvas, palette } = painting;
+  for (const tick of ticks) {
+    canvas.fillStyle = palette.line;
+    canvas.fillRect(left, Math.round(y(tick)), right - left, 1);
+    canvas.fillStyle = palette.quiet;
+    paintEnd(painting, figure(tick), left - 8, y(tick));
+  }
+}
+
+/** A number at the right edge of a chart, and what it is. */
+export function paintNewest(painting: Painting, text: string, word: string, y: number): void {
+  const { canvas, palette, width } = painting;
+  canvas.fillStyle = palette.text;
+  paintEnd(painting, text, width - 2, y - 7, true);
+  canvas.fillStyle = palette.quiet;
+  paintEnd(painting, word, width - 2, y + 7);
 }
 
 /** Draws a line from place to place, broken where there is none. */

@@ -10,7 +10,8 @@ import { linear, roundTicks } from "../scale";
 
 const LEFT = 56;
 const TOP = 8;
-const HIGH = 96;
+/** How high the columns are: at least in a pane, by themselves, and at most in a pane. */
+const HIGH = [64, 96, 480] as const;
 const FOOT = 20;
 /** Room for a number on the axis. */
 const TICK = 64;
@@ -75,8 +76,6 @@ export function Distribution({ summary, name }: Props) {
             <Fact name="NaN, infinite">
               {count(summary.nan)}, {count(summary.inf)}
             </Fact>
-            <Fact name="fullest bin">{rangeText(fullest)}</Fact>
-            <Fact name="in it">{shareText(fullest)}</Fact>
           </dl>
         </div>
       }
@@ -108,12 +107,12 @@ function shareText({ elements, percent: part }: Bin): string {
 function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; name: string }) {
   const most = fullest.elements;
   const [low, high] = [bins[0]!.from, bins.at(-1)!.to];
-  const foot = TOP + HIGH;
   const size = (width: number) => (width - LEFT) / bins.length;
   const paint = (painting: Painting) => {
-    const { canvas, palette, cursor, width } = painting;
+    const { canvas, palette, cursor, width, rowHeight: room } = painting;
     const each = size(width);
-    const height = (elements: number) => (elements ? Math.max(1, (HIGH * elements) / most) : 0);
+    const foot = TOP + room;
+    const height = (elements: number) => (elements ? Math.max(1, (room * elements) / most) : 0);
     canvas.fillStyle = palette.quiet;
     for (const elements of [0, most]) paintEnd(painting, count(elements), LEFT - 8, foot - height(elements));
     canvas.fillStyle = palette.communicate;
@@ -139,7 +138,7 @@ function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; 
     }
     canvas.textAlign = "left";
     if (cursor)
-      paintCursor(painting, { x: LEFT + cursor.column * each, y: TOP, width: each - 1, height: HIGH });
+      paintCursor(painting, { x: LEFT + cursor.column * each, y: TOP, width: each - 1, height: room });
   };
   return (
     <div>
@@ -151,7 +150,8 @@ function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; 
         hint="a bin"
         rows={1}
         columns={bins.length}
-        height={foot + FOOT}
+        height={TOP + FOOT}
+        rowHeights={HIGH}
         paint={paint}
         at={(x, _, width): Cell => ({ row: 0, column: Math.floor((x - LEFT) / size(width)) })}
         describe={({ column }) => `${rangeText(bins[column]!)} · ${shareText(bins[column]!)}`}

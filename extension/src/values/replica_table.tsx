@@ -1,9 +1,8 @@
-// The figures of a value, replica by replica; of many replicas quantiles, and the rows of those that are far from the others.
+// The figures of a value, replica by replica; those that are far from the others come first.
 import { ageText, count, figure, joined, NOTHING } from "../format";
-import type { Agreement, InspectedValue, Quantiles, ReplicaSpread, ReplicaSummary, Summary } from "../models";
+import type { Agreement, InspectedValue, ReplicaSummary, Summary } from "../models";
 import { Age, ageNow } from "../parts/age";
 import { Bar, Spark } from "../parts/marks";
-import { Button, Quiet } from "../parts/small";
 import { Sign } from "../parts/status";
 import { named, numeric, replicaOf, selecting, Table, type Column, type Columns } from "../parts/table";
 import type { Context } from "../view";
@@ -17,61 +16,23 @@ interface Props {
   shown: Shown;
   context: Context;
   lookedAt: number;
-  /** Whether every replica has a row. */
-  all: boolean;
-  onAll(all: boolean): void;
 }
 
-export function ReplicaTable({ value, shown, context, lookedAt, all, onAll }: Props) {
+export function ReplicaTable({ value, shown, context, lookedAt }: Props) {
   const { replicas } = value;
-  const { spread } = shown;
   const name = `${value.kind} ${value.name}`;
   return (
-    <>
-      {spread && <Quantile spread={spread} name={name} />}
-      <Table
-        label={name}
-        columns={[
-          ...placeColumns(replicas, shown),
-          ...differenceColumns(value.agreement),
-          ...figureColumns(value),
-          ...originColumns(replicas, lookedAt),
-        ]}
-        rows={shown.rows}
-        empty={`no replica is far from the others; all ${replicas.length} are finite`}
-        keyOf={replicaOf}
-        {...selecting(context, replicaOf)}
-      />
-      {shown.many && (
-        <div class="wb-folded">
-          <Button aria-expanded={all} onClick={() => onAll(!all)}>
-            {all ? "Summary" : `All ${count(replicas.length)} replicas`}
-          </Button>
-          {spread && <Quiet>{spread.rest}</Quiet>}
-        </div>
-      )}
-    </>
-  );
-}
-
-/** How each figure is distributed over the replicas. */
-function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
-  const at = (title: string, of: Exclude<keyof Quantiles, "figure">) =>
-    numeric(title, (part: Quantiles) => part[of], figure, { help: "of the replicas" });
-  return (
     <Table
-      label={`${name} over the replicas`}
+      label={name}
       columns={[
-        named("over replicas", (part: Quantiles) => part.figure, { help: "which figure" }),
-        at("min", "low"),
-        at("10\u202f%", "p10"),
-        at("median", "median"),
-        at("90\u202f%", "p90"),
-        at("max", "high"),
+        ...placeColumns(replicas, shown),
+        ...differenceColumns(value.agreement),
+        ...figureColumns(value),
+        ...originColumns(replicas, lookedAt),
       ]}
-      rows={spread.quantiles}
-      keyOf={(part) => part.figure}
-      empty="no replica has a finite value"
+      rows={shown.rows}
+      keyOf={replicaOf}
+      {...selecting(context, replicaOf)}
     />
   );
 }

@@ -1,4 +1,4 @@
-// What is shown of a value: which replicas have a row, of which one the elements can be seen, and whether figures are rings.
+// What is shown of a value: which replicas have a row, of which one the elements can be seen, and whether figures are drawn.
 import { dtypeText, joined } from "../format";
 import type { InspectedValue, ReplicaSpread, ReplicaSummary, Summary } from "../models";
 
@@ -13,12 +13,10 @@ export interface Shown {
   arrays: string[];
   /** Whether all copies agree, so that one row stands for them. */
   same: boolean;
-  /** Of the replicas in the table. */
+  /** Of the replicas in the table; those that are far from the others come first. */
   rows: ReplicaSummary[];
-  /** How figures are distributed, where only the replicas that are far from the others have rows. */
+  /** How figures are distributed over many replicas that are not the same. */
   spread: ReplicaSpread | null;
-  /** Whether there are so many replicas that this can stand for them. */
-  many: boolean;
   /** Whose elements and histogram can be seen: the selected replica, or the first that has elements. */
   holder: Holder | undefined;
   /** Its figures, where they have a histogram, and what this is of. */
@@ -28,15 +26,12 @@ export interface Shown {
   areNumbers: boolean;
 }
 
-/**
- * @param selected the replica that is picked out, or null
- * @param all whether every replica has a row, however many there are
- */
-export function shownOf(value: InspectedValue, selected: number | null, all: boolean): Shown {
+/** @param selected the replica that is picked out, or null */
+export function shownOf(value: InspectedValue, selected: number | null): Shown {
   const { agreement, replicas } = value;
   const same = Boolean(agreement?.in_sync) && replicas.length > 1;
-  const many = Boolean(value.spread) && !same;
-  const spread = many && !all ? value.spread : null;
+  const spread = same ? null : value.spread;
+  const isFar = ({ replica }: ReplicaSummary) => Number(spread?.outliers.includes(replica));
   const holders = replicas.flatMap((one): Holder[] => {
     const summary = arrayOf(one);
     return summary && !summary.shape.includes(0) ? [{ replica: one.replica, summary }] : [];
@@ -48,10 +43,9 @@ export function shownOf(value: InspectedValue, selected: number | null, all: boo
     rows: same
       ? replicas.slice(0, 1)
       : spread
-        ? replicas.filter(({ replica }) => spread.outliers.includes(replica))
-        : replicas,
+        ? [...replicas].sort((one, other) => isFar(other) - isFar(one))
+        : [...replicas],
     spread,
-    many,
     holder,
     histogram: holder?.summary.histogram.length ? holder.summary : null,
     name: joined(
@@ -61,7 +55,7 @@ export function shownOf(value: InspectedValue, selected: number | null, all: boo
     areNumbers:
       replicas.length > 1 &&
       !same &&
-      !many &&
+      !spread &&
       replicas.every((one) => arrayOf(one)?.shape.every((size) => size === 1)),
   };
 }

@@ -1,12 +1,15 @@
 // What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
+import { useState } from "preact/hooks";
 import { WARNING } from "../colours";
 import { Courses } from "../parts/courses";
-import { Bar, ReplicaName } from "../parts/marks";
+import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
+import { Dots, MOST_RINGS, rowOf } from "../parts/dots";
 import { ChartOrTable } from "../parts/head";
 import { perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
+
 import {
   count,
   counted,
@@ -15,10 +18,12 @@ import {
   rateText,
   secondsText,
   significant,
-  sizeText,
+  sumOf,
   timeText,
+  wholePercent,
 } from "../format";
-import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
+import type { InputFlow, PipelineFlow, StageFlow, StageRange } from "../models";
+import { isLit } from "../selection";
 import type { Context, View } from "../view";
 import { Button, Note, Quiet } from "../parts/small";
 
@@ -31,7 +36,10 @@ export const input: View<InputFlow> = {
       <ChartOrTable
         title="Input"
         facts={[
-          counted(model.pipelines.length + model.hidden_pipelines, "pipeline"),
+          counted(
+            sumOf(model.pipelines, ({ hosts }) => hosts?.length || 1) + model.hidden_pipelines,
+            "pipeline",
+          ),
           `measured for ${secondsText(model.elapsed_seconds)}`,
           model.limit,
         ]}
@@ -47,51 +55,76 @@ export const input: View<InputFlow> = {
 };
 
 function Picture({ model, context }: { model: InputFlow; context: Context }) {
-  const many = model.pipelines.length > 1;
+  const { pipelines, hidden_pipelines: hidden } = model;
   return (
     <>
-      {model.pipelines.map((pipeline, index) => (
-        <section
-          key={`${pipeline.host} ${index}`}
-          class="wb-pipeline"
-          aria-label={`input pipeline of ${pipeline.name}`}
-        >
-          {many && (
-            <h4>
-              {pipeline.name}{" "}
-              <Quiet>
-                {perSecond(pipeline.elements_per_second)}
-                {nowOf(pipeline)}
-              </Quiet>
-            </h4>
-          )}
-          <Flow stages={nested(pipeline)} />
-        </section>
+      {pipelines.map((pipeline, index) => (
+        <Pipeline key={`${pipeline.name} ${index}`} pipeline={pipeline} alone={pipelines.length === 1} />
       ))}
-      {model.hidden_pipelines > 0 && (
-        <Note>{counted(model.hidden_pipelines, "more pipeline")}, not drawn</Note>
-      )}
+      {hidden > 0 && <Note>{counted(hidden, "more pipeline")} with other stages, not drawn</Note>}
       {model.replicas.length > 0 && <Waits model={model} context={context} />}
     </>
+  );
+}
+
+/** The stages of a host, or of many with the same, which can be opened. */
+function Pipeline({ pipeline, alone }: { pipeline: PipelineFlow; alone: boolean }) {
+  const { name, why, hosts = [], rates = [], busy_percent: busy = [] } = pipeline;
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section class="wb-pipeline" aria-label={`input pipeline of ${name}`}>
+      {(!alone || hosts.length > 0) && (
+        <h4>
+          {name}{" "}
+          {why && (
+            <>
+              <Sign />
+              {why}{" "}
+            </>
+          )}
+          <Quiet>
+            {hosts.length > 0 && "median "}
+            {perSecond(pipeline.elements_per_second)}
+            {nowOf(pipeline)}
+          </Quiet>{" "}
+          {hosts.length > 0 && (
+            <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+              Host by host
+            </Button>
+          )}
+        </h4>
+      )}
+      {isOpen && (
+        <Dots
+          label={`elements per second of ${name}`}
+          rows={[rowOf("elements/s", rates), ...(busy.length ? [rowOf("busy %", busy)] : [])]}
+          nameOf={(host) => hosts[host]!}
+          heights={[84, 120]}
+        />
+      )}
+      <Flow stages={nested(pipeline)} />
+    </section>
   );
 }
 
 /** A stage with the pipelines that it reads. */
 interface Step {
   stage: StageFlow;
+  /** Of many hosts, how far they are from each other. */
+  range: StageRange | undefined;
   bottleneck: boolean;
   inputs: Step[][];
 }
 
 /** The stages as a tree; in the model those of an input come before the stage that reads it, one deeper. */
-function nested({ stages, bottleneck }: PipelineFlow): Step[] {
+function nested({ stages, bottleneck, ranges }: PipelineFlow): Step[] {
   const read: Step[][][] = []; // by depth: pipelines that no stage has read yet
   stages.forEach((stage, index) => {
     const inputs = read[stage.depth + 1] ?? [];
     read.length = Math.min(read.length, stage.depth + 1);
     const pipelines = (read[stage.depth] ??= []);
     if (stage.is_source || !pipelines.length) pipelines.push([]);
-    pipelines.at(-1)!.push({ stage, bottleneck: index === bottleneck, inputs });
+    pipelines.at(-1)!.push({ stage, range: ranges?.[index], bottleneck: index === bottleneck, inputs });
   });
   return (read[0] ?? []).flat();
 }
@@ -115,7 +148,7 @@ function Flow({ stages }: { stages: Step[] }) {
   );
 }
 
-function Card({ step: { stage, bottleneck } }: { step: Step }) {
+function Card({ step: { stage, range, bottleneck } }: { step: Step }) {
   return (
     <div class="wb-stage" data-bottleneck={bottleneck ? "yes" : undefined}>
       <code title={stage.name}>{stage.name}</code>
@@ -123,19 +156,20 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
         {perSecond(stage.elements_per_second)}
         {nowOf(stage)}
       </b>
+      {range && <Quiet>{endsOf(range.elements_per_second, significant)}</Quiet>}
       <span>
         <Bar share={stage.busy_share} {...(bottleneck ? { colour: WARNING } : {})} />
-        {share(stage.busy_share)} busy
+        {share(stage.busy_share)} busy{range && endsOf(range.busy_share, (busy) => wholePercent(100 * busy))}
       </span>
       <Quiet>
         {stage.own_us === null ? NOTHING : timeText(stage.own_us)} each
         {stage.bytes_per_second !== null && ` · ${bytesRate(stage.bytes_per_second)}`}
       </Quiet>
-      {stage.workers > 0 && <span>{workersOf(stage)}</span>}
+      {stage.workers_text && <span>{stage.workers_text}</span>}
       {stage.queue_capacity !== null && (
         <span>
           <Bar share={(stage.queue_fill ?? 0) / Math.max(1, stage.queue_capacity)} />
-          queue {queueOf(stage)}
+          queue {stage.queue_text}
         </span>
       )}
       {stage.failures > 0 && (
@@ -155,34 +189,40 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
   );
 }
 
+interface Wait {
+  replica: number;
+  /** Of the time. */
+  percent: number;
+  starving: boolean;
+}
+
+/** How long each replica waited; recordings of earlier versions have that of those that waited longest. */
+function waitsOf({ replicas, replica_percent: percents = [] }: InputFlow): Wait[] {
+  if (!percents.length) return replicas.map((wait) => ({ ...wait, percent: 100 * wait.waited_share }));
+  const starving = new Set(replicas.filter((wait) => wait.starving).map(replicaOf));
+  return percents.map((percent, replica) => ({ replica, percent, starving: starving.has(replica) }));
+}
+
 function Waits({ model, context }: { model: InputFlow; context: Context }) {
+  const waits = waitsOf(model);
   return (
     <>
       <h4>How long replicas waited for their batches</h4>
-      <ul class="wb-waits">
-        {model.replicas.map((wait) => (
-          <li key={wait.replica}>
-            <Button
-              aria-pressed={wait.replica === context.selected.replica}
-              onClick={() => context.select(wait.replica)}
-            >
-              <ReplicaName replica={wait.replica} />
-            </Button>
-            <Bar share={wait.waited_share} {...(wait.starving ? { colour: WARNING } : {})} />
-            {share(wait.waited_share)}
-            {wait.starving && (
-              <span>
-                {" "}
-                <Sign />
-                starving
-              </span>
-            )}
-          </li>
-        ))}
-      </ul>
-      {model.hidden_replicas > 0 && (
-        <Note>{counted(model.hidden_replicas, "more replica")} that waited less</Note>
-      )}
+      <Dots
+        label="Percent of the time"
+        rows={[
+          rowOf(
+            "waited %",
+            waits.map((wait) => wait.percent),
+          ),
+        ]}
+        nameOf={(column) => `replica ${waits[column]!.replica}`}
+        outliers={waits.flatMap((wait, column) => (wait.starving ? [column] : []))}
+        rings={waits.length <= MOST_RINGS}
+        isLit={(column) => isLit(context.selected, waits[column]!.replica)}
+        onPick={(column) => context.select(waits[column]!.replica)}
+        heights={[96, 320]}
+      />
       <Courses
         label="Waiting for batches"
         courses={[{ name: "longest wait", values: model.waited_percent ?? [] }]}
@@ -197,6 +237,7 @@ interface Line {
   key: string;
   pipeline: PipelineFlow;
   stage: StageFlow;
+  range: StageRange | undefined;
   bottleneck: boolean;
 }
 
@@ -206,6 +247,7 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
       key: `${number} ${index}`,
       pipeline,
       stage,
+      range: pipeline.ranges?.[index],
       bottleneck: index === pipeline.bottleneck,
     })),
   );
@@ -214,7 +256,7 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
       <Table
         label="What each stage costs"
         empty="nothing was read yet"
-        columns={STAGES}
+        columns={[...STAGES, lines.some(({ range }) => range) && RANGE]}
         rows={lines}
         keyOf={({ key }) => key}
       />
@@ -222,7 +264,7 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
         <Table
           label="How long replicas waited for their batches"
           columns={WAITS}
-          rows={[...model.replicas]}
+          rows={waitsOf(model)}
           keyOf={replicaOf}
           {...selecting(context, replicaOf)}
         />
@@ -230,6 +272,12 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
     </>
   );
 }
+
+const RANGE = named<Line>(
+  "range",
+  ({ range }) => (range && endsOf(range.elements_per_second, significant).trim()) || NOTHING,
+  { help: "of elements/s, over the hosts", rank: 1 },
+);
 
 const STAGES: Column<Line>[] = [
   named("host", ({ pipeline }) => pipeline.name, { rank: 6 }),
@@ -258,21 +306,19 @@ const STAGES: Column<Line>[] = [
     title: "queue",
     rank: 2,
     help: "elements that wait in it, of how many can",
-    text: ({ stage }) => queueOf(stage),
+    text: ({ stage }) => stage.queue_text || NOTHING,
   },
-  { title: "workers", rank: 3, help: "what computes it", text: ({ stage }) => workersOf(stage) },
+  { title: "workers", rank: 3, help: "what computes it", text: ({ stage }) => stage.workers_text || NOTHING },
   numeric("failures", ({ stage }) => stage.failures, count, { rank: 5, help: "how many" }),
 ];
 
-const WAITS: Column<ReplicaWait>[] = [
-  numeric("replica", (wait) => wait.replica),
-  numeric("host", (wait) => wait.host, String, { rank: 2 }),
-  numeric("waited", (wait) => wait.waited_seconds, secondsText, { rank: 1, help: "for its batches" }),
+const WAITS: Column<Wait>[] = [
+  numeric("replica", replicaOf),
   {
-    title: "of the time",
-    help: "waited",
-    text: (wait) => `${wait.starving ? "▲ starving " : ""}${share(wait.waited_share)}`,
-    order: (wait) => wait.waited_share,
+    title: "waited",
+    help: "part of the time",
+    text: (wait) => `${wait.starving ? "▲ starving " : ""}${percent(wait.percent)}`,
+    order: (wait) => wait.percent,
   },
 ];
 
@@ -284,19 +330,12 @@ function nowOf({ recent_per_second }: { recent_per_second: number | null }): str
   return recent_per_second === null ? "" : `, now ${perSecond(recent_per_second)}`;
 }
 
+/** The lowest and the highest of many hosts; nothing where they are the same. */
+function endsOf(ends: readonly [number, number], text: (value: number) => string): string {
+  const [low, high] = ends.map(text);
+  return low === high ? "" : ` (${low} to ${high})`;
+}
+
 function share(value: number): string {
   return percent(100 * value);
-}
-
-function workersOf(stage: StageFlow): string {
-  if (!stage.workers) return NOTHING;
-  const kind =
-    stage.workers > 1 ? stage.worker_kind : stage.worker_kind === "processes" ? "process" : "thread";
-  return `${stage.workers} ${kind}${stage.workers_chosen ? " (AUTOTUNE)" : ""}`;
-}
-
-function queueOf(stage: StageFlow): string {
-  if (stage.queue_capacity === null) return NOTHING;
-  const held = stage.held_bytes ? `, ${sizeText(stage.held_bytes)}` : "";
-  return `${significant(stage.queue_fill)} of ${stage.queue_capacity}${stage.queue_chosen ? " (AUTOTUNE)" : ""}${held}`;
 }

@@ -136,7 +136,6 @@ interface ValueProps {
 }
 
 function Value({ value, index, context, lookedAt, alone, fixed, children }: ValueProps) {
-  const [all, setAll] = useState(false);
   const [asked, setAsked] = useState<boolean | null>(null);
   const axis = stepsOf(axisOf(value), context);
   // Charts of steps stand still while steps are picked out; what is said of the value goes on.
@@ -146,17 +145,20 @@ function Value({ value, index, context, lookedAt, alone, fixed, children }: Valu
     (one) => (one.course ?? one.agreement?.course)?.steps.some((step) => isIn(axis.range, step)) ?? false,
   );
   const course = still.agreement?.course;
-  const shown = shownOf(value, context.selected.replica, all);
+  const shown = shownOf(value, context.selected.replica);
   const { holder } = shown;
   // By itself where the figures of all replicas are in one row, and few values are shown.
-  const isSpread = asked ?? (shown.rows.length === 1 && !value.spread && index < FEW);
+  const isSpread = asked ?? (shown.rows.length === 1 && index < FEW);
   const facts = (
     <AgreementFacts value={value} arrays={shown.arrays} steps={axis}>
       {alone && <Looked at={lookedAt} />}
     </AgreementFacts>
   );
-  const numbers = shown.areNumbers && <Numbers {...{ value, context }} course={still.course} />;
-  const table = <ReplicaTable {...{ value, shown, context, lookedAt, all }} onAll={setAll} />;
+  const { spread } = shown;
+  const numbers = (spread || shown.areNumbers) && (
+    <Numbers {...{ value, spread, context }} course={still.course} />
+  );
+  const table = <ReplicaTable {...{ value, shown, context, lookedAt }} />;
   return (
     <div class="wb-part">
       <ChartOrTable

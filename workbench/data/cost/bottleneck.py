@@ -55,12 +55,34 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
     ]
     if not found:
         return _no_stage(replicas)
-    stage, pipeline = max(found, key=lambda each: each[0].busy_share)
+    here = [] if _all_alike(replicas) else [each for each in found if each[1].host == _longest(replicas).host]
+    # What holds back the others is not why one waits longer than they do.
+    stage, pipeline = max(here or found, key=lambda each: each[0].busy_share)
+    if here and 2 * _as_busy(pipelines, stage) > len(pipelines) > 1:
+        return _no_stage(replicas, f" on {pipeline.name} is busier than on other hosts")
     waits = ""
     if replicas:
         waits = f"{_who_waits(replicas)} of the time for input: "
-    where = f" on {pipeline.name}" if len(pipelines) > 1 else ""
-    return waits + _takes(stage, where), _advice(stage, pipeline)
+    return waits + _takes(stage, _where(pipelines, pipeline, stage)), _advice(stage, pipeline)
+
+
+def _where(pipelines: Sequence[PipelineFlow], pipeline: PipelineFlow, stage: StageFlow) -> str:
+    """On which host a stage is that busy: none is named where others are nearly as busy with it."""
+    if len(pipelines) == 1:
+        return ""
+    alike = _as_busy(pipelines, stage)
+    if alike == len(pipelines):
+        return " on every host"
+    return f" on {pipeline.name}" if alike <= 1 else f" on {alike:,} of {len(pipelines):,} hosts"
+
+
+def _as_busy(pipelines: Sequence[PipelineFlow], stage: StageFlow) -> int:
+    """How many pipelines have a stage that is nearly as busy, or more so."""
+    least = _ALIKE * stage.busy_share
+    return sum(
+        any(other.name == stage.name and other.busy_share >= least for other in each.stages)
+        for each in pipelines
+    )
 
 
 def _takes(stage: StageFlow, where: str) -> str:
@@ -106,10 +128,10 @@ def _reader(stage: StageFlow, pipeline: PipelineFlow) -> StageFlow | None:
     return next((other for other in behind if other.depth < stage.depth), None)
 
 
-def _no_stage(replicas: Sequence[ReplicaWait]) -> tuple[str, str]:
+def _no_stage(replicas: Sequence[ReplicaWait], is_busy: str = " is busy") -> tuple[str, str]:
     if replicas:
         return (
-            f"{_who_waits(replicas)} of the time for input, though no stage is busy.",
+            f"{_who_waits(replicas)} of the time for input, though no stage{is_busy}.",
             "larger batches, or fetching further ahead with prefetch(wb.data.AUTOTUNE), make fewer round trips",
         )
     return (
@@ -119,7 +141,18 @@ def _no_stage(replicas: Sequence[ReplicaWait]) -> tuple[str, str]:
 
 
 def _who_waits(replicas: Sequence[ReplicaWait]) -> str:
-    who = max(replicas, key=lambda each: each.waited_share)
-    all_alike = min(each.waited_share for each in replicas) >= _ALIKE * who.waited_share
-    name = "Every replica" if all_alike and len(replicas) > 1 else f"Replica {who.replica}"
+    who = _longest(replicas)
+    name = "Every replica" if _all_alike(replicas) and len(replicas) > 1 else f"Replica {who.replica}"
     return f"{name} waits {percent(who.waited_share)}"
+
+
+def _longest(replicas: Sequence[ReplicaWait]) -> ReplicaWait:
+    return max(replicas, key=lambda each: each.waited_share)
+
+
+def _all_alike(replicas: Sequence[ReplicaWait]) -> bool:
+    """Whether nobody waits much longer than others."""
+    return (
+        not replicas
+        or min(each.waited_share for each in replicas) >= _ALIKE * _longest(replicas).waited_share
+    )

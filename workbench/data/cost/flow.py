@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from workbench.data.cost.profile import PipelineProfile, StageProfile
 from workbench.telemetry.added import ADDED
+from workbench.telemetry.formatting import significant, size_text
 from workbench.telemetry.snapshot import SampledSteps
 
 _BUSY: Final = 0.05  # of the time; below, a stage is not worth a word
@@ -41,6 +42,8 @@ class StageFlow:
       held_bytes: Memory of those that wait; 0 where it is not known.
       block_rows: Rows for which its function is computed at a time; 0 where it is called for each element.
       note: How it works, and how many elements it left out; or "".
+      workers_text: Who works for it, such as "4 threads (AUTOTUNE)"; or "".
+      queue_text: What waits behind it, such as "3.70 of 8 (AUTOTUNE), 3 MiB"; or "".
     """
 
     name: str
@@ -65,20 +68,42 @@ class StageFlow:
     held_bytes: int
     block_rows: int
     note: str
+    workers_text: str = field(default="", metadata=ADDED)
+    queue_text: str = field(default="", metadata=ADDED)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRange:
+    """How far hosts with the same pipeline are from each other in one of its stages.
+
+    Attributes:
+      elements_per_second: The lowest rate, and the highest.
+      busy_share: The same of the part of the time in which its workers worked.
+      queue_fill: The same of the elements that waited behind it; zeros without a queue.
+    """
+
+    elements_per_second: tuple[float, float]
+    busy_share: tuple[float, float]
+    queue_fill: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineFlow:
-    """The input pipeline of one host, or of this process.
+    """The input pipeline of one host, or of this process; or that of many hosts with the same, in medians.
 
     Attributes:
-      host: Number of the host.
+      host: Number of the host; of many the first.
       name: What it is called.
       processes: How many processes read it.
       elements_per_second: Rate at which elements come out.
       recent_per_second: The same in the last seconds, or None where that is the same or not known.
       stages: Source first.
       bottleneck: Index of the stage that holds back the others, -1 if none does.
+      why: How it stands out, such as "replica 7 starves"; "" if it does not.
+      hosts: Names of the hosts that it stands for; none where it is that of one.
+      rates: By such a host, elements that come out per second.
+      busy_percent: By such a host, the part of the time in which `bottleneck` worked; none where no stage is busy.
+      ranges: By stage, how far these hosts are from each other.
     """
 
     host: int
@@ -88,6 +113,11 @@ class PipelineFlow:
     recent_per_second: float | None
     stages: tuple[StageFlow, ...]
     bottleneck: int
+    why: str = field(default="", metadata=ADDED)
+    hosts: tuple[str, ...] = field(default=(), metadata=ADDED)
+    rates: tuple[float, ...] = field(default=(), metadata=ADDED)
+    busy_percent: tuple[float, ...] = field(default=(), metadata=ADDED)
+    ranges: tuple[StageRange, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +149,14 @@ class InputFlow:
       advice: What would help, or "".
       elapsed_seconds: How long it was measured.
       limit: Why the measurement ended, in words, or "".
-      pipelines: One per host.
-      hidden_pipelines: How many more there are.
-      replicas: At most 32; those that waited longest.
+      pipelines: One per host; of many hosts those that stand out, then one for all that are equal.
+      hidden_pipelines: Of how many hosts none of them tells.
+      replicas: All if there are at most 32, else the 8 that waited longest.
       hidden_replicas: How many more there are.
       sampled: Where the fetches of replicas lie among their steps; None where no replicas read.
       waited_percent: By fetch, the part of the time since the one before that the replica which waited longest has
         waited; oldest first.
+      replica_percent: By replica, the part of the time that it waited.
     """
 
     status: str
@@ -139,6 +170,7 @@ class InputFlow:
     hidden_replicas: int
     sampled: SampledSteps | None = field(default=None, metadata=ADDED)
     waited_percent: tuple[float, ...] = field(default=(), metadata=ADDED)
+    replica_percent: tuple[float, ...] = field(default=(), metadata=ADDED)
 
 
 def pipeline_flow(
@@ -153,7 +185,6 @@ def pipeline_flow(
       name: What the host is called.
     """
     stages = tuple(_rows(profile, recent, 0))
-    busiest = max(range(len(stages)), key=lambda index: stages[index].busy_share)
     return PipelineFlow(
         host=host,
         name=name,
@@ -161,8 +192,14 @@ def pipeline_flow(
         elements_per_second=stages[-1].elements_per_second,
         recent_per_second=stages[-1].recent_per_second,
         stages=stages,
-        bottleneck=busiest if stages[-1].elements and stages[busiest].busy_share >= _BUSY else -1,
+        bottleneck=busiest_stage(stages),
     )
+
+
+def busiest_stage(stages: Sequence[StageFlow]) -> int:
+    """Index of the stage of a pipeline that holds back the others, -1 if none does."""
+    busiest = max(range(len(stages)), key=lambda index: stages[index].busy_share)
+    return busiest if stages[-1].elements and stages[busiest].busy_share >= _BUSY else -1
 
 
 def replica_waits(
@@ -220,7 +257,7 @@ def _row(
     workers, queue = stage.workers, stage.queue
     produced = stage.produced_bytes
     at_once = profile.processes if workers is None else max(1, workers.count)
-    return StageFlow(
+    row = StageFlow(
         name=stage.name,
         depth=place.depth,
         is_source=place.is_source,
@@ -244,6 +281,40 @@ def _row(
         block_rows=stage.block_rows,
         note=_note(stage),
     )
+    return with_texts(row)
+
+
+def with_texts(stage: StageFlow, spread: StageRange | None = None) -> StageFlow:
+    """The stage with words for its workers and its queue.
+
+    Args:
+      stage: Of one host, or the medians of many.
+      spread: How far these are from each other.
+    """
+    return replace(stage, workers_text=_workers_text(stage), queue_text=_queue_text(stage, spread))
+
+
+def _workers_text(stage: StageFlow) -> str:
+    if not stage.workers:
+        return ""
+    kind = (
+        stage.worker_kind if stage.workers > 1 else {"processes": "process"}.get(stage.worker_kind, "thread")
+    )
+    return f"{stage.workers} {kind}{' (AUTOTUNE)' if stage.workers_chosen else ''}"
+
+
+def _queue_text(stage: StageFlow, spread: StageRange | None) -> str:
+    if stage.queue_fill is None or stage.queue_capacity is None:
+        return ""
+    chosen = " (AUTOTUNE)" if stage.queue_chosen else ""
+    held = f", {size_text(stage.held_bytes)}" if stage.held_bytes and spread is None else ""
+    fill = significant(stage.queue_fill) if spread is None else ends_text(spread.queue_fill, significant)
+    return f"{fill} of {stage.queue_capacity}{chosen}{held}"
+
+
+def ends_text(ends: tuple[float, float], text: Callable[[float], str]) -> str:
+    """The lowest and the highest, such as "3 to 5"; one number where both read the same."""
+    return " to ".join(dict.fromkeys(map(text, ends)))
 
 
 def _note(stage: StageProfile) -> str:

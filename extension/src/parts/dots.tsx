@@ -1,0 +1,164 @@
+// Figures of replicas, or hosts, in their order: a dot for each, of few replicas a numbered ring; the middle as a line, what most of
+// them have as a band, and those that are far from the others by name.
+import { ascending, figure, known } from "../format";
+import { gutters } from "../overview/gutters";
+import { clamped, linear, roundTicks } from "../scale";
+import {
+  paintDot,
+  paintEnd,
+  paintLabel,
+  paintLine,
+  paintNewest,
+  paintTicks,
+  type Painting,
+} from "./painting";
+import { Plane } from "./plane";
+
+const TOP = 16;
+const FOOT = 20;
+/** Between rows. */
+const GAP = 18;
+/** How high a name is. */
+const LINE = 14;
+/** So many times the width of the band are drawn on either side of it. */
+const REACH = 1.5;
+/** Of a ring. */
+const RADIUS = 9;
+
+/** Of so many replicas each has a ring. */
+export const MOST_RINGS = 32;
+
+export interface DotsRow {
+  name: string;
+  values: readonly (number | null)[];
+  /** The band, and the line, with what it is. */
+  low: number;
+  high: number;
+  middle: number;
+  word: string;
+}
+
+/** A row of values that are all known. */
+export function rowOf(name: string, values: readonly number[]): DotsRow {
+  const ordered = ascending(values);
+  const at = (share: number) => ordered[Math.round(share * (ordered.length - 1))]!;
+  return { name, values, low: at(0.1), middle: at(0.5), high: at(0.9), word: "median" };
+}
+
+interface Props {
+  label: string;
+  rows: readonly DotsRow[];
+  /** What a dot is of. */
+  nameOf(column: number): string;
+  /** Those that stand out. */
+  outliers?: readonly number[] | undefined;
+  /** Whether they are rings with the numbers of replicas. */
+  rings?: boolean;
+  isLit?(column: number): boolean;
+  onPick?(column: number): void;
+  /** How high a row is by itself, and at most in a pane. */
+  heights: readonly [usual: number, most: number];
+}
+
+export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick, heights }: Props) {
+  const columns = rows[0]!.values.length;
+  const edges = (width: number) => {
+    const { left, right } = gutters(width);
+    return { left, right: width - right };
+  };
+  const x = (width: number) => {
+    const { left, right } = edges(width);
+    return linear([-0.5, columns - 0.5], [left, right]);
+  };
+  const valueText = (value: number | null | undefined) => (value == null ? "not finite" : figure(value));
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor, rowHeight: height } = painting;
+    const { left, right } = edges(width);
+    const place = x(width);
+    rows.forEach(({ name, values, low, middle, high, word }, row) => {
+      const top = TOP + row * height;
+      const foot = top + height - GAP;
+      const finite = known(values);
+      // What lies far outside stands at the edge, so that the others can be told apart.
+      const reach = REACH * (high - low) || Infinity;
+      const least = Math.max(low - reach, Math.min(...finite));
+      const most = Math.min(high + reach, Math.max(...finite));
+      const scale = linear(least < most ? [least, most] : [least - 1, least + 1], [foot, top]);
+      const y = (value: number | null | undefined) =>
+        value == null ? top - 8 : clamped(scale(value), top, foot);
+      canvas.fillStyle = palette.accent;
+      canvas.globalAlpha = 0.14;
+      if (!rings) canvas.fillRect(left, y(high), right - left, y(low) - y(high));
+      canvas.globalAlpha = 1;
+      const ticks = least < most ? roundTicks(least, most, Math.min(5, height / 48)) : [least];
+      paintTicks(painting, ticks, y, { left, right });
+      if (rows.length > 1) paintLabel(painting, { label: name, replica: -1 }, (top + foot) / 2, false, 56);
+      const dot = (column: number, radius: number) =>
+        paintDot(painting, place(column), y(values[column]), radius);
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 1.4;
+      paintLine(painting, [
+        [left, y(middle)],
+        [right, y(middle)],
+      ]);
+      if (right < width) paintNewest(painting, figure(middle), word, y(middle));
+      canvas.textAlign = "center";
+      values.forEach((value, column) => {
+        canvas.fillStyle = value === null ? palette.error : palette.communicate;
+        canvas.globalAlpha = isLit?.(column) === false ? 0.2 : rings ? 1 : 0.8;
+        if (!rings || value === null) dot(column, 2);
+        else {
+          canvas.fillStyle = palette.replica(column)!;
+          dot(column, RADIUS);
+          canvas.fillStyle = palette.ground;
+          dot(column, RADIUS - 2.5);
+          canvas.fillStyle = palette.text;
+          canvas.fillText(String(column), place(column), y(value) + 0.5);
+        }
+      });
+      canvas.textAlign = "left";
+      canvas.globalAlpha = 1;
+      // Names that would cover each other stand below one another.
+      const named: [from: number, to: number, y: number][] = [];
+      for (const column of outliers) {
+        const value = values[column] ?? null;
+        if (value !== null && value >= low && value <= high) continue;
+        canvas.fillStyle = value === null ? palette.error : palette.warning;
+        dot(column, 4);
+        const beyond = value === null ? "" : value > most ? " ↑" : value < least ? " ↓" : "";
+        const text = `${nameOf(column)}: ${valueText(value)}${beyond}`;
+        const room = canvas.measureText(text).width + 8;
+        const from = place(column) + (place(column) + room + 8 > right ? -room : 8);
+        let line = Math.min(y(value), foot - 6);
+        while (named.some(([a, b, at]) => from < b && from + room > a && Math.abs(at - line) < LINE))
+          line += LINE;
+        named.push([from, from + room, line]);
+        canvas.fillStyle = palette.text;
+        canvas.fillText(text, from, line);
+      }
+      if (cursor?.row === row) dot(cursor.column, 4);
+    });
+    canvas.fillStyle = palette.quiet;
+    canvas.fillText(nameOf(0), left, painting.height - 10);
+    paintEnd(painting, nameOf(columns - 1), right, painting.height - 10);
+  };
+  return (
+    <Plane
+      label={label}
+      hint="a dot"
+      rows={rows.length}
+      columns={columns}
+      height={TOP + FOOT}
+      rowHeights={[64, ...heights]}
+      paint={paint}
+      at={(px, py, width, height) => ({
+        row: Math.floor((py - TOP) / height),
+        column: Math.round(x(width).invert(px)),
+      })}
+      describe={({ row, column }) =>
+        `${nameOf(column)}: ${rows[row]!.name} ${valueText(rows[row]!.values[column])}`
+      }
+      onPick={({ column }) => onPick?.(column)}
+    />
+  );
+}
