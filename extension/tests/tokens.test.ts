@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { join } from "node:path";
 import { replicaColour } from "../src/colours";
+import { SHAPES } from "../src/shapes";
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((name) => /\.(css|tsx?)$/.test(name))
@@ -16,6 +17,16 @@ test("every token that is used is defined", () => {
   const used = [...found(/var\(--wb-([a-z0-9-]+)\)/g), ...found(/\bread\("([a-z-]+)"\)/g)];
   assert.deepEqual(
     used.filter((name) => !defined.has(name)),
+    [],
+  );
+});
+
+test("names that the bundle shortens belong to no model", () => {
+  const [, pattern] = /const INNER =\s*\/(.+)\/;/.exec(readFileSync("build.mjs", "utf8"))!;
+  const inner = new RegExp(pattern!);
+  assert.ok(inner.test("context") && !inner.test("replica"));
+  assert.deepEqual(
+    Object.values(SHAPES).flatMap((shape) => Object.keys(shape).filter((name) => inner.test(name))),
     [],
   );
 });

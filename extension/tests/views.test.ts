@@ -935,7 +935,7 @@ test("what was lost or failed says what that means to those who ask", () => {
 
 test("an array of more blocks than can be told apart is drawn whole, and a block is found by where it is", async () => {
   const parts = Array.from({ length: 512 }, (_, replica) => ({
-    ...{ replica, host: "a", device: "cpu:0", size_bytes: 2048 },
+    ...{ replica, host: "a", device: "cpu:0", size_bytes: replica === 300 ? 4096 : 2048 },
     ...{ start: [8 * replica, 0], stop: [8 * replica + 8, 4096] },
   }));
   const array = { ...recorded.arrayUneven, shape: [4096, 4096], parts };
@@ -945,6 +945,9 @@ test("an array of more blocks than can be told apart is drawn whole, and a block
     [...shown.root.querySelectorAll(".wb-chart path")].map((path) => path.getAttribute("d") ?? "");
   assert.equal(paths().join("").split("M").length - 1, 512);
   assert.match(textOf(shown.root), /512 blocks/);
+  assert.equal(paths()[2]!.split("M").length - 1, 1);
+  assert.equal(shown.root.querySelectorAll(".wb-legend button").length, 1);
+  assert.match(textOf(shown.root), /300.*4 KiB… and 511 replicas, most with 2 KiB/);
   assert.match(
     shown.root.querySelector(".wb-chart svg")!.getAttribute("aria-label")!,
     /and 496 more blocks$/,

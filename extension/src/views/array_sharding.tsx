@@ -1,13 +1,14 @@
 // An array to scale, and which device holds which part of it.
 import { useRef, useState } from "preact/hooks";
-import { replicaColour } from "../colours";
+import { replicaColour, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { ReplicaName } from "../parts/marks";
 import { named, numeric, replicaOf, selecting, Table, type Column } from "../parts/table";
 import { chartOf } from "../parts/plane";
+import { Sign } from "../parts/status";
 import { wording } from "../parts/terms";
 import { useRoom, widthOf } from "../parts/width";
-import { count, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
+import { ascending, count, counted, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import { clamped } from "../scale";
 import type { Context, View } from "../view";
@@ -21,6 +22,8 @@ const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
 const MAX_NAMED = 16;
 const MAX_SHEETS = 6;
+/** Part of the replicas: of more, no size is usual. */
+const FEW = 0.25;
 const SHEET = 5;
 
 export const arraySharding: View<ArraySharding> = {
@@ -162,16 +165,19 @@ function sidesOf({ start, stop }: Block, { rows, columns, width, height }: Scale
   };
 }
 
-/** More blocks than an element each is good for: a path for each colour, and one for the replica that is selected. */
+/** More blocks than an element each is good for: paths for neighbours, for unusual sizes, and for the replica that is selected. */
 function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Block[]; context: Context }) {
   const selected = context.selected.replica;
-  const paths = new Map<string, string>();
+  const unusual = unusualOf(blocks.map((block) => block.holders[0]!));
+  const fills = [grey(0.25), grey(0.5), WARNING];
+  const paths = fills.map(() => "");
   let chosen = "";
   for (const block of blocks) {
     const { top, bottom, left, right } = sidesOf(block, scale);
     const path = `M${left.toFixed(2)} ${top.toFixed(2)}H${right.toFixed(2)}V${bottom.toFixed(2)}H${left.toFixed(2)}Z`;
-    const colour = replicaColour(block.holders[0]!.replica);
-    paths.set(colour, (paths.get(colour) ?? "") + path);
+    const [holder] = block.holders;
+    const kind = unusual.includes(holder!) ? 2 : holder!.replica % 2;
+    paths[kind] = paths[kind]! + path;
     if (block.holders.some((part) => part.replica === selected)) chosen += path;
   }
   const pick = (event: MouseEvent) => {
@@ -186,8 +192,8 @@ function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Bl
   };
   return (
     <g onClick={pick}>
-      {[...paths].map(([colour, path]) => (
-        <path key={colour} d={path} fill={colour} fill-opacity={chosen ? 0.15 : 0.45} />
+      {fills.map((fill, index) => (
+        <path key={fill} d={paths[index]} fill={fill} opacity={chosen ? 0.4 : 1} />
       ))}
       <rect
         width={scale.width}
@@ -252,8 +258,27 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
   );
 }
 
+/** A neutral colour, so strong. */
+function grey(strength: number): string {
+  return `color-mix(in srgb, var(--wb-ink-3) ${100 * strength}%, var(--wb-ground))`;
+}
+
+/** The parts whose size is not that of most. */
+function unusualOf(parts: readonly ArrayPart[]): ArrayPart[] {
+  const usual = usualOf(parts);
+  const unusual = parts.filter((part) => part.size_bytes !== usual);
+  return unusual.length > FEW * parts.length ? [] : unusual;
+}
+
+function usualOf(parts: readonly ArrayPart[]): number {
+  return ascending(parts.map((part) => part.size_bytes))[parts.length >> 1]!;
+}
+
+/** Who holds what: of few parts all, of many those whose size is not the usual one. */
 function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Context }) {
-  const shown = parts.slice(0, 16);
+  const many = parts.length > MAX_BLOCKS;
+  const shown = (many ? unusualOf(parts) : parts).slice(0, MAX_NAMED);
+  const rest = parts.length - shown.length;
   return (
     <>
       {shown.map((part) => (
@@ -262,10 +287,16 @@ function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Con
           aria-pressed={context.selected.replica === part.replica}
           onClick={() => context.select(part.replica)}
         >
+          {many && <Sign />}
           <ReplicaName replica={part.replica} /> {placeOf(part)} · {sizeText(part.size_bytes)}
         </Button>
       ))}
-      {parts.length > shown.length && <span>… and {parts.length - shown.length} more, see the table</span>}
+      {rest > 0 && (
+        <span>
+          {shown.length > 0 && "… and "}
+          {counted(rest, "replica")}, most with {sizeText(usualOf(parts))}: see the table
+        </span>
+      )}
     </>
   );
 }
