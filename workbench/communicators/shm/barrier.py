@@ -218,9 +218,8 @@ class Barrier:
         while True:
             with self._fence:
                 pass
-            finished = [
-                words[FINISHED_ORDER] for words in self._others
-            ]  # before ARRIVED: a peer writes it later
+            # Read before ARRIVED: a peer writes it later.
+            finished = [words[FINISHED_ORDER] for words in self._others]
             if self._complete(target):
                 return
             failure = self._look_around(position, target, finished)
