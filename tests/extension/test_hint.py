@@ -101,7 +101,9 @@ def test_it_covers_nothing_and_moves_nothing(browser: Browser, width: int) -> No
     show(page, "overview", model("collectives"))
     card = hint(page).bounding_box()
     assert card is not None
-    others = page.locator(".wb-page > :not(.wb-hint)")
+    others = page.locator(
+        ".wb-page :is(.wb-verdict, .wb-figures, .wb-figures > *, .wb-module):not(.wb-hint *)"
+    )
     before = [one.bounding_box() for one in others.all()]
     assert len(before) > 4
     for box in before:
