@@ -287,7 +287,7 @@ def test_the_sharding_of_an_array_of_jax_is_its_own() -> None:
 
 
 def test_an_array_in_the_notebook_is_on_no_device() -> None:
-    with pytest.raises(TypeError, match="on no device"):
+    with pytest.raises(TypeError, match="lies on no replica"):
         array_model(np.ones(3))
 
 
