@@ -90,27 +90,30 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
         if not number:
             raise Malformed(f"byte {start}: no field has number 0")
         value: Any
-        match kind:
-            case 0:
-                value, position = read_varint(data, position)
-            case 1 | 2 | 5:
-                size, position = (
-                    read_varint(data, position) if kind == 2 else (4 if kind == 5 else 8, position)
+        if kind == VARINT:
+            value, position = read_varint(data, position)
+        else:
+            match kind:
+                case 2:
+                    size, position = read_varint(data, position)
+                case 1:
+                    size = 8
+                case 5:
+                    size = 4
+                case 3:
+                    groups.append(number)
+                    continue
+                case 4:
+                    if not groups or groups.pop() != number:
+                        raise Malformed(f"byte {start}: group {number} ends, and has not begun")
+                    continue
+                case _:
+                    raise Malformed(f"byte {start}: wire type {kind} is unknown")
+            if size > end - position:
+                raise Malformed(
+                    f"byte {start}: field {number} claims {size:,} bytes, {end - position} are left"
                 )
-                if size > end - position:
-                    raise Malformed(
-                        f"byte {start}: field {number} claims {size:,} bytes, {end - position} are left"
-                    )
-                value, position = data[position : position + size], position + size
-            case 3:
-                groups.append(number)
-                continue
-            case 4:
-                if not groups or groups.pop() != number:
-                    raise Malformed(f"byte {start}: group {number} ends, and has not begun")
-                continue
-            case _:
-                raise Malformed(f"byte {start}: wire type {kind} is unknown")
+            value, position = data[position : position + size], position + size
         if not groups:
             yield number, kind, value
     if groups:

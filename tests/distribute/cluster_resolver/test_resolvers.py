@@ -362,7 +362,7 @@ def test_a_tpu_leads_unless_job_and_number_are_given() -> None:
 
 
 def test_a_tpu_that_the_api_does_not_know_is_named() -> None:
-    with pytest.raises(ValueError, match=r"there is no TPU 'lost', or no access to it: .*nodes/lost"):
+    with pytest.raises(ValueError, match=r"cannot look up TPU 'lost': check its name.*nodes/lost"):
         _tpu("lost").cluster_spec()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.telemetry.simulation import MS, Replicas, steps
 from workbench.telemetry.feed.feed import Feed
-from workbench.ui.cluster.replica_news import ReplicaNews, replica_news
+from workbench.ui.cluster.replica_news import replica_news
 
 LATE = 3
 
@@ -31,7 +31,7 @@ def fed(size: int, *, bad: int | None = None) -> Feed:
 
 @pytest.mark.parametrize("size", [4, 40])  # also more than have lanes
 def test_each_replica_has_a_busy_share_and_the_late_one_is_named(size: int) -> None:
-    news = replica_news(fed(size), "run", "g", 0)
+    news = replica_news(fed(size), "run")["g", 0]
 
     assert news.of(LATE) == "late"
     assert [replica for replica in range(size) if news.of(replica)] == [LATE]
@@ -41,10 +41,13 @@ def test_each_replica_has_a_busy_share_and_the_late_one_is_named(size: int) -> N
 
 
 def test_the_replica_that_gives_nan_is_named() -> None:
-    news = replica_news(fed(4, bad=1), "run", "g", 0)
+    news = replica_news(fed(4, bad=1), "run")["g", 0]
 
     assert [news.of(replica) for replica in range(4)] == ["", "not finite", "", "late"]
 
 
-def test_of_a_generation_without_records_nothing_is_known() -> None:
-    assert replica_news(fed(4), "run", "g", 1) == ReplicaNews()
+def test_of_another_run_nothing_is_known() -> None:
+    feed = fed(4)
+
+    assert list(replica_news(feed, "run")) == [("g", 0)]
+    assert replica_news(feed, "another") == {}

@@ -209,7 +209,7 @@ class TPUClusterResolver(ClusterResolver):
             node: Mapping[str, Any] = service.projects().locations().nodes().get(name=name).execute()
         except Exception as error:  # each client has errors of its own
             raise InvalidArgumentError(
-                f"there is no TPU {self._name!r}, or no access to it: {error}"
+                f"cannot look up TPU {self._name!r}: check its name, project and zone, and your access: {error}"
             ) from error
         return node
 

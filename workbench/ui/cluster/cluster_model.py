@@ -46,10 +46,7 @@ _Figures = tuple[str, float | None, int | None, int | None]
 def topology_model(cluster: Cluster) -> Topology:
     """Hosts, workers, devices and replicas as they were at the last heartbeats; asks nobody."""
     groups = list(cluster.gang.groups.values())
-    news = {
-        group.id: replica_news(cluster.feed, cluster.gang.run_id, group.name, group.generation)
-        for group in groups
-    }
+    news = replica_news(cluster.feed, cluster.gang.run_id)
     hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
     for worker in list(cluster.gang.workers.values()):
         node = _worker(worker, groups, news, len(hosts[worker.host]))
@@ -99,14 +96,14 @@ def _strategy(group: Group, limit: Limit | None) -> StrategyNode:
 
 
 def _worker(
-    worker: WorkerLink, groups: list[Group], news: Mapping[int, ReplicaNews], before: int
+    worker: WorkerLink, groups: list[Group], news: Mapping[tuple[str, int], ReplicaNews], before: int
 ) -> WorkerNode:
     """A worker and what is on it.
 
     Args:
       worker: The worker.
       groups: All groups of the cluster.
-      news: By group, what stands out about its replicas.
+      news: By a group's name and generation, what stands out about its replicas.
       before: How many workers of its host come before it.
     """
     age = time.monotonic() - worker.last_beat
@@ -117,7 +114,7 @@ def _worker(
         for rank, index in group.ranks_of(worker.name).items():
             doing = "lost" if worker.lost else busy.get((group.id, rank), "idle")
             is_busy = not worker.lost and (group.id, rank) in busy
-            told = news[group.id]
+            told = news.get((group.name, group.generation), ReplicaNews())
             replicas[index].append(
                 ReplicaNode(group.label, rank, is_busy, doing, told.of(rank), told.busy_shares.get(rank))
             )

@@ -30,22 +30,14 @@ class ReplicaNews:
         return "late" if replica in self.late else ""
 
 
-def replica_news(feed: Feed, run_id: str, group: str, generation: int) -> ReplicaNews:
-    """What a feed tells of a group, in one of its generations.
-
-    Args:
-      feed: The feed.
-      run_id: The run.
-      group: The group's name.
-      generation: How often it was connected.
-    """
-    shown = feed.snapshot().groups
-    view = next((v for v in shown if (v.run_id, v.group, v.generation) == (run_id, group, generation)), None)
-    if view is None:
-        return ReplicaNews()
-    onset = view.not_finite_now
-    return ReplicaNews(
-        frozenset(view.lateness.stragglers),
-        frozenset(onset.replicas if onset else ()),
-        feed.busy_shares(run_id, group, generation),
-    )
+def replica_news(feed: Feed, run_id: str) -> dict[tuple[str, int], ReplicaNews]:
+    """What a feed tells of the groups of a run that are there now, by name and generation."""
+    return {
+        (view.group, view.generation): ReplicaNews(
+            frozenset(view.lateness.stragglers),
+            frozenset(view.not_finite_now.replicas if view.not_finite_now else ()),
+            feed.busy_shares(run_id, view.group, view.generation),
+        )
+        for view in feed.snapshot().groups
+        if view.run_id == run_id
+    }
