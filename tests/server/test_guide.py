@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPResponse
 from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
 from tornado.web import Application
 
@@ -81,6 +83,32 @@ def test_a_page_says_that_the_guide_is_being_built_and_looks_again(
         assert b"Building the guide" in answer.body
     assert page.body == b"<h1>the guide"
     assert len(begun) == 1
+
+
+def test_a_page_that_is_closed_while_the_guide_is_built_leaves_no_error_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    built, flush, gone = threading.Event(), _Open.flush, []
+
+    def built_site() -> Path:
+        assert built.wait(60)
+        return tmp_path
+
+    def to_nobody(self: _Open, include_footers: bool = False) -> Future[None]:
+        sent = flush(self, include_footers)
+        if not gone:
+            gone.append(True)
+            built.set()
+            sent = Future()
+            sent.set_exception(StreamClosedError())
+        return sent
+
+    monkeypatch.setattr(guide, "built_site", built_site)
+    monkeypatch.setattr(_Open, "flush", to_nobody)
+    asyncio.run(_answers(""))
+
+    assert gone
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import JupyterHandler
+from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, StaticFileHandler, authenticated
 
 from workbench.cli.guide_site import GuideMissing, built_site
@@ -100,7 +102,8 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
             self.set_header("Cache-Control", "no-store")
             self.set_header("Refresh", "2")
             self.write(_WAITING)
-            await self.flush()  # and not at the end: that looks for the file which this is not
+            with suppress(StreamClosedError):  # whoever asked has gone
+                await self.flush()  # and not at the end: that looks for the file which this is not
             return
         self.root = str(folder)
         if path:
