@@ -1,4 +1,4 @@
-"""What Arrow says of a file, as errors of workbench."""
+"""What libraries say of a file, as errors of workbench."""
 
 from __future__ import annotations
 
@@ -32,7 +32,30 @@ def damage_told(path: str, kind: str) -> Iterator[None]:
     except pa.ArrowNotImplementedError as error:
         raise InvalidArgumentError(f"{path!r}: pyarrow cannot read this {kind} file: {error}") from error
     except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, IndexError) as error:
-        said = " ".join(str(error).split())
         raise DataLossError(
-            f"{path!r}: {said}; the file is damaged or cut off, or no {kind} file", file=path
+            f"{path!r}: {in_one_line(error)}; the file is damaged or cut off, or no {kind} file", file=path
         ) from error
+
+
+@contextlib.contextmanager
+def any_damage_told(path: str, verdict: str) -> Iterator[None]:
+    """As `damage_told`, for libraries whose decoders raise nearly anything.
+
+    Args:
+      path: The path of the file that is read.
+      verdict: What is wrong with the file then, for errors.
+
+    Raises:
+      DataLossError: for whatever is raised that is no error of workbench.
+    """
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except Exception as error:
+        raise DataLossError(f"{path!r}: {in_one_line(error)}; {verdict}", file=path) from error
+
+
+def in_one_line(error: BaseException) -> str:
+    """The text of an error in one line; the name of its type if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from workbench.arguments import flag
 from workbench.data.dataset import Dataset
+from workbench.data.formats.damage import any_damage_told
 from workbench.data.formats.image_folders import ENDINGS, check_inside, images_by_class
 from workbench.data.readers.files import read_files
 from workbench.data.seeds import draw
@@ -22,12 +22,7 @@ from workbench.data.spec import TensorSpec
 from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.structure import Array, Structure, flatten
 from workbench.data.tables import ListTable, Run
-from workbench.errors import (
-    BackendUnavailable,
-    DataLossError,
-    InvalidArgumentError,
-    WorkbenchError,
-)
+from workbench.errors import BackendUnavailable, DataLossError, InvalidArgumentError
 from workbench.extras import install_command
 
 _FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
@@ -136,7 +131,8 @@ class Decoding:
           NotFoundError: if there is no such file.
         """
         check_inside(self.root, path)
-        with opened(path) as file, _damage_told(path), _pillow().open(file, formats=_FORMATS) as image:
+        damage = any_damage_told(path, "it is no image, damaged or cut off")
+        with opened(path) as file, damage, _pillow().open(file, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > self.most_pixels:
                 raise DataLossError(
@@ -196,14 +192,3 @@ def _pillow() -> ModuleType:
     except ImportError as error:
         raise BackendUnavailable(f"images need Pillow: {install_command('images')}") from error
     return Image
-
-
-@contextlib.contextmanager
-def _damage_told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except WorkbenchError:
-        raise
-    except Exception as error:  # of a damaged file Pillow's decoders raise nearly anything
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise DataLossError(f"{path!r}: {said}; it is no image, damaged or cut off", file=path) from error

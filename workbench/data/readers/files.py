@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 from workbench.arguments import flag
 from workbench.data.dataset import Dataset
@@ -17,7 +17,30 @@ from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression
 
 
-class TextLineDataset(Dataset):
+class _RecordsOfAnyLength(Dataset):
+    """What the datasets of lines and of records have in common: their arguments."""
+
+    _reader: ClassVar[type[TextLines | Records]]
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        reader = self._reader(
+            file_names(filenames),
+            check_compression(compression_type),
+            int(buffer_size or 0),
+            flag(strict, f"{type(self).__name__}: strict"),
+        )
+        read_files(self, reader, num_parallel_reads)
+
+
+class TextLineDataset(_RecordsOfAnyLength):
     """Lines of text files as bytes, without line ends.
 
     Every carriage return is removed, as in tf.data; one that does not end a line is reported.
@@ -34,22 +57,7 @@ class TextLineDataset(Dataset):
       InvalidArgumentError: if the compression is unknown.
     """
 
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        num_parallel_reads: int | None = None,
-        *,
-        strict: bool = False,
-    ) -> None:
-        reader = TextLines(
-            file_names(filenames),
-            check_compression(compression_type),
-            int(buffer_size or 0),
-            flag(strict, "TextLineDataset: strict"),
-        )
-        read_files(self, reader, num_parallel_reads)
+    _reader = TextLines
 
 
 def read_files(dataset: Dataset, reader: FileReader, num_parallel_reads: int | None) -> None:
@@ -70,7 +78,7 @@ def _one_file(reader: FileReader, name: Any) -> Dataset:
     return Dataset(reader.of_one(name))
 
 
-class TFRecordDataset(Dataset):
+class TFRecordDataset(_RecordsOfAnyLength):
     """Records of TFRecord files as bytes, checksums verified.
 
     Damage is a `DataLossError` that has `file`, `record` and `offset`. What follows it in the file is not read, as in
@@ -94,22 +102,7 @@ class TFRecordDataset(Dataset):
     [b'one', b'two']
     """
 
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        num_parallel_reads: int | None = None,
-        *,
-        strict: bool = False,
-    ) -> None:
-        reader = Records(
-            file_names(filenames),
-            check_compression(compression_type),
-            int(buffer_size or 0),
-            flag(strict, "TFRecordDataset: strict"),
-        )
-        read_files(self, reader, num_parallel_reads)
+    _reader = Records
 
 
 class FixedLengthRecordDataset(Dataset):

@@ -15,6 +15,7 @@ import numpy as np
 from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import columns_layout
+from workbench.data.formats.damage import any_damage_told, in_one_line
 from workbench.data.formats.mapped import native
 from workbench.data.formats.npy_header import MOST_ROW_BYTES
 from workbench.data.formats.splits import PositionedTable, SplitReader
@@ -269,12 +270,13 @@ def _zarr() -> ModuleType:
 
 @contextlib.contextmanager
 def _damage_told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except WorkbenchError:
-        raise
-    except Exception as error:  # codecs and readers of metadata raise nearly anything
-        said = " ".join(str(error).split()) or type(error).__name__
-        if "codec" in said.lower():
-            raise InvalidArgumentError(f"{path!r} cannot be read: {said}") from error
-        raise DataLossError(f"{path!r}: {said}; the store is damaged, or no Zarr", file=path) from error
+    with any_damage_told(path, "the store is damaged, or no Zarr"):
+        try:
+            yield
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            said = in_one_line(error)
+            if "codec" in said.lower():
+                raise InvalidArgumentError(f"{path!r} cannot be read: {said}") from error
+            raise
