@@ -260,6 +260,31 @@ def test_a_result_that_no_element_can_hold_is_refused_at_once_behind_other_stage
         before(_FIVE).map(lambda x, y: x)
 
 
+def _one_by_one(x: Any) -> Any:
+    print("only whoever reads the values gets here")
+    yield x
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind"),
+    [
+        (lambda x: (i for i in range(3)), "generator"),
+        (lambda x: (x + i for i in range(x.ndim)), "generator"),
+        (lambda x: _one_by_one(x + 1), "generator"),
+        (lambda x: (x, _one_by_one(x)), "generator"),
+        (lambda x: map(abs, range(3)), "map"),
+        (lambda x: zip(range(3), range(3)), "zip"),  # noqa: B905
+    ],
+)
+@pytest.mark.parametrize("before", [lambda dataset: dataset, lambda dataset: dataset.map(lambda x: x + 1)])
+def test_a_function_that_returns_a_generator_is_refused_at_once_with_the_remedy(
+    fn: Any, kind: str, before: Any
+) -> None:
+    with pytest.raises(TypeError, match=rf"cannot hold {kind} .*one by one.*list.*flat_map\(") as caught:
+        before(_FIVE).map(fn)
+    assert "in stage map(<lambda>)" in caught.value.__notes__[0]
+
+
 def test_functions_behind_others_are_not_called_if_a_call_may_have_an_effect() -> None:
     called: list[Any] = []
 
@@ -267,9 +292,30 @@ def test_functions_behind_others_are_not_called_if_a_call_may_have_an_effect() -
         called.append(x)
         return x
 
+    def counted_later(x: Any) -> Any:
+        called.append(x)
+        yield x
+
     _FIVE.map(counted).map(lambda x: {1, 2})
     _FIVE.map(lambda x: x + 1).map(counted)
-    assert not called
+    for fn in (
+        lambda x: (i for i in counted(range(3))),
+        lambda x: [i for i in counted_later(x)],  # noqa: C416
+        lambda x: (lambda: counted(x))(),
+        lambda x: sum(counted_later(x)),
+    ):
+        _FIVE.map(fn)
+    with pytest.raises(ValueError, match="not enough values"):
+        list(_FIVE.map(_unpacked(counted_later)))
+    assert len(called) == 1
+
+
+def _unpacked(values: Any) -> Any:
+    def fn(x: Any) -> Any:
+        a, b = values(x)
+        return a + b
+
+    return fn
 
 
 def test_a_result_that_no_element_can_hold_names_stage_element_and_the_line_of_the_function() -> None:

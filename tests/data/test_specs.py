@@ -302,7 +302,7 @@ class _Own:
     """Nothing that an element holds."""
 
 
-_UNFIT = {"an object": lambda x: _Own(), "a generator": lambda x: (x for _ in range(3))}
+_UNFIT = {"an object": lambda x: _Own(), "an iterator": lambda x: iter([x])}
 
 
 @pytest.mark.parametrize("kind", _UNFIT)

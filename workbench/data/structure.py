@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -163,10 +163,14 @@ def convert(value: Any) -> Any:
         return value
     if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
         return convert(np.asarray(value))
-    raise TypeError(
-        f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; "
-        "use numbers, text, arrays, or tuples and dicts of them"
-    )
+    if isinstance(value, Iterator):
+        remedy = (
+            "it gives its values one by one, once: list(...) makes one array of them, tuple(...) components, and "
+            "flat_map(lambda x: Dataset.from_generator(...)) an element of each"
+        )
+    else:
+        remedy = "use numbers, text, arrays, or tuples and dicts of them"
+    raise TypeError(f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; {remedy}")
 
 
 def _from_list(values: list[Any]) -> Array:

@@ -12,7 +12,7 @@ import dis
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,9 +30,38 @@ _OPERATIONS: Final = frozenset(
 _NO_FUNCTIONS: Final = (
     inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 )
-_BUILTINS: Final = {"abs": abs, "bool": bool, "float": float, "int": int}
 _MOST_FUNCTIONS: Final = 16
 _NOTHING: Final = object()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rules:
+    """What code may do.
+
+    Attributes:
+      operations: Instructions.
+      builtins: Built-in functions, by name.
+      attributes: What it may ask values for.
+      generators: Whether it may make generators, whose code runs only for those who read them.
+    """
+
+    operations: frozenset[str]
+    builtins: Mapping[str, Any]
+    attributes: frozenset[str]
+    generators: bool
+
+
+_EXACT: Final = _Rules(
+    _OPERATIONS, {"abs": abs, "bool": bool, "float": float, "int": int}, ATTRIBUTES, generators=False
+)
+_WITHOUT_EFFECT: Final = _Rules(
+    # A function with an inner one has cells. Unpacking reads what it unpacks, also a generator.
+    (_OPERATIONS - {"UNPACK_SEQUENCE"})
+    | set("GET_ITER LOAD_CLOSURE MAKE_CELL MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE STORE_DEREF".split()),
+    {**_EXACT.builtins, **{fn.__name__: fn for fn in (enumerate, filter, len, map, range, reversed, zip)}},
+    ATTRIBUTES | {"shape", "size", "ndim", "dtype"},
+    generators=True,
+)
 
 
 class Unprovable(Exception):
@@ -77,6 +106,19 @@ def captured_by(function: Callable[..., Any]) -> Captured:
     Raises:
       Unprovable: if it may do something else.
     """
+    return _captured(function, _EXACT)
+
+
+def require_no_effect(function: Callable[..., Any]) -> None:
+    """Refuses functions whose calls may have an effect; those that only make a generator have none.
+
+    Raises:
+      Unprovable: if a call may have one.
+    """
+    _captured(function, _WITHOUT_EFFECT)
+
+
+def _captured(function: Callable[..., Any], rules: _Rules) -> Captured:
     if isinstance(function, np.ufunc) and function in FUNCTIONS:
         return Captured()
     if type(function) is not types.FunctionType:
@@ -92,8 +134,8 @@ def captured_by(function: Callable[..., Any]) -> Captured:
         if len(functions) == _MOST_FUNCTIONS:
             raise Unprovable(f"it calls more than {_MOST_FUNCTIONS} other functions")
         functions[here] = here.__code__, here.__defaults__
-        found = _values(here, names, cells)
-        waiting += [value for name, value in found if _is_function(name, value)]
+        found = _values(here, rules, names, cells)
+        waiting += [value for name, value in found if _is_function(name, value, rules)]
     return Captured(
         tuple((fn, code, given) for fn, (code, given) in functions.items()), tuple(names), tuple(cells)
     )
@@ -101,6 +143,7 @@ def captured_by(function: Callable[..., Any]) -> Captured:
 
 def _values(
     function: types.FunctionType,
+    rules: _Rules,
     names: list[tuple[dict[str, Any], str, Any]],
     cells: list[tuple[types.CellType, Any]],
 ) -> list[tuple[str, Any]]:
@@ -109,14 +152,14 @@ def _values(
         raise Unprovable("it has defaults of keyword-only arguments")
     code = function.__code__
     found = [(f"default {index}", value) for index, value in enumerate(function.__defaults__ or ())]
-    loaded, obstacle = _looked_at(code)
+    loaded, obstacle = _looked_at(code, rules)
     if obstacle:
         raise Unprovable(obstacle)
     for name in loaded:
         value = function.__globals__.get(name, _NOTHING)
         names.append((function.__globals__, name, value))
         if value is _NOTHING:
-            value = _BUILTINS.get(name, _NOTHING)
+            value = rules.builtins.get(name, _NOTHING)
             if value is _NOTHING or getattr(builtins, name) is not value:
                 raise Unprovable(f"it refers to {name!r}")
         found.append((name, value))
@@ -130,15 +173,17 @@ def _values(
     return found
 
 
-def _is_function(name: str, value: Any) -> bool:
+def _is_function(name: str, value: Any, rules: _Rules) -> bool:
     """Whether a value is a function that has to be looked at.
 
     Raises:
       Unprovable: if it is something that a function may not refer to.
     """
     if type(value) is types.FunctionType:
-        return True
-    if value is np or is_number(value) or (isinstance(value, type) and value in DTYPES) or value is abs:
+        return not (rules.generators and inspect.isgeneratorfunction(value))
+    if value is np or is_number(value) or (isinstance(value, type) and value in DTYPES):
+        return False
+    if any(value is allowed for allowed in rules.builtins.values()):
         return False
     if isinstance(value, np.ufunc) and value in FUNCTIONS:
         return False
@@ -152,7 +197,7 @@ def is_number(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], str]:
+def _looked_at(code: types.CodeType, rules: _Rules) -> tuple[tuple[str, ...], str]:
     """The global names that code loads; and why it may do more than to load, to call and to compute, or ""."""
     if code.co_flags & _NO_FUNCTIONS:
         return (), "it is a generator or a coroutine"
@@ -167,9 +212,14 @@ def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], str]:
             or operation.opname == "TO_BOOL"
         ):
             return (), "it has branches or loops"
-        if operation.opname not in _OPERATIONS:
+        if operation.opname not in rules.operations:
             return (), f"it does more than to compute ({operation.opname})"
-        if operation.opname in ("LOAD_ATTR", "LOAD_METHOD") and operation.argval not in ATTRIBUTES:
+        if (
+            isinstance(operation.argval, types.CodeType)
+            and not operation.argval.co_flags & inspect.CO_GENERATOR
+        ):
+            return (), "it has an inner function"
+        if operation.opname in ("LOAD_ATTR", "LOAD_METHOD") and operation.argval not in rules.attributes:
             return (), f"{operation.argval!r} is not known to be exact element by element"
         if operation.opname == "LOAD_GLOBAL":
             names[operation.argval] = None

@@ -71,8 +71,8 @@ class Computing(Staged):
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
           TypeError: if the function takes other arguments, or has a `yield`. Also if it returns what no element can
             hold, where that can be told: its code and that of all maps before it, of at most eight, tell that they
-            only compute, and elements have at most 64 KiB. Stages that ask what elements look like, or else the first
-            pass, tell it of other functions.
+            only compute or make a generator, and elements have at most 64 KiB. Stages that ask what elements look like,
+            or else the first pass, tell it of other functions.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.blocks.calls import BlockCalls, blocks_wanted, tunes_blocks
-from workbench.data.blocks.straight_code import captured_by
+from workbench.data.blocks.straight_code import require_no_effect
 from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, fits, spec_of
@@ -281,8 +281,8 @@ def refuse_later_results(fn: Callable[..., Any], stage: str) -> None:
 def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
     """Refuses a function whose result no element can hold, where a call has no effect.
 
-    Functions may print, count or wait; those may be called whose code alone tells that they only compute, and take no
-    large elements.
+    Functions may print, count or wait; those may be called whose code alone tells that they only compute or make a
+    generator, and take no large elements.
 
     Args:
       fn: The function.
@@ -329,7 +329,7 @@ def spec_by_computing(dataset: Pipeline) -> Any:
 def _only_computes(fn: Callable[..., Any], upstream: Pipeline) -> bool:
     """Whether a call with a made-up element has no effect and takes no large arrays."""
     try:
-        captured_by(fn)
+        require_no_effect(fn)
         return probe.made_up_bytes(upstream.element_spec) <= _MOST_CHECKED_BYTES
     except Exception:  # it may do more, or elements are unknown
         return False
