@@ -14,6 +14,7 @@ WorkbenchError
 ├── ClusterBusy             another driver holds these workers
 ├── ClusterClosed           the cluster or strategy was closed
 ├── BackendUnavailable      an array library, driver or device is missing
+│   ├── LibraryMissing      a library is not installed (also ImportError)
 │   └── OutOfDeviceMemory   no room left on a GPU (also MemoryError)
 ├── CaptureError            a function cannot travel to the workers (also TypeError)
 ├── TracingError            a replica function cannot become a compiled program (also TypeError)
@@ -160,6 +161,10 @@ class ClusterClosed(WorkbenchError, RuntimeError):
 
 class BackendUnavailable(WorkbenchError, RuntimeError):
     """An array library, a driver or a device is missing; the text says how to get it."""
+
+
+class LibraryMissing(BackendUnavailable, ImportError):
+    """An optional library is not installed, or cannot be imported; the text says how to get it."""
 
 
 class OutOfDeviceMemory(BackendUnavailable, MemoryError):

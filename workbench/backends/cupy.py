@@ -24,7 +24,7 @@ from workbench.backends import cuda_source, torch_tensors
 from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.flags import FLAG, WORDS, Flags
 from workbench.backends.numpy import accumulator
-from workbench.errors import BackendUnavailable, OutOfDeviceMemory
+from workbench.errors import BackendUnavailable, LibraryMissing, OutOfDeviceMemory
 from workbench.extras import install_command
 
 DTYPES = frozenset(
@@ -66,7 +66,7 @@ def namespace() -> Any:
             import cupy
     except ImportError as error:
         what = "is not installed" if error.name == "cupy" else f"cannot be imported ({error})"
-        raise BackendUnavailable(f"CuPy {what}: {_remedy()}") from error
+        raise LibraryMissing(f"CuPy {what}: {_remedy()}") from error
     _check_driver(cupy)
     try:
         cupy.cuda.nvrtc.getVersion()

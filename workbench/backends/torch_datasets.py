@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from workbench import tree
-from workbench.errors import BackendUnavailable
+from workbench.errors import LibraryMissing
 
 try:
     import torch
 except ImportError as error:
-    raise BackendUnavailable("PyTorch is not installed: pip install torch") from error
+    raise LibraryMissing("PyTorch is not installed: pip install torch") from error
 
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 

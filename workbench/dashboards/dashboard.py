@@ -14,7 +14,7 @@ from workbench import forks
 from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
-from workbench.errors import BackendUnavailable, FailedPreconditionError
+from workbench.errors import BackendUnavailable, FailedPreconditionError, LibraryMissing
 from workbench.extras import install_command
 from workbench.runtime.deploy.registry import Registry
 from workbench.ui.render import html
@@ -112,7 +112,7 @@ def dashboard(
         travel to that proxy as plain text.
 
     Raises:
-      BackendUnavailable: if Panel is not installed.
+      LibraryMissing: if Panel is not installed.
       TypeError: if `what` is anything else.
       NotFoundError: if nothing has the name `what`.
       DataCorruption: if the file is damaged or not a recorded run.
@@ -137,7 +137,7 @@ def check_installed() -> None:
       BackendUnavailable: if Panel is not installed, or the views were never built.
     """
     if importlib.util.find_spec("panel") is None:
-        raise BackendUnavailable(f"the dashboard needs Panel: {install_command('dashboard')}")
+        raise LibraryMissing(f"the dashboard needs Panel: {install_command('dashboard')}")
     if not is_built():
         raise BackendUnavailable(
             "the views are not built: `python extension/hatch_build.py`, or install workbench"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import BackendUnavailable
+from workbench.errors import LibraryMissing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     """The table as a data frame, text columns as categories.
 
     Raises:
-      BackendUnavailable: if pandas is not installed.
+      LibraryMissing: if pandas is not installed.
     """
     _pandas(", or use to_arrow()")  # pyarrow needs it; its own error would not say what to do
     return table.to_pandas()
@@ -26,7 +26,7 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """A data frame of rows, each of which has its value for each column.
 
     Raises:
-      BackendUnavailable: if pandas is not installed.
+      LibraryMissing: if pandas is not installed.
     """
     return _pandas().DataFrame(list(rows))
 
@@ -35,7 +35,7 @@ def _pandas(or_else: str = "") -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise BackendUnavailable(
+        raise LibraryMissing(
             f"to_pandas() needs pandas, which is not installed: pip install pandas{or_else}"
         ) from error
     return pandas

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.numpy import check_jax_width, view
-from workbench.errors import BackendUnavailable, InvalidArgumentError, UnavailableError
+from workbench.errors import BackendUnavailable, InvalidArgumentError, LibraryMissing, UnavailableError
 from workbench.extras import install_command
 
 try:
     import jax
 except ImportError as error:
-    raise BackendUnavailable(
+    raise LibraryMissing(
         f"JAX is not installed: {install_command('jax')} (tpu instead of jax on TPU hosts)"
     ) from error
 

@@ -12,7 +12,7 @@ from workbench.arguments import count
 from workbench.backends.numpy import STRING
 from workbench.data.dataset import Dataset
 from workbench.data.spec import INFINITE_CARDINALITY, required_spec
-from workbench.errors import BackendUnavailable, InvalidArgumentError
+from workbench.errors import InvalidArgumentError, LibraryMissing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,13 +50,13 @@ def to_dataframe(dataset: Dataset) -> Any:
     """The elements as rows of a `pandas.DataFrame`: a column per component, text as `str` where it is UTF-8.
 
     Raises:
-      BackendUnavailable: without pandas.
+      LibraryMissing: without pandas.
       InvalidArgumentError: if the dataset is endless, or elements are nested deeper than dicts or tuples of arrays.
     """
     try:
         import pandas as pd
     except ImportError as error:
-        raise BackendUnavailable("pandas is not installed: pip install pandas") from error
+        raise LibraryMissing("pandas is not installed: pip install pandas") from error
 
     _finite(dataset, "to_dataframe")
     names = _names(dataset)
@@ -68,14 +68,14 @@ def to_hugging_face(dataset: Dataset) -> Any:
     """The elements as rows of a `datasets.Dataset` in memory: a column per component, through Arrow.
 
     Raises:
-      BackendUnavailable: without the library datasets.
+      LibraryMissing: without the library datasets.
       InvalidArgumentError: if the dataset is endless or empty, or elements are nested deeper than dicts or tuples of
         arrays.
     """
     try:
         import datasets
     except ImportError as error:
-        raise BackendUnavailable("the library datasets is not installed: pip install datasets") from error
+        raise LibraryMissing("the library datasets is not installed: pip install datasets") from error
     import pyarrow as pa
 
     _finite(dataset, "to_hugging_face")

@@ -22,7 +22,7 @@ from workbench.data.spec import TensorSpec
 from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.structure import Array, Structure, flatten
 from workbench.data.tables import ListTable, Run
-from workbench.errors import BackendUnavailable, DataLossError, InvalidArgumentError
+from workbench.errors import DataLossError, InvalidArgumentError, LibraryMissing
 from workbench.extras import install_command
 
 _FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
@@ -56,7 +56,7 @@ class ImageFolderDataset(Dataset):
       class_names: Names of the classes, by label.
 
     Raises:
-      BackendUnavailable: if Pillow is missing.
+      LibraryMissing: if Pillow is missing.
       NotFoundError: if the folder, or that of a class, does not exist.
       InvalidArgumentError: if there are no images, a link leads out of the folder, or arguments cannot be. Reading
         raises `DataLossError` for what is no image, damaged, cut off or too large.
@@ -190,5 +190,5 @@ def _pillow() -> ModuleType:
     try:
         from PIL import Image
     except ImportError as error:
-        raise BackendUnavailable(f"images need Pillow: {install_command('images')}") from error
+        raise LibraryMissing(f"images need Pillow: {install_command('images')}") from error
     return Image

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from workbench.data.sources.urls import Url, file_name, without_secrets
 from workbench.errors import (
-    BackendUnavailable,
     DataLossError,
     InvalidArgumentError,
+    LibraryMissing,
     NotFoundError,
     UnavailableError,
 )
@@ -47,7 +47,7 @@ class RemoteFile(io.RawIOBase):
       NotFoundError: if there is none, it is a folder, or access is denied.
       UnavailableError: if the server cannot be reached or does not answer in time.
       InvalidArgumentError: if nobody knows the protocol, or the server does not tell how long the file is.
-      BackendUnavailable: if the library for the protocol is missing.
+      LibraryMissing: if the library for the protocol is missing.
     """
 
     def __init__(self, url: Url) -> None:
@@ -156,7 +156,7 @@ def version_of(url: Url) -> str:
       NotFoundError: if there is none, or access is denied.
       UnavailableError: if the server cannot be reached or does not answer in time.
       InvalidArgumentError: if nobody knows the protocol.
-      BackendUnavailable: if the library for the protocol is missing.
+      LibraryMissing: if the library for the protocol is missing.
     """
     files, path = file_system(url)
     return _version_in(request(url, files, "info", path))
@@ -173,14 +173,14 @@ def file_system(url: Url) -> tuple[Any, str]:
 
     Raises:
       InvalidArgumentError: if nobody knows the protocol.
-      BackendUnavailable: if the library for it is missing.
+      LibraryMissing: if the library for it is missing.
     """
     import fsspec
 
     try:
         return fsspec.core.url_to_fs(url.target)  # type: ignore[no-any-return]
     except ImportError as error:
-        raise BackendUnavailable(
+        raise LibraryMissing(
             f"{url!r} needs a library that is missing ({error}): {install_command('remote')}"
         ) from None
     except ValueError as error:
@@ -195,7 +195,7 @@ def remote_files(pattern: Url) -> list[str]:
     Raises:
       UnavailableError: if the server cannot be reached.
       InvalidArgumentError: if nobody knows the protocol.
-      BackendUnavailable: if the library for it is missing.
+      LibraryMissing: if the library for it is missing.
     """
     files, path = file_system(pattern)
     try:

@@ -24,7 +24,7 @@ class GCEClusterResolver(ClusterResolver):
       service: A client of the API to use; credentials are ignored then.
 
     Raises:
-      BackendUnavailable: if googleapiclient is missing and no client is given.
+      LibraryMissing: if googleapiclient is missing and no client is given.
     """
 
     def __init__(

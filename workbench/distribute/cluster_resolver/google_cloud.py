@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from workbench.errors import BackendUnavailable, UnavailableError
+from workbench.errors import LibraryMissing, UnavailableError
 
 _METADATA = "http://metadata.google.internal/computeMetadata/v1/"
 _SECONDS = 5.0
@@ -22,12 +22,12 @@ def client(api: str, version: str, credentials: Any, discovery_url: str | None =
       discovery_url: Where the API is described, with `{api}` and `{apiVersion}`.
 
     Raises:
-      BackendUnavailable: if googleapiclient is not installed.
+      LibraryMissing: if googleapiclient is not installed.
     """
     try:
         from googleapiclient import discovery
     except ImportError as error:
-        raise BackendUnavailable(
+        raise LibraryMissing(
             "googleapiclient is not installed: pip install 'replica-workbench[google-cloud]'"
         ) from error
     if credentials == "default":

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
-from workbench.errors import BackendUnavailable
+from workbench.errors import LibraryMissing
 
 
 class KubernetesClusterResolver(ClusterResolver):
@@ -25,7 +25,7 @@ class KubernetesClusterResolver(ClusterResolver):
         with those of the kubeconfig file.
 
     Raises:
-      BackendUnavailable: if the `kubernetes` package is missing and no client is given.
+      LibraryMissing: if the `kubernetes` package is missing and no client is given.
       TypeError: if `job_to_label_mapping` is no dict.
     """
 
@@ -84,7 +84,7 @@ def _client() -> Any:
     try:
         from kubernetes import client, config
     except ImportError as error:
-        raise BackendUnavailable(
+        raise LibraryMissing(
             "the kubernetes package is not installed: pip install 'replica-workbench[kubernetes]'"
         ) from error
     try:

@@ -57,7 +57,7 @@ class TPUClusterResolver(ClusterResolver):
       ValueError: if no TPU is named, or the coordinator has an address and no name.
       NotImplementedError: for a list of several TPUs.
       TypeError: if `tpu` is no text.
-      BackendUnavailable: if googleapiclient is missing and is needed to look up a name.
+      LibraryMissing: if googleapiclient is missing and is needed to look up a name.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from workbench.errors import BackendUnavailable
+from workbench.errors import LibraryMissing
 from workbench.extras import install_command
 from workbench.runtime.process import gloo_output_filter
 
@@ -47,10 +47,10 @@ def worker_environment(devices: int) -> dict[str, str]:
     """Environment variables of a worker with so many TPU devices: emulated ones where there are no chips.
 
     Raises:
-      BackendUnavailable: if JAX is not installed.
+      LibraryMissing: if JAX is not installed.
     """
     if importlib.util.find_spec("jax") is None:
-        raise BackendUnavailable(
+        raise LibraryMissing(
             f"wb.connect(tpu=...) needs JAX: {install_command('jax')} (tpu instead of jax on TPU hosts)"
         )
     if has_tpu():

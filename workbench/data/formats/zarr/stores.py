@@ -26,9 +26,9 @@ from workbench.data.spec import TensorSpec
 from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import Run
 from workbench.errors import (
-    BackendUnavailable,
     DataLossError,
     InvalidArgumentError,
+    LibraryMissing,
     NotFoundError,
     WorkbenchError,
 )
@@ -59,7 +59,7 @@ class ZarrDataset(Dataset):
       columns: Which arrays of groups to read, also of inner groups ("a/b"); None for all that lie in the group itself.
 
     Raises:
-      BackendUnavailable: if zarr is missing.
+      LibraryMissing: if zarr is missing.
       TypeError: if the names are no text. Reading raises `InvalidArgumentError` for arrays that are missing or cannot
         be read row by row, `DataLossError` for a damaged store, `NotFoundError` without one.
     """
@@ -264,7 +264,7 @@ def _zarr() -> ModuleType:
     try:
         import zarr
     except ImportError as error:
-        raise BackendUnavailable(f"Zarr needs zarr: {install_command('zarr')}") from error
+        raise LibraryMissing(f"Zarr needs zarr: {install_command('zarr')}") from error
     return zarr
 
 
