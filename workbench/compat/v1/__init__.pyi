@@ -1,1 +1,2 @@
+from workbench.compat.v1 import debugging as debugging
 from workbench.compat.v1 import distribute as distribute
