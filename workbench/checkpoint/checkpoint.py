@@ -239,9 +239,9 @@ class Checkpoint:
             manifest = read_manifest(folder)
         except NotFoundError as error:
             raise NotFoundError(
-                f"there is no checkpoint {folder.name!r}: {NAME} is missing, which is written last. save and write "
-                f"return the path, manager.latest_checkpoint has the newest one"
-            ) from error
+                f"there is no checkpoint {folder.name!r}, whose {NAME} is written last: {error}. save and write return "
+                f"the path, manager.latest_checkpoint has the newest one"
+            ) from None
         restored, new = restore(folder, manifest, state, expect_partial=expect_partial)
         self._parts.update(state.put(new))
         return restored, manifest.save_counter

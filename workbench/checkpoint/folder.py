@@ -156,7 +156,7 @@ class LocalFolder:
         try:  # a link would lead to any file of this machine
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
-            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from error
+            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from None
         return open(descriptor, "rb", buffering=0)
 
     def size(self, name: str) -> int:
@@ -165,7 +165,7 @@ class LocalFolder:
         try:
             return os.lstat(path).st_size
         except OSError as error:
-            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from error
+            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from None
 
     def names(self) -> list[str]:
         """See `Folder.names`."""

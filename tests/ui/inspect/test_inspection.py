@@ -684,3 +684,8 @@ def test_64_replicas_are_summarised_by_quantiles_and_outliers() -> None:
     assert "no replica is far from the others; all 33 are finite" in repr(wb.inspect(PerReplica((1.0,) * 33)))
     (value,) = wb.inspect(PerReplica((1.0,) * 32)).values
     assert value.spread is None
+
+
+@pytest.mark.parametrize("value", [object(), "text"])
+def test_what_is_no_array_is_named_once(value: object) -> None:
+    assert repr(wb.inspect(value, name="x")) == f"{type(value).__name__} 'x' (no numbers)"

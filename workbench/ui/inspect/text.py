@@ -90,7 +90,8 @@ def _heading(value: InspectedValue) -> str:
     if len(kinds) == 1:
         first = value.replicas[0].summary
         shape = "" if isinstance(first, str) else f" ({','.join(map(str, first.shape))})"
-        parts.append((first if isinstance(first, str) else first.dtype) + shape)
+        plain = "(no numbers)" if first == value.kind else first
+        parts.append((plain if isinstance(plain, str) else plain.dtype) + shape)
     if (
         value.agreement is None
         and value.replicas[0].replica >= 0
