@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 from typing import Any
@@ -529,3 +530,53 @@ def test_a_wide_variable_keeps_all_digits_of_pythons_numbers(strategy: Any, aggr
     assert large.assign(2**64 - 1).numpy() == 2**64 - 1
     assert large.assign(3).dtype == np.uint64
     assert total.assign(2**64).numpy() == 2.0**64
+
+
+_APART = {"NONE": [[1, 1], [2, 2]], "SUM": [[3, 3], [3, 3]]}
+
+
+@pytest.mark.parametrize("synchronization", ["ON_WRITE", "ON_READ"])
+@pytest.mark.parametrize("aggregation", ["NONE", "SUM"])
+def test_a_deep_copy_is_a_variable_of_its_own(strategy: Any, synchronization: str, aggregation: str) -> None:
+    with strategy.scope():
+        v = wb.Variable(
+            [0.0, 0.0],
+            False,
+            name="w",
+            synchronization=synchronization,
+            aggregation=aggregation,
+            constraint=abs,
+        )
+    strategy.run(lambda: v.assign(np.full(2, _replica() + 1, np.float32)))
+    before = _components(v)
+
+    copied, again, reference = copy.deepcopy([v, v, v.ref()])
+
+    assert copied is again is reference.deref()
+    assert before == _components(copied) == _APART["NONE" if synchronization == "ON_READ" else aggregation]
+    options = ("name", "trainable", "constraint", "aggregation", "synchronization", "strategy")
+    assert [getattr(copied, each) for each in options] == [getattr(v, each) for each in options]
+    strategy.run(lambda: copied.assign(np.zeros(2, np.float32)))
+    assert _components(v) == before
+    with pytest.raises(RuntimeError, match="copy it in the notebook"):
+        strategy.run(lambda: copy.deepcopy(v))
+
+
+def test_a_deep_copy_of_a_plain_variable_is_plain(strategy: Any) -> None:
+    v = wb.Variable([1, 2])
+
+    with strategy.scope():
+        copied = copy.deepcopy(v)
+    copied.assign([3, 4])
+
+    assert (copied.strategy, v.numpy().tolist(), copied.numpy().tolist()) == (None, [1, 2], [3, 4])
+    assert copy.copy(v) is v
+
+
+def test_values_on_replicas_are_copied_as_themselves(strategy: Any) -> None:
+    made = strategy.run(lambda: np.ones(2))
+    dataset = strategy.experimental_distribute_dataset(wb.data.Dataset.range(4).batch(2))
+
+    for each in (made, dataset):
+        assert copy.copy(each) is each
+        assert copy.deepcopy({"x": each})["x"] is each

@@ -156,8 +156,8 @@ def cross_replica(strategy: EnteredStrategy, by: Entered) -> AbstractContextMana
 
 
 @contextmanager
-def entered(context: EnteredReplica | CrossReplica) -> Iterator[None]:
-    """Puts the thread into `context` for the block."""
+def entered(context: EnteredReplica | CrossReplica | None) -> Iterator[None]:
+    """Puts the thread into `context` for the block, None for the default one."""
     outer = thread.context
     thread.context = context
     try:

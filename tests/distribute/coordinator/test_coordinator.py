@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import os
 import re
@@ -94,6 +95,15 @@ def test_a_result_is_an_argument_of_another_function(coordinator: Any) -> None:
         value = coordinator.schedule(double, args=(value,))
 
     assert value.fetch() == 64
+
+
+def test_what_stands_for_something_on_workers_is_copied_as_itself(coordinator: Any) -> None:
+    value = coordinator.schedule(_one)
+    dataset = coordinator.create_per_worker_dataset(wb.data.Dataset.range(3))
+
+    for each in (value, dataset, coordinator):
+        assert copy.copy(each) is each
+        assert copy.deepcopy([each])[0] is each
 
 
 def test_an_error_is_of_its_own_type_and_names_worker_and_line(coordinator: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -149,6 +150,38 @@ def test_a_sharded_variable_is_assigned_as_a_whole(in_three: Any) -> None:
     assert [part.read_value().tolist() for part in table] == [[1, 2], [3, 4], [5]]
     with pytest.raises(ValueError, match="shape"):
         table.assign(np.zeros(4))
+
+
+@pytest.mark.parametrize("how", ["assign", "assign_add", "assign_sub"])
+def test_an_assignment_gives_the_sharded_variable_whatever_it_is_asked(in_three: Any, how: str) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.zeros(5), False, name="table")
+
+    for read_value in (True, False):
+        assert getattr(table, how)(np.ones(5), read_value=read_value) is table
+    assert not table.trainable
+
+
+def test_the_shards_of_a_variable_stay_what_they_are(in_three: Any) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.arange(5.0), name="table")
+
+    with pytest.raises(AttributeError):
+        table.variables = []
+    table.variables.clear()
+    assert len(table.variables) == 3
+
+
+def test_a_deep_copy_of_a_sharded_variable_has_shards_of_its_own(in_three: Any) -> None:
+    with in_three.scope():
+        table = wb.Variable(np.arange(5.0), name="table")
+
+    copied = copy.deepcopy(table)
+    copied.assign(np.zeros(5))
+
+    assert [len(part) for part in copied] == [2, 2, 1]
+    assert table.numpy().tolist() == [0, 1, 2, 3, 4]
+    assert copy.copy(table).variables[0] is table.variables[0]
 
 
 def test_an_initializer_is_called_once(in_three: Any) -> None:

@@ -20,6 +20,7 @@ from workbench.distribute.coordinator.remote_value import RemoteValue
 from workbench.distribute.coordinator.shipment import Shipment, pickled_dataset
 from workbench.distribute.coordinator.worker_resources import on_worker
 from workbench.distribute.coordinator.worker_side import start_worker
+from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.distribute.function import checked_arguments
 from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.errors import InvalidArgumentError
@@ -37,7 +38,7 @@ _WRITE_SECONDS: Final = 60.0  # a dump may hold gigabytes
 _LEAST_SECONDS: Final = 0.1  # for a worker, where others took all of these
 
 
-class ClusterCoordinator:
+class ClusterCoordinator(CopiedByReference):
     """Runs functions on whichever worker is free (as tf.distribute.coordinator.ClusterCoordinator).
 
     A function that is lost with its worker runs again on another one. What it had updated before is not updated

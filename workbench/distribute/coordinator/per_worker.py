@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from workbench.distribute.coordinator.worker_resources import WorkerResources, as_worker, resource_here
+from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.errors import WorkbenchError
 
 
@@ -47,7 +48,7 @@ class PerWorkerValues:
         return f"<PerWorkerValues {self.id}: one on each worker>"
 
 
-class PerWorkerDataset:
+class PerWorkerDataset(CopiedByReference):
     """A dataset on each worker; `iter` gives an iterator on each, which begins anew each time."""
 
     def __init__(self, dataset_fn: Any, make_iterator: Callable[[], PerWorkerValues]) -> None:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.errors import CancelledError, WorkbenchError
 
 _CHECK_SECONDS: Final = 1.0
 
 
-class RemoteValue:
+class RemoteValue(CopiedByReference):
     """What a scheduled function will have returned (as tf.distribute.coordinator.RemoteValue).
 
     `ClusterCoordinator.schedule` makes it. It can be an argument of further functions, which then wait for it.

@@ -22,6 +22,7 @@ from workbench.data.spec import UnknownSpec
 from workbench.data.stored.position import Position, fingerprint_of
 from workbench.data.tables import Failed
 from workbench.distribute import contexts
+from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.distribute.input.elements import HereElements, RemoteElements
 from workbench.distribute.input.plan import InputPlan, plan_input
 from workbench.distribute.input.progress import Trail
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _NOTHING = object()
 
 
-class DistributedDataset:
+class DistributedDataset(CopiedByReference):
     """A dataset divided among replicas (as tf.distribute.DistributedDataset); iterate over it, nothing else.
 
     Each element is a `PerReplica`, or the dataset's structure with a `PerReplica` for each array. The data stays on the
@@ -233,7 +234,7 @@ class DistributedDataset:
         return self._elements(position.epoch, position.given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise CaptureError(_KEEP_OUT.format("distributed dataset"))
+        raise CaptureError(_KEEP_OUT.format("a distributed dataset"))
 
     def __repr__(self) -> str:
         pipeline = self._plan.pipelines[0]
@@ -328,7 +329,7 @@ class DistributedIterator:
         return Optional() if element is _NOTHING else Optional(element)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise CaptureError(_KEEP_OUT.format("iterator of a distributed dataset"))
+        raise CaptureError(_KEEP_OUT.format("an iterator of a distributed dataset"))
 
 
 def _in_one_replica(step: Any) -> Any:
@@ -336,7 +337,7 @@ def _in_one_replica(step: Any) -> Any:
 
 
 _KEEP_OUT = (
-    "a {} cannot be used in a replica function; take elements outside and pass them as arguments: "
+    "{} cannot be used in a replica function; take elements outside and pass them as arguments: "
     "for batch in distributed: strategy.run(step, args=(batch,))"
 )
 

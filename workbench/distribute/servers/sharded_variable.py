@@ -29,24 +29,27 @@ class ShardedVariable(VariableLike):
     says that it shall have several shards. In computations it is the whole array, which then travels; `sparse_read`
     and the scatter updates move the rows that they name only.
 
-    Attributes:
-      variables: The shards, in order; `w/part_0`, `w/part_1` and so on.
     """
 
-    __slots__ = ("__weakref__", "_offsets", "_shape", "variables")
+    __slots__ = ("__weakref__", "_offsets", "_shape", "_variables")
     travels_by_id = True
 
     def __init__(self, variables: Sequence[Variable]) -> None:
-        self.variables = list(variables)
-        self._offsets = [0, *accumulate(part.shape[0] for part in self.variables)]
-        self._shape = (self._offsets[-1], *self.variables[0].shape[1:])
+        self._variables = tuple(variables)
+        self._offsets = [0, *accumulate(part.shape[0] for part in self._variables)]
+        self._shape = (self._offsets[-1], *self._variables[0].shape[1:])
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
     @property
+    def variables(self) -> list[Variable]:
+        """The shards, in order; `w/part_0`, `w/part_1` and so on."""
+        return list(self._variables)
+
+    @property
     def name(self) -> str:
         """The user's name for it."""
-        return self.variables[0].description.name.rpartition("/part_")[0]
+        return self._variables[0].description.name.rpartition("/part_")[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +59,7 @@ class ShardedVariable(VariableLike):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of its elements."""
-        return self.variables[0].dtype
+        return self._variables[0].dtype
 
     @property
     def ndim(self) -> int:
@@ -71,38 +74,38 @@ class ShardedVariable(VariableLike):
     @property
     def trainable(self) -> bool:
         """Whether training should change it."""
-        return self.variables[0].trainable
+        return self._variables[0].trainable
 
     @property
     def strategy(self) -> Any:
         """The strategy in whose scope it was created."""
-        return self.variables[0].strategy
+        return self._variables[0].strategy
 
     @property
     def synchronization(self) -> Any:
         """As of its shards."""
-        return self.variables[0].synchronization
+        return self._variables[0].synchronization
 
     @property
     def aggregation(self) -> Any:
         """As of its shards."""
-        return self.variables[0].aggregation
+        return self._variables[0].aggregation
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Variable]:
-        return iter(self.variables)
+        return iter(self._variables)
 
     def _identity(self) -> tuple[Any, ...]:
-        return tuple(part.description.key for part in self.variables)
+        return tuple(part.description.key for part in self._variables)
 
     # -- reading and writing ------------------------------------------------------------------------------------
 
     def _array(self) -> Array:
         if not _in_replica():
-            return np.concatenate(self._placement.read_all(self.variables))
-        return np.concatenate([part.read_value() for part in self.variables])
+            return np.concatenate(self._placement.read_all(self._variables))
+        return np.concatenate([part.read_value() for part in self._variables])
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int | np.integer):  # one row, from its shard alone
@@ -171,15 +174,18 @@ class ShardedVariable(VariableLike):
         else:
             self._placement.put_all(how, self.by_shard(checked))
 
+    def _changed(self, read_value: bool) -> ShardedVariable:
+        return self  # as in the reference, whatever `read_value` says
+
     @property
     def _placement(self) -> OnServers:
-        placement = self.variables[0].placement
+        placement = self._variables[0].placement
         assert isinstance(placement, OnServers)
         return placement
 
     def _extents(self) -> Iterator[tuple[Variable, tuple[int, int]]]:
         """Each shard, with its first row, and the first one behind it."""
-        return zip(self.variables, pairwise(self._offsets), strict=True)
+        return zip(self._variables, pairwise(self._offsets), strict=True)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
         """Each shard with rows among `indices`: which of them, and their numbers in the shard."""
@@ -191,12 +197,12 @@ class ShardedVariable(VariableLike):
     # -- travelling and showing ---------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShardedVariable, (self.variables,)
+        return ShardedVariable, (self._variables,)
 
     def __repr__(self) -> str:
         extent = ",".join(map(str, self.shape))
-        where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self.variables[:8])
-        more = ", …" if len(self.variables) > 8 else ""
+        where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self._variables[:8])
+        more = ", …" if len(self._variables) > 8 else ""
         return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
 
 
@@ -213,7 +219,7 @@ def _in_replica() -> bool:
 _as_node: Any = optree.register_pytree_node  # its types know only collections
 _as_node(
     ShardedVariable,
-    lambda variable: ((), tuple(part.description for part in variable.variables), ()),
+    lambda variable: ((), tuple(part.description for part in variable._variables), ()),
     lambda descriptions, _: ShardedVariable([variable_of(each) for each in descriptions]),
     namespace="workbench",
 )

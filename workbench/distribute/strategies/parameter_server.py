@@ -244,12 +244,19 @@ class ParameterServerStrategy(Strategy):
         return server
 
     def divided(
-        self, initial_value: Any = None, *, name: str | None = None, dtype: Any = None, **options: Any
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        **options: Any,
     ) -> Any:
         """Creates a variable in as many shards as the partitioner demands; `wb.Variable` calls it.
 
         Args:
           initial_value: An array, or a function that returns one; shards are cut along its first dimension.
+          trainable: Whether training should change the variable.
           name: The shards are called "NAME/part_0", "NAME/part_1" and so on.
           dtype: Dtype of the variable; None takes that of the initial value.
           options: The other arguments of `wb.Variable`, for each shard.
@@ -267,12 +274,12 @@ class ParameterServerStrategy(Strategy):
         )
         with self.undivided():
             if shards <= 1:
-                return Variable(array, name=name, **options)
+                return Variable(array, trainable, name=name, **options)
             rows, more = divmod(len(array), shards)
             parts, begin = [], 0
             for number in range(shards):
                 end = begin + rows + (number < more)
-                parts.append(Variable(array[begin:end], name=f"{name}/part_{number}", **options))
+                parts.append(Variable(array[begin:end], trainable, name=f"{name}/part_{number}", **options))
                 begin = end
             return ShardedVariable(parts)
 

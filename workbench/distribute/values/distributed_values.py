@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.distribute.arrays.as_array import as_operand, describe
+from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.errors import CaptureError, InvalidArgumentError, TracingError
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.merge_call import PerRank
@@ -24,7 +25,7 @@ _SHOWN_ELEMENTS = 12
 _SHOWN_CHARACTERS = 80
 
 
-class DistributedValues:
+class DistributedValues(CopiedByReference):
     """One value per replica; immutable (as tf.distribute.DistributedValues).
 
     Its subclasses say how the components relate: `PerReplica`, `Mirrored`, and variables. Pass it to `run`, where every

@@ -92,8 +92,8 @@ class Variable(DescribedVariable, DistributedValues):
     def __init__(
         self,
         initial_value: Any,
-        *,
         trainable: bool | None = None,
+        *,
         name: str | None = None,
         dtype: Any = None,
         synchronization: VariableSynchronization | str = VariableSynchronization.AUTO,
@@ -337,6 +337,29 @@ class Variable(DescribedVariable, DistributedValues):
         return self.placement.gather(self, wanted)
 
     # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        """A new variable of the same strategy with the same components, as `copy.deepcopy` of a model needs it."""
+        if current_env() is not None:
+            raise RuntimeError(
+                f"variable {self.name!r} cannot be copied in a replica function: a copy is a new variable; copy it in "
+                f"the notebook"
+            )
+        d, strategy = self.description, self._strategy
+        copied = object.__new__(Variable)  # whole, also where a partitioner would divide new variables
+        with contexts.entered(None if strategy is None else contexts.CrossReplica(strategy, "set")):
+            copied.__init__(  # type: ignore[misc]
+                self.values[0].read_value(),
+                trainable=d.trainable,
+                name=d.name,
+                dtype=d.dtype,
+                synchronization=d.synchronization,
+                aggregation=d.aggregation,
+                constraint=self._constraint,
+            )
+        if len(self.values) > 1:
+            copied.assign(PerReplica([component.read_value() for component in self.values]))
+        return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         return variable_of, (self.description,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,17 @@ class VariableLike(ArrayLike):
     """An array that can be changed as a whole (`assign`) or by rows (`scatter_add`), as tf.Variable.
 
     All methods return the variable. Their further arguments are the reference's: `use_locking` and `name` have no
-    effect, and with `read_value=False` nothing is returned.
+    effect, and with `read_value=False` nothing is returned, except of a `ShardedVariable`.
     """
 
     __slots__ = ()
 
     def _update(self, how: Update, value: Any) -> None:
         raise NotImplementedError
+
+    def _changed(self, read_value: bool) -> Any:
+        """What `assign` and its like return."""
+        return self if read_value else None
 
     @property
     def name(self) -> str:
@@ -62,7 +67,7 @@ class VariableLike(ArrayLike):
           TypeError: if the dtype cannot hold a Python number.
         """
         self._update("assign", value)
-        return self if read_value else None
+        return self._changed(read_value)
 
     def assign_add(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -79,7 +84,7 @@ class VariableLike(ArrayLike):
           ValueError: outside of replica functions, if the variable is ON_READ with SUM.
         """
         self._update("assign_add", value)
-        return self if read_value else None
+        return self._changed(read_value)
 
     def assign_sub(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -93,7 +98,7 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
         """
         self._update("assign_sub", value)
-        return self if read_value else None
+        return self._changed(read_value)
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Adds rows: `v[indices[i]] += values[i]`; an index that occurs twice counts twice.
@@ -304,6 +309,9 @@ class VariableReference:
 
     identity: tuple[Any, ...]
     _variable: Any
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VariableReference:
+        return copy.deepcopy(self._variable, memo).ref()  # type: ignore[no-any-return]
 
     def deref(self) -> Any:
         """The variable."""

@@ -1,0 +1,17 @@
+"""CopiedByReference: what stands for something on other replicas or workers, and never changes itself."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+
+class CopiedByReference:
+    """`copy.copy` and `copy.deepcopy` give the object itself; pickling it is another matter, and may be refused."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
