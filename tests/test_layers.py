@@ -60,8 +60,8 @@ ROOMS = {
         "← dataset ← readers ← formats ← sharding ← service ← exports ← experimental"
     ),
     "distribute": (
-        "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "
-        "← described_strategy values ← placement_log ← input variables ← replica servers "
+        "arrays cluster_resolver contexts copied_by_reference function identity partitioners strategy_description "
+        "value_context ← described_strategy values ← placement_log ← input variables ← replica servers "
         "← server_optimizers strategies ← coordinator ← default experimental"
     ),
     "runtime": (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, wraps
 from itertools import accumulate, pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import optree
@@ -20,6 +20,19 @@ from workbench.distribute.variables.scatter import SCATTERS
 from workbench.distribute.variables.variable import Variable, no_coordinates, variable_of
 from workbench.distribute.variables.variable_like import VariableLike
 from workbench.runtime.replica.env import current_env
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _returning_it(update: _Method) -> _Method:
+    """A method that returns the variable also with `read_value=False`, as the reference's does."""
+
+    @wraps(update)
+    def updated(self: ShardedVariable, *args: Any, **kwargs: Any) -> ShardedVariable:
+        update(self, *args, **kwargs)
+        return self
+
+    return cast(_Method, updated)
 
 
 class ShardedVariable(VariableLike):
@@ -102,6 +115,10 @@ class ShardedVariable(VariableLike):
 
     # -- reading and writing ------------------------------------------------------------------------------------
 
+    assign = _returning_it(VariableLike.assign)
+    assign_add = _returning_it(VariableLike.assign_add)
+    assign_sub = _returning_it(VariableLike.assign_sub)
+
     def _array(self) -> Array:
         if not _in_replica():
             return np.concatenate(self._placement.read_all(self._variables))
@@ -173,9 +190,6 @@ class ShardedVariable(VariableLike):
             self._placement.put_all(how, list(self._rows_by_shard(checked)))
         else:
             self._placement.put_all(how, self.by_shard(checked))
-
-    def _changed(self, read_value: bool) -> ShardedVariable:
-        return self  # as in the reference, whatever `read_value` says
 
     @property
     def _placement(self) -> OnServers:

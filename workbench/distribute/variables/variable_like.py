@@ -24,10 +24,6 @@ class VariableLike(ArrayLike):
     def _update(self, how: Update, value: Any) -> None:
         raise NotImplementedError
 
-    def _changed(self, read_value: bool) -> Any:
-        """What `assign` and its like return."""
-        return self if read_value else None
-
     @property
     def name(self) -> str:
         """What views and errors call it, such as "w:0"."""
@@ -67,7 +63,7 @@ class VariableLike(ArrayLike):
           TypeError: if the dtype cannot hold a Python number.
         """
         self._update("assign", value)
-        return self._changed(read_value)
+        return self if read_value else None
 
     def assign_add(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -84,7 +80,7 @@ class VariableLike(ArrayLike):
           ValueError: outside of replica functions, if the variable is ON_READ with SUM.
         """
         self._update("assign_add", value)
-        return self._changed(read_value)
+        return self if read_value else None
 
     def assign_sub(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -98,7 +94,7 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
         """
         self._update("assign_sub", value)
-        return self._changed(read_value)
+        return self if read_value else None
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Adds rows: `v[indices[i]] += values[i]`; an index that occurs twice counts twice.
