@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -299,6 +300,62 @@ def test_while_one_page_opens_a_large_run_the_others_go_on(
         expect(page.locator(".wb-runs")).to_contain_text("later")
 
 
+SIZES = [(1500, 900), (900, 700), (1500, 1400)]
+"""Of windows."""
+
+FOOT = """(view) => Math.max(...[
+  ...view.querySelectorAll("canvas, tr, .wb-legend, .wb-module, .wb-worker")
+].map((one) => {
+  const { bottom } = one.getBoundingClientRect();
+  return Math.min(bottom, one.closest(".wb-scroll")?.getBoundingClientRect().bottom ?? bottom);
+}))"""
+"""Where what a view draws ends."""
+
+
+FILLED = f"""(view) => {{
+  const {{ top, bottom }} = view.getRootNode().host.getBoundingClientRect();
+  return ({FOOT})(view) > (top + bottom) / 2 && view.getBoundingClientRect().bottom > bottom - 4;
+}}"""
+"""Whether a view has drawn something in more than half of the place that the page gives it."""
+
+
+def resized(page: Any, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_recorded_run_fills_the_page(page: Any, replaying: Dashboard, size: tuple[int, int]) -> None:
+    resized(page, size)
+    page.goto(replaying.url)
+    view = page.locator(".wb-replay")
+    for name in ("Overview", "Collectives"):
+        view.get_by_role("tab", name=name).click()
+        view.locator("canvas").first.wait_for()
+        page.wait_for_function(
+            f"([view, enough]) => ({FOOT})(view) > enough", arg=[view.element_handle(), 0.8 * size[1]]
+        )
+        box = view.evaluate("(view) => view.getBoundingClientRect().bottom")
+        assert box > size[1] - 24
+        scrolls = "() => document.scrollingElement.scrollHeight - innerHeight"
+        assert page.evaluate(scrolls) == 0  # the view does, where it has to
+
+
+def test_views_of_a_job_fill_the_page_that_they_share(page: Any, built: ModuleType, tmp_path: Path) -> None:
+    tabs = {"Overview": ["overview"], "Timing": ["lanes", "heat-map"], "Cluster": ["topology"]}
+    with wb.dashboard() as dashboard, job(tmp_path, "train.py") as running:
+        running.run(9)
+        page.goto(dashboard.url)
+        for size, (tab, names) in itertools.product(SIZES, tabs.items()):
+            resized(page, size)
+            open_tab(page, tab)
+            for name in names:
+                view = page.locator(f".wb-{name}")
+                view.wait_for()
+                page.wait_for_function(FILLED, arg=view.element_handle())
+            foot = "(view) => view.getRootNode().host.getBoundingClientRect().bottom"
+            assert page.locator(".wb").last.evaluate(foot) > size[1] - 24
+
+
 @pytest.mark.parametrize("page", ["dark", "light"], indirect=True)
 def test_the_theme_follows_the_browser_and_can_be_chosen(page: Any, replaying: Dashboard) -> None:
     page.goto(replaying.url)
@@ -327,7 +384,7 @@ def test_it_can_be_read_by_everybody(page: Any, replaying: Dashboard, built: Mod
     assert page.evaluate(AXE) == []
     page.get_by_role("tab", name="Collectives").click()
     page.get_by_role("tab", name="Lateness").click()
-    expect(page.locator(".wb-replay canvas")).to_be_visible()
+    expect(page.locator(".wb-replay canvas").first).to_be_visible()
     assert page.evaluate(AXE) == []
 
 
@@ -424,7 +481,9 @@ def test_pages_of_a_dask_scheduler_draw_our_views(page: Any, dask: tuple[str, in
         expect(page.locator(".wb-collective-table")).to_contain_text("all_reduce")
         expect(page.locator(".wb-collective-table")).to_contain_text("8 collectives")
         page.goto(f"http://127.0.0.1:{port}/individual-workbench-lanes")
-        expect(page.locator(".wb-lanes canvas")).to_be_visible()
+        lanes = page.locator(".wb-lanes")
+        expect(lanes.locator("canvas")).to_be_visible()
+        assert lanes.evaluate("(view) => view.offsetHeight === innerHeight")
         assert saved(page, "Picture (SVG)", -1).startswith(b"<svg")
         pages.close()
         expect(page.get_by_role("alert")).to_contain_text("removed")

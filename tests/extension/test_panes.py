@@ -92,6 +92,19 @@ def test_the_overview_is_as_high_as_its_pane(browser: Browser) -> None:
     page.close()
 
 
+@pytest.mark.parametrize("size", [(1500, 1200), (1500, 1400)])
+def test_no_room_is_left_between_the_cards_of_the_overview(browser: Browser, size: tuple[int, int]) -> None:
+    page = pane(browser, size, "overview", with_loss())
+    page.wait_for_function(f"() => ({LEFT_FREE})() < 0.05")
+    lateness, timing = (
+        page.locator(f".wb-module-{name}").bounding_box() for name in ("lateness", "collectives")
+    )
+    assert lateness is not None
+    assert timing is not None
+    assert 0 < timing["y"] - lateness["y"] - lateness["height"] < 20
+    page.close()
+
+
 @pytest.mark.parametrize("size", [(540, 700), (1000, 640)])
 def test_where_there_is_little_room_the_loss_is_seen_before_the_hint(
     browser: Browser, size: tuple[int, int]

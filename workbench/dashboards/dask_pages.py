@@ -27,7 +27,11 @@ _PAGE: Final = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <title>workbench: {name}</title>
-<style>:root {{ color-scheme: light dark; }} body {{ margin: 0; }}</style>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 0; }}
+main {{ height: 100vh; overflow: auto; container-type: size; }}
+</style>
 </head>
 <body>
 <main id="view"></main>

@@ -36,6 +36,7 @@ _GRID: Final = {
     "grid-template-columns": "repeat(auto-fit, minmax(min(540px, 100%), 1fr))",
     "gap": "12px",
     "padding": "12px 16px",
+    "flex": "1 0 auto",
 }
 _WIDE: Final = frozenset(
     {
@@ -59,6 +60,8 @@ _CARD: Final = {
     "overflow": "hidden",
     "justify-self": "stretch",
 }
+_ALONE: Final = {"container-type": "size", "overflow": "auto", "min-height": "320px"}
+"""Of a view that has a page for itself: as high as that, so that its charts can fill it."""
 
 
 class Body:
@@ -73,6 +76,11 @@ class Body:
     def show(self, panes: Sequence[Pane]) -> None:
         """Shows these and no others."""
         self.panes = list(panes)
+        if len(panes) == 1:
+            panes[0].styles |= _ALONE
+        # What is free in the height of a page that begins with a table goes to the charts below that.
+        has_table = any(pane.source.view == "collective_table" for pane in panes)
+        self.column.styles = _GRID | {"grid-template-rows": "max-content" if has_table else "auto"}
         self.column.objects = list(panes)
 
 

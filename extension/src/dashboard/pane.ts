@@ -41,7 +41,9 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   element.append(note);
   const host = (element.getRootNode() as ShadowRoot).host as HTMLElement | undefined;
   const column = host?.style.gridColumn ?? "";
-  if (host && what.line) host.style.gridColumn = "auto"; // what is still empty needs no row of its own
+  for (const one of [host, element]) if (one) fill(one);
+  // What is still empty needs no row of its own, nor all of one.
+  if (host && what.line) Object.assign(host.style, { alignSelf: "start", gridColumn: "auto" });
   if (what.opens) {
     element.addEventListener(OPEN, (event) => {
       event.preventDefault();
@@ -59,7 +61,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     else if (message.kind === "problem") note.textContent = message.text;
     else if (message.kind === "model") {
       note.remove();
-      if (host) host.style.gridColumn = column;
+      if (host) Object.assign(host.style, { alignSelf: "", gridColumn: column });
       shown = new Shown(component, { ...what, model: message.model });
       detach = views.attach(shown, element, codeOf);
     }
@@ -67,6 +69,11 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   component.on("msg:custom", take);
   component.on("remove", () => detach());
   sendFirst(component, { kind: "resync" });
+}
+
+/** Gives an element the height that there is, and what is in it all of that; Panel would have it as high as that is. */
+function fill({ style }: HTMLElement): void {
+  Object.assign(style, { display: "flex", flex: "1 0 auto", flexDirection: "column", height: "auto" });
 }
 
 /** Says what is missing; the line that brings it apart, under the name of what it brings. */
