@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 
 import workbench as wb
 from workbench.runtime.deploy import embedded
+from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.process import blas, fork_server, forking_context
 
 pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
@@ -310,6 +312,31 @@ def test_the_end_of_a_worker_is_seen_also_without_the_server() -> None:
 
         assert embedded.worker_exit(worker.pid, 30.0) is None  # nobody knows how
         assert worker.pid in embedded._exits
+
+
+def test_how_a_worker_ended_is_waited_for_once_it_has() -> None:
+    with wb.connect(replicas=1) as cluster:
+        server, _ = parents()
+        (worker,) = cluster.gang.workers.values()
+        server.suspend()  # as a busy machine does: it tells late how its child ended
+        threading.Timer(2.0, server.resume).start()
+        os.kill(worker.pid, signal.SIGKILL)
+
+        succession: Any = None  # not asked
+        health = LocalHealth(worker_exit=embedded.worker_exit, succession=succession, stall_seconds=20)
+        assert str(health.end_of(worker)) == "was killed by SIGKILL"
+
+
+def test_a_server_that_is_stopped_holds_up_no_end() -> None:
+    with wb.connect(replicas=1) as cluster:
+        server, _ = parents()
+        (worker,) = cluster.gang.workers.values()
+        server.suspend()
+        os.kill(worker.pid, signal.SIGKILL)
+        try:
+            assert embedded.worker_exit(worker.pid, 30.0) is None  # nobody knows how
+        finally:
+            server.resume()
 
 
 def test_a_server_that_is_stopped_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

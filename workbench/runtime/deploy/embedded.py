@@ -162,6 +162,10 @@ class ReportingNanny(Nanny):
             finally:
                 starting.cancel()
 
+    def watches(self, pid: int) -> bool:
+        """Whether it will tell how this process ends."""
+        return self._worker_pid == pid and self.status is not Status.closed
+
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
         """Goes on while the cluster does, and starts the worker again: one that closes itself asks for the contrary.
 
@@ -240,9 +244,13 @@ def first_of(error: BaseException) -> BaseException:
 
 
 def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
-    """How a worker process of this driver ended; None if that is not known in time."""
+    """How a worker process of this driver ended; None if that is not known in time, or nobody looks."""
+
+    def settled() -> bool:
+        return pid in _exits or not any(nanny.watches(pid) for nanny in list(_nannies))
+
     with _exit_seen:
-        _exit_seen.wait_for(lambda: pid in _exits, timeout_seconds)
+        _exit_seen.wait_for(settled, timeout_seconds)
         return _exits.get(pid)
 
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from workbench.runtime.deploy.embedded import WorkerExit
 from workbench.runtime.deploy.succession import Succession
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
+from workbench.runtime.process.forking_context import TELL_SECONDS
 from workbench.runtime.process.gpus import STUCK_EXIT_CODE
 from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.stack_dump import user_calls
@@ -23,6 +24,9 @@ _STUCK: Final = {
 }
 """Kind of device -> why a worker with such devices ends itself. One with CPUs does not: code of the user chose its exit
 code."""
+
+_CLOSED_SECONDS: Final = 1.0
+"""A process whose connection has ended has so long to end, too."""
 
 
 def kernel_memory_kills() -> int:
@@ -113,9 +117,11 @@ class LocalHealth:
 
     def end_of(self, worker: WorkerLink) -> WorkerEnd:
         """How a worker ended whose connection ended."""
-        ended = self._worker_exit(worker.pid, 1.0) if worker.local else None
+        ended = self._worker_exit(worker.pid, _CLOSED_SECONDS) if worker.local else None
+        alive = worker.local and process_state(worker.pid) not in ("", "Z")
+        if ended is None and worker.local and not alive:
+            ended = self._worker_exit(worker.pid, 2 * TELL_SECONDS)  # it has ended: the code comes
         if ended is None:
-            alive = worker.local and process_state(worker.pid) not in ("", "Z")
             return _lost("closed its connection" if alive else "was lost (its connection ended)")
         code = ended.code
         if ended.over_memory:

@@ -27,6 +27,8 @@ METHOD: Final = "workbench"
 """The name by which `multiprocessing.get_context` knows the context."""
 _DASK_METHOD: Final = "distributed.worker.multiprocessing-method"
 _ATTEMPTS: Final = 3
+TELL_SECONDS: Final = 5.0
+"""So long after the end of a process its exit code is waited for: a busy machine delays the server that knows it."""
 _before: Any = None
 _forking = 0
 _lock = forks.lock(threading.Lock())
@@ -38,6 +40,7 @@ class _Popen(popen_forkserver.Popen):
     _fds: list[int]
     _parts: tuple[int, ...] = ()
     _end = -1
+    _seen_ended = 0.0
     returncode: int | None
 
     def _launch(self, process_obj: Any) -> None:
@@ -98,7 +101,7 @@ class _Popen(popen_forkserver.Popen):
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if it has not ended within `timeout` seconds."""
         ends = None if timeout is None else time.monotonic() + timeout
-        if self.returncode is None and wait([self.sentinel], timeout):
+        if self.returncode is None and self._is_told(timeout):
             try:
                 self.returncode = signed_number(self.sentinel)
             except (OSError, EOFError):  # the server is gone, the process need not be
@@ -106,6 +109,19 @@ class _Popen(popen_forkserver.Popen):
                 if self._end < 0 or wait([self._end], left):
                     self.returncode = UNKNOWN_EXIT
         return self.returncode
+
+    def _is_told(self, timeout: float | None) -> bool:
+        """Waits for the server's word on the end; one that is stopped gives none, which must not be waited for."""
+        ready = wait([self.sentinel] if self._end < 0 else [self.sentinel, self._end], timeout)
+        if not ready or self.sentinel in ready:
+            return bool(ready)
+        self._seen_ended = self._seen_ended or time.monotonic()
+        left = self._seen_ended + TELL_SECONDS - time.monotonic()
+        if wait([self.sentinel], max(0.0, left if timeout is None else min(left, timeout))):
+            return True
+        if time.monotonic() >= self._seen_ended + TELL_SECONDS:
+            self.returncode = UNKNOWN_EXIT
+        return False
 
 
 def _close(*descriptors: int) -> None:
