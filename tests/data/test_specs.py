@@ -208,10 +208,10 @@ def test_an_inner_dataset_is_learnt_from_an_element_that_could_be_made() -> None
     batches = rows.batch(2)  # the first cannot be put together, and nobody knows the rank
     opened = batches.flat_map(lambda x: Dataset.from_tensors(np.swapaxes(x.reshape(1, 1, -1), 1, 2)))
     assert opened.element_spec == TensorSpec((1, None, 1), np.int64)
-    assert batches.flat_map(_of_more_than_two).element_spec == TensorSpec(None, np.int64)
+    assert batches.flat_map(_of_two).element_spec == TensorSpec((None, None), np.int64)
 
 
-def _of_more_than_two(x: Any) -> Dataset:
+def _of_two(x: Any) -> Dataset:
     if x.ndim != 2 or x.shape[1] == 3:
         raise InvalidArgumentError("made up")
     return Dataset.from_tensors(x)
@@ -502,3 +502,89 @@ def test_what_a_function_opens_is_learnt_from_a_file_that_exists(tmp_path: Path)
     expected = {"a": TensorSpec((2,), np.int64)}
     assert names.flat_map(records).element_spec == expected
     assert names.interleave(records, 2).batch(3).element_spec == {"a": TensorSpec((None, 2), np.int64)}
+
+
+_LIMIT = 50
+_ROWS_BY_NUMBER = {0: np.zeros(3), 1: np.zeros(3), 2: np.zeros(3)}
+_NUMBERS = Dataset.range(10)
+_VECTORS = Dataset.from_tensors(np.zeros(4))
+_IMAGES = Dataset.from_tensors(np.zeros((8, 8)))
+_LENGTHS = Dataset.from_generator(lambda: [[0.0]], output_signature=TensorSpec((None,), np.float64))
+_TEXTS = Dataset.from_tensor_slices([b"a", b"bb"])
+
+
+def _unending(x: Any) -> Any:
+    while x != 1:
+        x = x - 1 if x > 1 else x + 1
+    return np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "fn"),
+    [
+        (_NUMBERS, lambda x: np.zeros(3) if x < 3 else np.zeros(4)),
+        (_NUMBERS, lambda x: np.zeros(3) if x * x < _LIMIT * 1000 else np.zeros(4)),
+        (_NUMBERS, lambda x: np.zeros(3) if int(x) < 3000 else np.zeros(4)),
+        (_NUMBERS, lambda x: np.zeros(3) if x.item() < 3000 else np.zeros(4)),
+        (_NUMBERS, lambda x: np.zeros(3) if x in (7, 8) else np.zeros(4)),
+        (_NUMBERS, lambda x: np.zeros(max(x, 3000))),
+        (_NUMBERS, lambda x: np.zeros(x // 5)),
+        (_NUMBERS, lambda x: _ROWS_BY_NUMBER[x % 3]),
+        (_NUMBERS.map(lambda x: x / 4), lambda x: np.zeros(3) if x < 2.5 else np.zeros(4)),
+        (_VECTORS, lambda x: np.zeros(3) if x.sum() < 3000 else np.zeros(4)),
+        (_VECTORS, lambda x: np.zeros(3) if np.stack([x, x]).argmax() else np.zeros(4)),
+        (_VECTORS, lambda x: np.zeros(3) if 3000 in x else np.zeros(4)),
+        (_VECTORS, lambda x: np.zeros(3) if any(part > 3000 for part in x.tolist()) else np.zeros(4)),
+        (_VECTORS, lambda x: x[x > 0]),
+        (_VECTORS, lambda x: np.unique(x)),
+        (_VECTORS, lambda x: np.nonzero(x)[0]),
+        (_LENGTHS, lambda x: x[:2]),
+        (_LENGTHS, lambda x: np.zeros(3) if len(x) < 5 else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text == b"cat" else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text.startswith(b"c") else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if b"," in text else np.zeros(4)),
+    ],
+)
+def test_sizes_that_the_values_of_elements_decide_are_unknown(dataset: Dataset, fn: Any) -> None:
+    assert dataset.map(fn).element_spec.shape == (None,)
+    opened = dataset.flat_map(lambda x: Dataset.from_tensors(fn(x)))
+    assert opened.element_spec.shape == (None,)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "fn", "shape"),
+    [
+        (_NUMBERS, lambda x: np.zeros(3) if x < 3 else np.ones(3), (3,)),
+        (_NUMBERS, lambda x: np.eye(10)[x], (10,)),
+        (_NUMBERS, lambda x: np.eye(10)[int(x)], (10,)),
+        (_NUMBERS, lambda x: np.array([x, x]), (2,)),
+        (_NUMBERS, lambda x: np.full(3, float(x)), (3,)),
+        (_NUMBERS, _unending, (3,)),
+        (_IMAGES, lambda x: x / 255 if x.max() > 1 else x, (8, 8)),
+        (_IMAGES, lambda x: x if np.isfinite(x).all() else 1 / 0, (8, 8)),
+        (_IMAGES, lambda x: np.fliplr(x) if np.random.random() < 0.5 else x, (8, 8)),
+        (_IMAGES, lambda x: np.clip(x[2:6], 0, 1).mean(axis=0), (8,)),
+        (Dataset.zip((_IMAGES, _NUMBERS)), lambda x, y: x / 255 if y == 3 else x, (8, 8)),
+        (_VECTORS, lambda x: np.array([a if a > 0 else 0 for a in x]), (4,)),
+        (_VECTORS, lambda x: np.where(x > 0, x, 0), (4,)),
+        (_VECTORS, lambda x: np.roll(x, int(x[0])), (4,)),
+        (_LENGTHS, lambda x: np.pad(x[:8], (0, 8 - len(x[:8]))), (8,)),
+        (_NUMBERS.batch(4), lambda x: x.sum(axis=0, keepdims=True), (1,)),
+        (_TEXTS, lambda text: np.zeros(3) if text.endswith(b"c") else np.ones(3), (3,)),
+    ],
+)
+def test_sizes_that_are_the_same_on_every_way_through_a_function_are_known(
+    dataset: Dataset, fn: Any, shape: Any
+) -> None:
+    assert dataset.map(fn).element_spec.shape == shape
+
+
+def test_watching_what_a_function_decides_changes_no_element_and_no_rank_or_dtype() -> None:
+    def by_kind(x: Any) -> Any:  # a watched number is an array
+        return np.zeros((2, 2)) if isinstance(x, np.ndarray) else np.zeros(3, np.float32)
+
+    mapped = Dataset.range(3).map(by_kind)
+    assert mapped.element_spec == TensorSpec((3,), np.float32)
+    assert [type(row) for row in mapped] == [np.ndarray] * 3
+    mixed = Dataset.range(3).map(lambda x: np.zeros(3) if x < 3 else np.zeros(3, np.int32))
+    assert mixed.element_spec == TensorSpec((3,), np.float64)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from workbench.io.examples import encode_example, encode_sequence_example
+from workbench.errors import InvalidArgumentError
+from workbench.io.examples import decode_example, encode_example, encode_sequence_example
 from workbench.io.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, dtype_of
 
 Wanted = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
@@ -41,3 +43,48 @@ class MadeUpText(bytes):
         count = len(self) if isinstance(wanted, VarLenFeature) else math.prod(wanted.shape)
         dtype = dtype_of(wanted.dtype)
         return np.full(count, b"" if dtype.hasobject else 0, dtype)
+
+
+class TextAlike(MadeUpText):
+    """Made-up text like one that was read.
+
+    Those who parse examples take it for one with as many values as that has, of texts as long, apart from features that
+    are to have more.
+    """
+
+    read: bytes
+    more_values: Mapping[str, int]
+    longer_texts: Mapping[str, int]
+
+    @staticmethod
+    def of(read: bytes, length: int, content: bytes) -> TextAlike:
+        """Text of some length like `read`, that repeats `content`."""
+        text = TextAlike((content * length)[:length])
+        text.read, text.more_values, text.longer_texts = read, {}, {}
+        return text
+
+    def example(self, features: Mapping[str, Wanted]) -> bytes:
+        """An example like the one that was read.
+
+        Raises:
+          InvalidArgumentError: if that was none.
+        """
+        read = decode_example(self.read)
+        return encode_example({name: self._like(name, read[name]) for name in features if name in read})
+
+    def _like(self, name: str, values: Any) -> Any:
+        count = len(values) + self.more_values.get(name, 0)
+        if values.dtype != object:
+            return np.ones(count, values.dtype)
+        lengths = [len(text) + self.longer_texts.get(name, 0) for text in values] or [len(self)]
+        return [
+            (bytes(self) * length)[:length] for length in itertools.islice(itertools.cycle(lengths), count)
+        ]
+
+
+def features_of(text: bytes) -> list[str]:
+    """The names of an example's features; none if a text is no example."""
+    try:
+        return sorted(decode_example(text))
+    except InvalidArgumentError:
+        return []

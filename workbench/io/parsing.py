@@ -109,7 +109,7 @@ def batch_of(serialized: Any, function: str, fitting: Callable[[MadeUpText], byt
     """
     batch: list[bytes] = np.asarray(serialized, object).ravel().tolist()
     kinds = set(map(type, batch))
-    if MadeUpText in kinds:
+    if any(issubclass(kind, MadeUpText) for kind in kinds):
         return [fitting(text) if isinstance(text, MadeUpText) else text for text in batch]
     if kinds - {bytes}:
         row = next(row for row, data in enumerate(batch) if type(data) is not bytes)

@@ -37,8 +37,11 @@ class Computing(Staged):
     ) -> Self:
         """Replaces each element by `map_func(element)`; the components of a tuple become separate arguments.
 
-        Reading `element_spec` may call the function with made-up values. If it refuses them, the first element tells
-        the dtypes and numbers of dimensions of results, and no sizes: those of others may differ.
+        Reading `element_spec` may call the function with made-up values. A size of its results is known if all of them
+        have it, also on the other ways through the function: the values answer "if x > 3" both with yes and no. If the
+        function refuses made-up values, the first element tells the dtypes and numbers of dimensions of results; and it
+        tells their sizes if the function takes other contents of the first element's sizes, and no other sizes change
+        those of results, as for `np.frombuffer(text, np.uint8).reshape(28, 28)`.
 
         If the result is provably the same, bit for bit, workbench computes many rows of arrays at a time, without
         calling the function for each. That is so for a plain function that meets both conditions:

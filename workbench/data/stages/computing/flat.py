@@ -17,7 +17,7 @@ from workbench.data.failing import guarded
 from workbench.data.options import AUTOTUNE
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import note_function, note_place
@@ -231,22 +231,27 @@ class Interleave(Stage):
             inner = probe.result_example(self.fn, upstream)
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
-        return self._of_first("opens", lambda inner: inner, upstream)
+        return self._of_first("opens", self._of_element, upstream)
 
-    def _of_first(self, verb: str, learn: Callable[[Pipeline], _T], upstream: Pipeline) -> _T:
-        """What `learn` returns for the inner dataset of the first element where it returns something."""
-        return probe.first_result(
-            f"what {self.text} {verb}", lambda element: learn(self._inner(*flatten(element), 0)), upstream
-        )
+    def _of_first(self, verb: str, learn: Callable[[Any], _T], upstream: Pipeline) -> _T:
+        """What `learn` returns for the first element for which it returns something."""
+        return probe.first_result(f"what {self.text} {verb}", learn, upstream)
+
+    def _of_element(self, element: Any) -> Pipeline:
+        return self._inner(*flatten(element), 0)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         probe.refuse_unknown(upstream)
         with suppress(Exception):
-            examples = probe.result_examples(self.fn, upstream)  # of which no files exist
-            return relax(*(inner.unread().element_spec for inner in examples))
-        spec = self._of_first("gives", lambda inner: inner.element_spec, upstream)
-        return probe.learnt_spec(spec, upstream)
+            return probe.result_spec(self.fn, upstream, _spec_unread)
+        return self._of_first(
+            "gives",
+            lambda element: probe.learnt_spec(
+                lambda other: self._of_element(other).element_spec, element, upstream
+            ),
+            upstream,
+        )
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""
@@ -313,6 +318,11 @@ class _ReadAhead:
 
     def close(self) -> None:
         close_all(reading.threads for reading in self._open)
+
+
+def _spec_unread(inner: Pipeline) -> Any:
+    """The nested spec of the elements of an inner dataset; made-up names are those of no files."""
+    return inner.unread().element_spec
 
 
 def _begun(opener: Opener | Failed) -> Iterator[Run] | Failed:

@@ -22,7 +22,7 @@ from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, fits, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage, calls_functions
-from workbench.data.stages.computing import probe
+from workbench.data.stages.computing import made_up, probe
 from workbench.data.structure import Structure, flatten_element
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError, OutOfRangeError
@@ -146,7 +146,9 @@ class Map(Stage):
             pass
         try:
             return probe.first_result(
-                f"what {self.text} gives", lambda element: self._spec_of(element, upstream), upstream
+                f"what {self.text} gives",
+                lambda element: probe.learnt_spec(self._spec_of, element, upstream),
+                upstream,
             )
         except OutOfRangeError:
             if unfit is None:
@@ -155,9 +157,9 @@ class Map(Stage):
         note_function(told, self.fn)
         raise told
 
-    def _spec_of(self, element: Any, upstream: Pipeline) -> Any:
+    def _spec_of(self, element: Any) -> Any:
         leaves, structure = flatten_element(probe.call(self.fn, element))
-        return probe.learnt_spec(structure.pack([spec_of(leaf) for leaf in leaves]), upstream)
+        return structure.pack([spec_of(leaf) for leaf in leaves])
 
     def describe(self) -> str:
         """The stage as a short text."""
@@ -330,7 +332,7 @@ def _only_computes(fn: Callable[..., Any], upstream: Pipeline) -> bool:
     """Whether a call with a made-up element has no effect and takes no large arrays."""
     try:
         require_no_effect(fn)
-        return probe.made_up_bytes(upstream.element_spec) <= _MOST_CHECKED_BYTES
+        return made_up.element_bytes(upstream.element_spec) <= _MOST_CHECKED_BYTES
     except Exception:  # it may do more, or elements are unknown
         return False
 

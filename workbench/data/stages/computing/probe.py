@@ -1,16 +1,16 @@
 """What a user's function returns, found out without reading data.
 
-The function is called twice with made-up values that fit the input's spec: ones and twos, and where a
+The function is called with made-up values that fit the input's spec: ones and twos, and where a
 dimension is unknown, two and three rows; where the rank is, a vector and a matrix; texts of one byte and of two, which
-the parsers of examples take for examples that have what is wanted. A dimension of the result that
-differs between the two calls is unknown.
+the parsers of examples take for examples that have what is wanted. If the result then seems to have sizes, the function
+is also called with values that have little in common, and with ones that notice what it decides by them, so that it
+goes its other ways, too (`watched.py`). A dimension of the result that differs between any two calls is unknown.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +19,17 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from workbench import tree
-from workbench.backends.numpy import STRING
 from workbench.backends.users_line import shared, warn
-from workbench.data.sources.memory import Whole
-from workbench.data.spec import DatasetSpec, ElementsSpec, TensorSpec, any_rank, any_size, relax, spec_of
+from workbench.data.spec import DatasetSpec, ElementsSpec, any_rank, any_size, relax, spec_of
 from workbench.data.stage import Pipeline
-from workbench.data.stages.ordering.select import Repeat
+from workbench.data.stages.computing import made_up
+from workbench.data.stages.computing.alike import shared_sizes
+from workbench.data.stages.computing.watched import ways
 from workbench.data.structure import flatten_element
 from workbench.data.tables import Failed
 from workbench.debugging import observing
 from workbench.debugging.observing import Place
 from workbench.errors import DataWarning, OutOfRangeError
-from workbench.io.made_up import MadeUpText
 
 _Result = TypeVar("_Result")
 
@@ -89,50 +88,80 @@ def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> No
         ) from None
 
 
-def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
+def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any], Any] | None = None) -> Any:
     """The spec of `fn`'s result for elements of `upstream`.
+
+    Args:
+      fn: The function.
+      upstream: The pipeline whose elements it gets.
+      spec: Gives the spec of a result; by default that of the element that it is.
 
     Raises:
       UnfitResult: if it is of a kind that no element holds.
       Exception: whatever `fn` raises for the made-up values.
     """
-    first, second = result_examples(fn, upstream)
+    spec_of_result = spec or _spec
+    results = result_example(fn, upstream), result_example(fn, upstream, made_up.TWOS)
     try:
-        specs = _spec(first), _spec(second)
+        ones, twos = map(spec_of_result, results)
     except TypeError as error:
         raise UnfitResult(str(error)) from None
-    return relax(*specs)
+    known = relax(ones, twos)
+    if not _has_sizes(known):
+        return known
+    for filling in made_up.APART:
+        with contextlib.suppress(Exception):  # it need not take these
+            known = relax(known, spec_of_result(result_example(fn, upstream, filling)))
+    return _on_every_way(lambda element: spec_of_result(_quietly(fn, element)), upstream, ones, known)
 
 
-def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
-    """What `fn` returns for two made-up elements of `upstream`."""
-    return result_example(fn, upstream, 1), result_example(fn, upstream, 2)
+def _on_every_way(spec: Callable[[Any], Any], upstream: Pipeline, first: Any, known: Any) -> Any:
+    """`known`, less the sizes that results have not on every way through a function.
 
-
-def result_example(fn: Callable[..., Any], upstream: Pipeline, value: int = 1) -> Any:
-    """What `fn` returns for one made-up element of `upstream`, full of `value`."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # nobody asked about these values
-        return _applied(fn, made_up(upstream, value))
-
-
-def made_up(upstream: Pipeline, value: int) -> Any:
-    """An element that fits the spec of those of `upstream`, full of `value`.
-
-    Raises:
-      TypeError: if a component is no array.
+    Args:
+      spec: Gives the spec of the function's result for an element.
+      upstream: The pipeline whose elements it gets.
+      first: The spec of its result for an element of ones.
+      known: The spec of results, as far as other values tell.
     """
-    return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
+    element = made_up.element(upstream, made_up.ONES)
+    found, escaped = ways(lambda answers: spec(made_up.watched(element, answers)))
+    if not found or found[0] != first:  # watched values are not taken for what they stand for
+        return known
+    for other in found:
+        with contextlib.suppress(TypeError):
+            known = relax(known, other)
+    return any_size(known) if escaped else known
 
 
-def made_up_bytes(element_spec: Any) -> int:
-    """How much memory the arrays of a made-up element take."""
-    total = 0
-    for spec in tree.flatten(element_spec)[0]:
-        if isinstance(spec, DatasetSpec):
-            total += made_up_bytes(spec.element_spec)
-        elif isinstance(spec, TensorSpec):
-            total += spec.dtype.itemsize * math.prod(_made_up_shape(spec, 2))
-    return total
+def _has_sizes(spec: Any) -> bool:
+    """Whether the spec of a result tells any size that other elements may not have."""
+    return any(
+        (isinstance(part, ElementsSpec) and _has_sizes(part.element_spec)) or any(map(_is_size, _shape(part)))
+        for part in tree.flatten(spec)[0]
+    )
+
+
+def _is_size(size: int | None) -> bool:
+    return size is not None
+
+
+def _shape(part: Any) -> tuple[int | None, ...]:
+    if isinstance(part, DatasetSpec):
+        return part.dataset_shape
+    return () if isinstance(part, ElementsSpec) else part.shape or ()
+
+
+def result_example(
+    fn: Callable[..., Any], upstream: Pipeline, filling: made_up.Filling = made_up.ONES
+) -> Any:
+    """What `fn` returns for one made-up element of `upstream`."""
+    return _quietly(fn, made_up.element(upstream, filling))
+
+
+def _quietly(fn: Callable[..., Any], element: Any) -> Any:
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # nobody asked about these values
+        return _applied(fn, element)
 
 
 def refuse_unknown(upstream: Pipeline) -> None:
@@ -203,17 +232,25 @@ def _told_if_slow(what: str, upstream: Pipeline) -> Iterator[Callable[[], None]]
         timer.cancel()
 
 
-def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
-    """The nested spec of results, of which `spec` is that for one element of `upstream`.
+def learnt_spec(spec_of: Callable[[Any], Any], element: Any, upstream: Pipeline) -> Any:
+    """The nested spec of results, learnt from one element of `upstream`.
 
     Those for other elements may have other sizes, whatever `upstream` tells of its own; and another rank, where the
-    rank of its elements is unknown.
+    rank of its elements is unknown. So sizes are known only if the function takes other contents as well.
+
+    Args:
+      spec_of: Gives the nested spec of the function's result for an element.
+      element: The element.
+      upstream: The pipeline whose element it is.
     """
+    spec = spec_of(element)
     try:
-        specs = tree.flatten(upstream.element_spec)[0]
+        specs = upstream.element_spec
     except Exception:  # its elements told nevertheless
         return any_size(spec)
-    return any_size(spec) if all(map(_has_rank, specs)) else any_rank(spec)
+    with contextlib.suppress(Exception):
+        return shared_sizes(spec_of, element, specs)
+    return any_size(spec) if all(map(_has_rank, tree.flatten(specs)[0])) else any_rank(spec)
 
 
 def _has_rank(spec: Any) -> bool:
@@ -225,25 +262,3 @@ def _has_rank(spec: Any) -> bool:
 def _spec(result: Any) -> Any:
     leaves, structure = flatten_element(result)
     return structure.pack([spec_of(leaf) for leaf in leaves])
-
-
-def _made_up(spec: Any, value: int, upstream: Pipeline) -> Any:
-    if isinstance(spec, DatasetSpec):
-        element = tree.map(lambda inner: _made_up(inner, value, upstream), spec.element_spec)
-        return upstream.with_source(Whole.of(element), (Repeat(value),))
-    if not isinstance(spec, TensorSpec):
-        raise TypeError(f"nothing can be made up for {spec}")
-    shape = _made_up_shape(spec, value)
-    if spec.dtype == STRING:
-        text = MadeUpText(str(value).encode() * value)  # of another length for another value
-        if not shape:
-            return text
-        array = np.empty(shape, STRING)
-        array[...] = text
-        return array
-    return np.full(shape, value % 2 if spec.dtype == np.bool_ else value, spec.dtype)[()]
-
-
-def _made_up_shape(spec: TensorSpec, value: int) -> tuple[int, ...]:
-    shape = (None,) * value if spec.shape is None else spec.shape
-    return tuple(value + 1 if size is None else size for size in shape)

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages.computing import probe
+from workbench.data.stages.computing import made_up
 from workbench.data.stages.computing.functions import Map, note_function, note_place
 from workbench.data.structure import Structure, convert, flatten, flatten_element, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
@@ -65,7 +65,7 @@ class Scan(Stage):
         leaves, structure = flatten(self.initial_state)
         spec = self._output_spec(leaves, structure, upstream)
         try:
-            element = probe.made_up(upstream, 1)
+            element = made_up.element(upstream, made_up.ONES)
             state, _ = _pair(self.fn(structure.pack(leaves), element))
             after = same_state("scan", leaves, structure, state)
         except Exception:  # the function may not take made-up values

@@ -22,7 +22,7 @@ from workbench.data.spec import (
     relax,
 )
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages.computing import probe
+from workbench.data.stages.computing import made_up, probe
 from workbench.data.stages.computing.functions import note_function
 from workbench.data.structure import flatten
 from workbench.data.tables import Failed, Item, ListTable, Run, items
@@ -237,7 +237,7 @@ def _example(upstream: Pipeline) -> Held:
     """A window of two elements with the spec of those of `upstream`, whatever shapes these two have."""
     spec = upstream.element_spec
     try:
-        rows = [flatten(probe.made_up(upstream, rows)) for rows in (1, 2)]
+        rows = [flatten(made_up.element(upstream, filling)) for filling in (made_up.ONES, made_up.TWOS)]
     except TypeError:  # nothing has an unknown rank; the function may still not look
         rows = [flatten(np.int64(0))] * 2
     return Held(ListTable([leaves for leaves, _ in rows], rows[0][1], None), spec)

@@ -1,0 +1,215 @@
+"""Values that notice what a function decides by them, so that every way through it can be tried.
+
+A function may go one way for small numbers and another way for great ones, where what it gives may have another size.
+`if x < 3:` asks a `WatchedArray` for its truth, and `Answers` gives the answer that the next trial needs.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.io.made_up import MadeUpText
+
+_MOST_WAYS: Final = 16
+_MOST_ANSWERS: Final = 1000
+_CONVERSIONS: Final = frozenset(("int", "float"))
+
+
+class _TooLong(BaseException):
+    """Ends a trial that asks on and on, as a loop does that the answers do not let end."""
+
+
+class Answers:
+    """The answers of one trial to what a function asks of values.
+
+    Attributes:
+      given: The answers so far.
+      escaped: Whether the function also looked at values in a way that cannot be answered otherwise.
+    """
+
+    def __init__(self, wanted: tuple[bool, ...] = ()) -> None:
+        self.given: list[bool] = []
+        self.escaped = False
+        self._wanted = wanted
+
+    def answer(self, true: bool) -> bool:
+        """The wanted answer; what is true of the values where none is wanted."""
+        place = len(self.given)
+        if self._wanted and place >= _MOST_ANSWERS:
+            raise _TooLong
+        self.given.append(self._wanted[place] if place < len(self._wanted) else true)
+        return self.given[-1]
+
+    def number_taken(self) -> None:
+        """Notes that the caller of the caller takes a value as a number of Python, which nobody watches."""
+        if _converts_and_compares(sys._getframe(2).f_code):
+            self.escaped = True
+
+    def others(self) -> Iterator[tuple[bool, ...]]:
+        """The answers of trials that leave the way of this one, each at another place."""
+        for place in range(len(self._wanted), min(len(self.given), _MOST_ANSWERS)):
+            yield (*self.given[:place], not self.given[place])
+
+
+def ways(trial: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
+    """What a function gives on the ways through it, at most 16; and whether it looks at values otherwise as well.
+
+    Args:
+      trial: Calls the function with values that ask `Answers`. What it raises ends a way that no element takes.
+    """
+    found: list[Any] = []
+    waiting: deque[tuple[bool, ...]] = deque([()])
+    escaped = False
+    for _ in range(_MOST_WAYS):
+        if not waiting:
+            break
+        answers = Answers(waiting.popleft())
+        try:
+            found.append(trial(answers))
+        except (Exception, _TooLong):  # the values, or what was answered, do not suit it
+            if not found:
+                break
+        escaped = escaped or answers.escaped
+        waiting += islice(answers.others(), _MOST_WAYS)
+    return found, escaped
+
+
+class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
+    """An array, or a scalar as an array without dimensions, that asks `Answers` what its values are taken for."""
+
+    answers: Answers | None
+
+    @staticmethod
+    def of(value: Any, answers: Answers) -> WatchedArray:
+        """A watched copy of an array or a scalar."""
+        watched = np.array(value).view(WatchedArray)
+        watched.answers = answers
+        return watched
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.answers = getattr(source, "answers", None)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return self._watched(array)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return self._watched(super().__array_function__(func, types, args, kwargs))
+
+    def _watched(self, result: Any) -> Any:
+        """A result of NumPy, its arrays and numbers watched as well."""
+        if isinstance(result, tuple | list) and type(result) in (tuple, list):
+            return type(result)(map(self._watched, result))
+        if self.answers is None or not isinstance(result, np.ndarray | np.generic):
+            return result
+        if isinstance(result, WatchedArray) and result.answers is not None:
+            return result
+        return WatchedArray.of(result, self.answers)
+
+    def __bool__(self) -> bool:
+        true = bool(self.view(np.ndarray))
+        return true if self.answers is None else self.answers.answer(true)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(self == value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._watched(super().__getitem__(key))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def __hash__(self) -> int:  # type: ignore[override]  # scalars have one
+        if self.answers is not None:
+            self.answers.escaped = True  # it is looked up, and other values are found elsewhere
+        return hash(self.view(np.ndarray)[()])
+
+    def __int__(self) -> int:
+        if self.answers is not None:
+            self.answers.number_taken()
+        return int(self.view(np.ndarray))
+
+    def __float__(self) -> float:
+        if self.answers is not None:
+            self.answers.number_taken()
+        return float(self.view(np.ndarray))
+
+    def item(self, *place: Any) -> Any:
+        """As of an array, still watched."""
+        return self._watched(np.asarray(super().item(*place), self.dtype))
+
+    def tolist(self) -> Any:
+        """As of an array, its numbers still watched."""
+        return [part.tolist() for part in self] if self.ndim else self
+
+
+def _watching(name: str) -> Callable[..., Any]:
+    method = getattr(np.ndarray, name)
+
+    @functools.wraps(method)
+    def watching(self: WatchedArray, *args: Any, **more: Any) -> Any:
+        return self._watched(method(self, *args, **more))
+
+    return watching
+
+
+for _name in (
+    "argmax",
+    "argmin",
+    "nonzero",
+    "searchsorted",
+    "std",
+    "trace",
+    "var",
+):  # which give plain numbers
+    setattr(WatchedArray, _name, _watching(_name))
+
+
+class WatchedText(MadeUpText):
+    """Made-up text that asks `Answers` whether it is what it is compared with."""
+
+    answers: Answers
+
+    @staticmethod
+    def of(text: bytes, answers: Answers) -> WatchedText:
+        """A watched copy of a text."""
+        watched = WatchedText(text)
+        watched.answers = answers
+        return watched
+
+    def __eq__(self, other: object) -> bool:
+        return self.answers.answer(bytes(self) == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __contains__(self, part: Any) -> bool:
+        return self.answers.answer(part in bytes(self))
+
+    def __hash__(self) -> int:
+        self.answers.escaped = True
+        return hash(bytes(self))
+
+    def startswith(self, *prefix: Any) -> bool:
+        """As of bytes, as the answers want it."""
+        return self.answers.answer(bytes(self).startswith(*prefix))
+
+    def endswith(self, *suffix: Any) -> bool:
+        """As of bytes, as the answers want it."""
+        return self.answers.answer(bytes(self).endswith(*suffix))
+
+
+@functools.lru_cache(maxsize=256)
+def _converts_and_compares(code: types.CodeType) -> bool:
+    """Whether code converts to numbers of Python, as NumPy may for it as well, and compares: perhaps these."""
+    return not _CONVERSIONS.isdisjoint(code.co_names) and any(
+        each.opname in ("COMPARE_OP", "CONTAINS_OP") for each in dis.get_instructions(code)
+    )
