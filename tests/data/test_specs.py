@@ -588,3 +588,15 @@ def test_watching_what_a_function_decides_changes_no_element_and_no_rank_or_dtyp
     assert [type(row) for row in mapped] == [np.ndarray] * 3
     mixed = Dataset.range(3).map(lambda x: np.zeros(3) if x < 3 else np.zeros(3, np.int32))
     assert mixed.element_spec == TensorSpec((3,), np.float64)
+
+
+def test_a_slow_function_is_called_with_two_made_up_elements_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_TRIAL_SECONDS", 0.0)
+    calls = []
+
+    def slow(x: Any) -> Any:
+        calls.append(x)
+        return np.zeros(3)
+
+    assert Dataset.range(3).map(slow).element_spec == TensorSpec((3,), np.float64)
+    assert calls == [1, 2]

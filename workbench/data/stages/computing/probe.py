@@ -1,10 +1,11 @@
 """What a user's function returns, found out without reading data.
 
-The function is called with made-up values that fit the input's spec: ones and twos, and where a
-dimension is unknown, two and three rows; where the rank is, a vector and a matrix; texts of one byte and of two, which
-the parsers of examples take for examples that have what is wanted. If the result then seems to have sizes, the function
-is also called with values that have little in common, and with ones that notice what it decides by them, so that it
-goes its other ways, too (`watched.py`). A dimension of the result that differs between any two calls is unknown.
+The function is called with made-up values that fit the input's spec: ones and twos, and where a dimension is unknown,
+two and three rows; where the rank is, a vector and a matrix; texts of one byte and of two, which the parsers of
+examples take for examples that have what is wanted. If the result then seems to have sizes, the function is also
+called with values that have little in common, and with ones that notice what it decides by them, so that it goes its
+other ways, too (`watched.py`), unless it is slow. A dimension of the result that differs between any two calls is
+unknown.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class UnfitResult(TypeError):
 _FEWEST_EXAMPLES: Final = 100
 _SECONDS: Final = 3.0
 _TELLING_SECONDS: Final = 3.0
+_TRIAL_SECONDS: Final = 2.0
+"""A function that takes so long for two elements is not called with twenty more."""
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
@@ -101,13 +104,14 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
       Exception: whatever `fn` raises for the made-up values.
     """
     spec_of_result = spec or _spec
+    begun = time.monotonic()
     results = result_example(fn, upstream), result_example(fn, upstream, made_up.TWOS)
     try:
         ones, twos = map(spec_of_result, results)
     except TypeError as error:
         raise UnfitResult(str(error)) from None
     known = relax(ones, twos)
-    if not _has_sizes(known):
+    if not _has_sizes(known) or time.monotonic() - begun > _TRIAL_SECONDS:
         return known
     for filling in made_up.APART:
         with contextlib.suppress(Exception):  # it need not take these
