@@ -511,6 +511,58 @@ test("a log without lines says whether any may still come", () => {
   }
 });
 
+/** Devices that are all as busy, give or take, but for what `uses` and `memories` say by their places. */
+function manyDevices(uses: Record<number, number | null>, memories: Record<number, number> = {}) {
+  const [first] = recorded.devices.devices;
+  return {
+    ...recorded.devices,
+    devices: Array.from({ length: 512 }, (_, i) => {
+      const use = i in uses ? uses[i]! : 70 + (i % 5);
+      return {
+        ...first!,
+        ...{ key: String(i), name: `worker ${i}`, use_percent: use, recent_percent: [use, use, use] },
+        ...{ memory_bytes: 10 * (memories[i] ?? 30 + (i % 3)), memory_limit_bytes: 1000 },
+      };
+    }),
+  };
+}
+
+/** The devices that a view draws a line for, and those that it names among its dots. */
+async function namedDevices(model: ReturnType<typeof manyDevices>) {
+  written.length = 0;
+  const shown = show("devices", model);
+  await settled();
+  const charts = [...shown.root.querySelectorAll('[role="application"]')].map((one) =>
+    one.getAttribute("aria-label"),
+  );
+  shown.unmount();
+  return { charts, dots: new Set(written.filter((text) => text.includes(": "))) };
+}
+
+test("of 512 devices those that are far from the others are named, and have lines", async () => {
+  const { charts, dots } = await namedDevices(manyDevices({ 170: 2, 300: 130 }, { 41: 96 }));
+  assert.deepEqual(charts, ["Use and memory of 512 devices", "Use of devices: 3 in 3 samples"]);
+  assert.deepEqual(dots, new Set(["worker 170: 2.00 ↓", "worker 300: 130 ↑", "worker 41: 96.0 ↑"]));
+});
+
+test("of 512 devices that are alike none is named, and those whose use is not known are left out", async () => {
+  for (const use of [undefined, 0]) {
+    const idle = Object.fromEntries(Array.from({ length: 512 }, (_, i) => [i, use ?? 70 + (i % 7)]));
+    const { charts, dots } = await namedDevices(manyDevices({ ...idle, 9: null, 12: (use ?? 70) + 0.4 }));
+    assert.deepEqual(charts, ["Use and memory of 511 devices"]);
+    assert.equal(dots.size, 0);
+  }
+});
+
+test("of many devices that are far from the others the farthest eight are named", async () => {
+  const far = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [40 * i, 150 + 10 * i]));
+  const { dots } = await namedDevices(manyDevices(far));
+  assert.deepEqual(
+    [...dots].map((text) => Number(/\d+/.exec(text)![0])).sort((one, other) => one - other),
+    [160, 200, 240, 280, 320, 360, 400, 440],
+  );
+});
+
 test("of 512 devices 32 are drawn and the others counted, however they are spread", async () => {
   const [worker] = recorded.topology.hosts[0]!.workers;
   const replica = (i: number) => ({

@@ -114,12 +114,17 @@ class Crowd:
         return plain(Topology("crowd", "live", tuple(parts), (strategy,)))
 
     def devices(self) -> dict[str, Any]:
-        """How much of each device is in use."""
+        """How much of each device is in use: one idles, and the memory of another is nearly full."""
+        percents = self._random.normal(70, 4, self.replicas).round(1)
+        percents[self.replicas // 4] = 2.5
+        memory = self._random.normal(0.25, 0.005, self.replicas)
+        memory[self.replicas // 2] = 0.96
         uses = [
             DeviceUse(
-                str(at), f"host-{at // 8}", f"worker {at}", "CPU", "live", use, 1 << 28, 1 << 30, (use,) * 32
+                *(str(at), f"host-{at // 8}", f"worker {at}", "CPU", "live", use, int(share * (1 << 30))),
+                *(1 << 30, (use,) * 32),
             )
-            for at, use in enumerate(self._random.uniform(0, 100, self.replicas).round(1).tolist())
+            for at, (use, share) in enumerate(zip(percents.tolist(), memory.tolist(), strict=True))
         ]
         return plain(Devices("crowd", "live", tuple(uses)))
 

@@ -20,7 +20,8 @@ const TOP = 6;
 const BOTTOM = 18;
 const LEFT = 100;
 const RIGHT = 48;
-const MOST_ROWS = 16;
+/** Of so many devices each has a row. */
+export const MOST_ROWS = 16;
 
 interface Course {
   name: string;

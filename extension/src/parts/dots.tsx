@@ -25,6 +25,11 @@ const REACH = 1.5;
 /** Of a ring. */
 const RADIUS = 9;
 
+/** Far are those that are as many times the width of the middle half outside of it, of which so many are named; as in
+ * workbench/ui/inspect/spread.py. */
+const FENCE = 3;
+const MOST_NAMED = 8;
+
 /** Of so many replicas each has a ring. */
 export const MOST_RINGS = 32;
 
@@ -38,11 +43,21 @@ export interface DotsRow {
   word: string;
 }
 
-/** A row of values that are all known. */
-export function rowOf(name: string, values: readonly number[]): DotsRow {
+/** A row of values that are all known, and how far each is from the others. */
+export function rowOf(name: string, values: readonly number[]) {
   const ordered = ascending(values);
   const at = (share: number) => ordered[Math.round(share * (ordered.length - 1))]!;
-  return { name, values, low: at(0.1), middle: at(0.5), high: at(0.9), word: "median" };
+  const [from, to] = [at(0.25), at(0.75)];
+  const width = Math.max(to - from, 1); // where all are nearly the same, none is far
+  const far = values.map((value) => Math.max(from - value, value - to) / width);
+  return { name, values, low: at(0.1), middle: at(0.5), high: at(0.9), word: "median", far };
+}
+
+/** The columns that are far from the others in one of the rows: the farthest first, and a few at most. */
+export function farOf(rows: readonly ReturnType<typeof rowOf>[]): number[] {
+  const of = (column: number) => Math.max(...rows.map(({ far }) => far[column]!));
+  const columns = [...rows[0]!.far.keys()].filter((column) => of(column) > FENCE);
+  return columns.sort((one, other) => of(other) - of(one)).slice(0, MOST_NAMED);
 }
 
 interface Props {

@@ -2,7 +2,8 @@
 import { WARNING } from "../colours";
 import { Head } from "../parts/head";
 import { StatusWord } from "../parts/status";
-import { Courses } from "../parts/courses";
+import { Courses, MOST_ROWS } from "../parts/courses";
+import { Dots, farOf, rowOf } from "../parts/dots";
 import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
@@ -15,6 +16,20 @@ export const devices: View<Devices> = {
   title: "Devices",
   draw({ model, context }) {
     const axis = stepsOf(model.sampled, context);
+    const crowd = model.devices.filter((one) => one.use_percent !== null && shareOf(one) !== null);
+    // Where a line for each would be too many, a dot for each, and a line for those that are far from the others.
+    const rows = crowd.length > MOST_ROWS && [
+      rowOf(
+        "use %",
+        crowd.map((one) => one.use_percent!),
+      ),
+      rowOf(
+        "memory %",
+        crowd.map((one) => 100 * shareOf(one)!),
+      ),
+    ];
+    const far = rows ? farOf(rows) : [];
+    const lines = rows ? far.map((column) => crowd[column]!) : model.devices;
     const memory = sumOf(model.devices, (device) => device.memory_bytes ?? 0);
     return (
       <div class="wb-part">
@@ -29,10 +44,19 @@ export const devices: View<Devices> = {
         >
           <Brushed steps={axis} />
         </Head>
+        {rows && (
+          <Dots
+            label={`Use and memory of ${crowd.length} devices`}
+            rows={rows}
+            nameOf={(column) => crowd[column]!.name}
+            outliers={far}
+            heights={[84, 240]}
+          />
+        )}
         <Courses
           title="Use over the newest steps"
           label="Use of devices"
-          courses={model.devices.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
+          courses={lines.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
           sampled={model.sampled}
           context={context}
         />
@@ -74,15 +98,19 @@ const COLUMNS: Column<DeviceUse>[] = [
   }),
 ];
 
+/** How much of its memory is in use; null: not known. */
+function shareOf({ memory_bytes, memory_limit_bytes }: DeviceUse): number | null {
+  return memory_bytes !== null && memory_limit_bytes ? memory_bytes / memory_limit_bytes : null;
+}
+
 function Memory({ device }: { device: DeviceUse }) {
-  const { memory_bytes, memory_limit_bytes } = device;
-  const share = memory_bytes !== null && memory_limit_bytes ? memory_bytes / memory_limit_bytes : null;
+  const share = shareOf(device);
   const full = share !== null && share > 0.8;
   return (
     <>
       {share !== null && <Bar share={share} {...(full ? { colour: WARNING } : {})} />}
       {full ? "▲ " : ""}
-      {memoryText(memory_bytes)}
+      {memoryText(device.memory_bytes)}
     </>
   );
 }
