@@ -1,6 +1,6 @@
 // The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
 // own number right.
-import { paintEnd, type Painting } from "../parts/painting";
+import { paintEnd, paintText, type Painting } from "../parts/painting";
 import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
 import { clamped } from "../scale";
 import type { StepRange } from "../selection";
@@ -58,8 +58,6 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
   const noteWidth = canvas.measureText(note).width;
   const noteEnd = Math.max(to, left + noteWidth);
   const hasNote = columns > 0 && (range !== null || (columns > 1 && columns < steps.length));
-  canvas.fillStyle = palette.quiet;
-  canvas.textAlign = "center";
   let free = -Infinity;
   steps.forEach((step, column) => {
     const label = column ? String(step) : `step ${step}`;
@@ -68,13 +66,12 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
     if (column && (step % 10 || middle - half < free)) return;
     if (hasNote && middle + half > noteEnd - noteWidth - 10 && middle - half < noteEnd + 10) return;
     const centre = Math.max(middle, left + half);
-    canvas.fillText(label, centre, foot + 12);
+    paintText(painting, palette.quiet, label, centre, foot + 12, "center");
     free = centre + half + 12;
   });
   if (hasNote) {
     const frame = { from, to, left, right: left + steps.length * size, top, foot };
     (range ? paintRange : paintFrame)(painting, frame);
-    paintEnd(painting, note, noteEnd, foot + 12);
+    paintEnd(painting, palette.quiet, note, noteEnd, foot + 12);
   }
-  canvas.textAlign = "left";
 }

@@ -4,10 +4,12 @@ import type { GroupView, LaneItem } from "../models";
 import {
   type Cell,
   hatch,
+  paintBox,
   paintCursor,
   paintDotted,
   paintEnd,
   paintLabel,
+  paintText,
   type Painting,
   type Rectangle,
 } from "../parts/painting";
@@ -78,22 +80,18 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     const x = scale(width);
     const foot = TOP + rows.length * height;
     const edge = width - right;
-    canvas.textAlign = "left";
     let free = 0; // of names: from here on
     for (let step = steps.first; step <= steps.last; step++) {
       const begin = step === steps.first ? left : x(ends.get(step - 1) ?? from);
       const room = x(ends.get(step) ?? to) - begin;
-      canvas.fillStyle = palette.quiet;
       const name = room > 50 ? `step ${step}` : `${step}`;
       const end = begin + 5 + canvas.measureText(name).width;
       const named = begin >= free && end < edge;
       if (named) {
-        canvas.fillText(name, begin + 4, TOP / 2);
+        paintText(painting, palette.quiet, name, begin + 4, TOP / 2);
         free = end;
       }
       if (step === steps.first) continue;
-      canvas.strokeStyle = palette.quiet;
-      canvas.lineWidth = 1;
       paintDotted(painting, Math.round(begin) + 0.5, named ? 4 : TOP, foot);
     }
     rows.forEach((row, index) => {
@@ -112,18 +110,12 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
         paintPart(painting, part.kind, box);
       }
       // The history goes on to the left.
-      if (steps.first > 0) {
-        canvas.fillStyle = palette.ground;
-        for (let column = 0; column < 6; column++) {
-          canvas.globalAlpha = 1 - column / 6;
-          canvas.fillRect(left + 4 * column, y + 4, 4, bar);
-        }
-      }
+      canvas.globalAlpha = 1;
+      for (let column = 0; steps.first > 0 && column < 6; column++)
+        paintBox(painting, palette.ground, left + 4 * column, y + 4, 4, bar, 1 - column / 6);
       canvas.globalAlpha = alpha;
-      if (right) {
-        canvas.fillStyle = late ? palette.warning : palette.quiet;
-        paintEnd(painting, stateOf(group, row), width - 2, y + height / 2, late);
-      }
+      const colour = late ? palette.warning : palette.quiet;
+      if (right) paintEnd(painting, colour, stateOf(group, row), width - 2, y + height / 2, late);
       canvas.globalAlpha = 1;
     });
     const { pointed } = axis;
@@ -133,25 +125,18 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
         to: x(ends.get(pointed) ?? to),
         foot,
       });
-    canvas.fillStyle = palette.text;
-    canvas.fillRect(edge - 1.5, 2, 1.5, foot);
+    paintBox(painting, palette.text, edge - 1.5, 2, 1.5, foot);
     const ms = linear([(from - to) / 1e6, 0], [left, edge]);
     const inSeconds = to - from > 4e9;
-    canvas.textAlign = "center";
     for (const tick of roundTicks((from - to) / 1e6, 0, (edge - left) / 120)) {
       if (edge - ms(tick) < 64 || ms(tick) - left < 24) continue;
-      canvas.fillStyle = palette.line;
-      canvas.fillRect(ms(tick), foot + 1, 1, 4);
-      canvas.fillStyle = palette.quiet;
+      paintBox(painting, palette.line, ms(tick), foot + 1, 1, 4);
       const size = Math.abs(tick);
-      canvas.fillText(`−${inSeconds ? `${size / 1000} s` : `${size} ms`}`, ms(tick), foot + 14);
+      const text = `−${inSeconds ? `${size / 1000} s` : `${size} ms`}`;
+      paintText(painting, palette.quiet, text, ms(tick), foot + 14, "center");
     }
-    canvas.textAlign = right ? "center" : "right";
-    canvas.fillStyle = palette.text;
-    canvas.font = palette.strong;
-    canvas.fillText(now, right ? edge - 2 : width - 2, foot + 14);
-    canvas.font = palette.font;
-    canvas.textAlign = "left";
+    const [end, align] = right ? ([edge, "center"] as const) : ([width, "right"] as const);
+    paintText(painting, palette.text, now, end - 2, foot + 14, align, true);
     const chosen = cursor && parts[cursor.row]?.[cursor.column];
     if (cursor && chosen?.length && isIn(steps, items[cursor.column]!.step)) {
       const begin = Math.max(left, x(chosen[0]!.from));
@@ -196,17 +181,16 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
 
 /** Draws what a replica did, each in its own way; in `colour` what it communicated by, where that matters. */
 export function paintPart(
-  { canvas, palette }: Painting,
+  painting: Painting,
   kind: Part["kind"],
   box: Rectangle,
-  colour = palette[kind],
+  colour = painting.palette[kind],
 ): void {
-  canvas.fillStyle = colour;
-  canvas.fillRect(box.x, box.y, box.width, box.height);
+  const { canvas, palette } = painting;
+  const { x, y, width, height } = box;
+  paintBox(painting, colour, x, y, width, height);
   if (kind === "wait") hatch(canvas, box, palette.waitLine);
-  if (kind !== "late") return;
-  canvas.fillStyle = palette.warning;
-  canvas.fillRect(box.x, box.y + box.height - 3, box.width, 3);
+  if (kind === "late") paintBox(painting, palette.warning, x, y + height - 3, width, 3);
 }
 
 /** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */

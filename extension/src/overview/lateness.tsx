@@ -1,7 +1,15 @@
 // Who comes last, step by step: a cell for each, quiet where nobody waits.
 import { joined, timeText } from "../format";
 import type { GroupView } from "../models";
-import { type Cell, paintCursor, paintEnd, paintLabel, type Painting } from "../parts/painting";
+import {
+  type Cell,
+  paintBox,
+  paintCursor,
+  paintEnd,
+  paintLabel,
+  paintText,
+  type Painting,
+} from "../parts/painting";
 import { levels, Levels, scaleOf } from "./late_levels";
 import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
@@ -63,20 +71,21 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
       paintLabel(painting, { ...row, label }, y + height / 2, named);
       late[index]!.slice(first).forEach((us, column) => {
         if (us === null) return;
-        canvas.fillStyle = palette.lateness[level(us)]!;
-        canvas.fillRect(left + column * size, y + 0.5, size - gap, height - 1);
+        const colour = palette.lateness[level(us)]!;
+        paintBox(painting, colour, left + column * size, y + 0.5, size - gap, height - 1);
       });
       if (right && row.replica >= 0) {
-        canvas.fillStyle = named ? palette.warning : palette.quiet;
+        const colour = named ? palette.warning : palette.quiet;
         const text = `${lateSteps(group, row)} of ${lateness.steps.length}`;
-        paintEnd(painting, text, width - 2, y + height / 2, named);
+        paintEnd(painting, colour, text, width - 2, y + height / 2, named);
       }
       canvas.globalAlpha = 1;
     });
-    canvas.fillStyle = palette.quiet;
     if (slow)
-      for (const step of lateness.slow_steps)
-        canvas.fillText("▼", left + (lateness.steps.indexOf(step) - first) * size, top / 2);
+      for (const step of lateness.slow_steps) {
+        const x = left + (lateness.steps.indexOf(step) - first) * size;
+        paintText(painting, palette.quiet, "▼", x, top / 2);
+      }
     paintSteps(painting, {
       ...{ steps: lateness.steps, first, size, left, shown },
       ...{ range: axis.range, top, foot },

@@ -95,12 +95,12 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean",
     const y = linear([ground, most > ground ? most : ground + 1], [foot, TOP]);
     const x = (column: number) => left + (column - first + 0.5) * size;
     paintTicks(painting, roundTicks(ground, most, 3), y, { left, right: edge });
-    const line = (values: readonly (number | null)[]) => {
+    const line = (values: readonly (number | null)[], colour: string, lineWidth: number) => {
       const places = at.map((index, column) => {
         const value = values[index] ?? null;
         return value === null || column < first ? null : ([x(column), y(value)] as const);
       });
-      paintLine(painting, places);
+      paintLine(painting, colour, lineWidth, places);
     };
     rows.forEach(({ replica }) => {
       canvas.fillStyle = palette.replica(replica) ?? palette.quiet;
@@ -112,13 +112,9 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean",
       }
     });
     canvas.globalAlpha = 1;
-    canvas.strokeStyle = palette.quiet;
-    canvas.lineWidth = 1;
-    line(low);
-    line(high);
-    canvas.strokeStyle = palette.text;
-    canvas.lineWidth = 1.6;
-    line(mean);
+    line(low, palette.quiet, 1);
+    line(high, palette.quiet, 1);
+    line(mean, palette.text, 1.6);
     const last = mean.at(-1) ?? null;
     if (right)
       paintNewest(

@@ -3,7 +3,16 @@ import { percent } from "../format";
 import type { SampledSteps } from "../models";
 import { clamped, linear } from "../scale";
 import type { Context } from "../view";
-import { type Cell, paintDot, paintEnd, paintLabel, paintLine, type Painting } from "./painting";
+import {
+  type Cell,
+  paintBox,
+  paintDot,
+  paintEnd,
+  paintLabel,
+  paintLine,
+  paintText,
+  type Painting,
+} from "./painting";
 import { Plane } from "./plane";
 import { isIn, paintBand, paintRange, stepsOf } from "./steps";
 
@@ -66,17 +75,15 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
     rows.forEach(({ name, values }, row) => {
       const middle = TOP + (row + 0.5) * height;
       paintLabel(painting, { label: name, replica: -1 }, middle, false, LEFT - 8);
-      canvas.fillStyle = palette.line;
-      canvas.fillRect(LEFT, y(row, 0), width - RIGHT - LEFT, 1);
-      canvas.strokeStyle = palette.quiet;
-      canvas.lineWidth = 1.3;
+      paintBox(painting, palette.line, LEFT, y(row, 0), width - RIGHT - LEFT, 1);
       const skipped = samples - values.length;
       paintLine(
         painting,
+        palette.quiet,
+        1.3,
         values.map((value, index) => (value === null ? null : [x(skipped + index), y(row, value)])),
       );
-      canvas.fillStyle = palette.quiet;
-      paintEnd(painting, percent(values.at(-1) ?? null), width - 2, middle);
+      paintEnd(painting, palette.quiet, percent(values.at(-1) ?? null), width - 2, middle);
     });
     const value = cursor && valueOf(cursor);
     if (value !== null) {
@@ -84,9 +91,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
       paintDot(painting, x(cursor!.column), y(cursor!.row, value), 3);
     }
     if (!span) return;
-    canvas.fillStyle = palette.quiet;
-    canvas.fillText(`step ${span.first}`, x(ends.get(span.first)!), foot + 10);
-    if (known.length > 1) paintEnd(painting, `step ${span.last}`, width - RIGHT, foot + 10);
+    paintText(painting, palette.quiet, `step ${span.first}`, x(ends.get(span.first)!), foot + 10);
+    if (known.length > 1) paintEnd(painting, palette.quiet, `step ${span.last}`, width - RIGHT, foot + 10);
     const edges = (first: number, last: number) => ({
       from: x(clamped(end(first - 1), 0, samples - 1)),
       to: x(clamped(end(last), 0, samples - 1)),

@@ -4,11 +4,13 @@ import { ascending, figure, known } from "../format";
 import { gutters } from "../overview/gutters";
 import { clamped, linear, roundTicks } from "../scale";
 import {
+  paintBox,
   paintDot,
   paintEnd,
   paintLabel,
   paintLine,
   paintNewest,
+  paintText,
   paintTicks,
   type Painting,
 } from "./painting";
@@ -101,23 +103,17 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
       const scale = linear(least < most ? [least, most] : [least - 1, least + 1], [foot, top]);
       const y = (value: number | null | undefined) =>
         value == null ? top - 8 : clamped(scale(value), top, foot);
-      canvas.fillStyle = palette.accent;
-      canvas.globalAlpha = 0.14;
-      if (!rings) canvas.fillRect(left, y(high), right - left, y(low) - y(high));
-      canvas.globalAlpha = 1;
+      if (!rings) paintBox(painting, palette.accent, left, y(high), right - left, y(low) - y(high), 0.14);
       const ticks = least < most ? roundTicks(least, most, Math.min(5, height / 48)) : [least];
       paintTicks(painting, ticks, y, { left, right });
       if (rows.length > 1) paintLabel(painting, { label: name, replica: -1 }, (top + foot) / 2, false, 56);
       const dot = (column: number, radius: number) =>
         paintDot(painting, place(column), y(values[column]), radius);
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 1.4;
-      paintLine(painting, [
+      paintLine(painting, palette.text, 1.4, [
         [left, y(middle)],
         [right, y(middle)],
       ]);
       if (right < width) paintNewest(painting, figure(middle), word, y(middle));
-      canvas.textAlign = "center";
       values.forEach((value, column) => {
         canvas.fillStyle = value === null ? palette.error : palette.communicate;
         canvas.globalAlpha = isLit?.(column) === false ? 0.2 : rings ? 1 : 0.8;
@@ -127,11 +123,9 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
           dot(column, RADIUS);
           canvas.fillStyle = palette.ground;
           dot(column, RADIUS - 2.5);
-          canvas.fillStyle = palette.text;
-          canvas.fillText(String(column), place(column), y(value) + 0.5);
+          paintText(painting, palette.text, String(column), place(column), y(value) + 0.5, "center");
         }
       });
-      canvas.textAlign = "left";
       canvas.globalAlpha = 1;
       // Names that would cover each other stand below one another.
       const named: [from: number, to: number, y: number][] = [];
@@ -148,14 +142,12 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
         while (named.some(([a, b, at]) => from < b && from + room > a && Math.abs(at - line) < LINE))
           line += LINE;
         named.push([from, from + room, line]);
-        canvas.fillStyle = palette.text;
-        canvas.fillText(text, from, line);
+        paintText(painting, palette.text, text, from, line);
       }
       if (cursor?.row === row) dot(cursor.column, 4);
     });
-    canvas.fillStyle = palette.quiet;
-    canvas.fillText(nameOf(0), left, painting.height - 10);
-    paintEnd(painting, nameOf(columns - 1), right, painting.height - 10);
+    paintText(painting, palette.quiet, nameOf(0), left, painting.height - 10);
+    paintEnd(painting, palette.quiet, nameOf(columns - 1), right, painting.height - 10);
   };
   return (
     <Plane

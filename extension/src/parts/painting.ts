@@ -27,19 +27,61 @@ export interface Painting {
 /** How charts on canvases are drawn, for pictures of them. */
 export const drawings = new WeakMap<HTMLCanvasElement, (context: CanvasRenderingContext2D) => void>();
 
+type Drawing = Pick<Painting, "canvas" | "palette">;
+
+/** Fills a rectangle; with less than all of its strength, what is below is seen, too. */
+export function paintBox(
+  { canvas }: Pick<Painting, "canvas">,
+  colour: string,
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  strength = 1,
+): void {
+  const alpha = canvas.globalAlpha;
+  canvas.fillStyle = colour;
+  canvas.globalAlpha = alpha * strength;
+  canvas.fillRect(x, y, width, height);
+  canvas.globalAlpha = alpha;
+}
+
+/** Writes a text from x on, or as `align` says. */
+export function paintText(
+  { canvas, palette }: Drawing,
+  colour: string,
+  text: string,
+  x: number,
+  y: number,
+  align: CanvasTextAlign = "left",
+  strong = false,
+): void {
+  canvas.fillStyle = colour;
+  canvas.textAlign = align;
+  canvas.font = strong ? palette.strong : palette.font;
+  canvas.fillText(text, x, y);
+  canvas.font = palette.font;
+  canvas.textAlign = "left";
+}
+
+/** A text, or as much of its beginning as there is room for. */
+export function fitting(canvas: CanvasRenderingContext2D, text: string, room: number): string {
+  let shown = text;
+  for (let end = text.length - 1; end > 0 && canvas.measureText(shown).width > room; end -= 1)
+    shown = `${text.slice(0, end)}…`;
+  return shown;
+}
+
 /** Writes a text that ends at x. */
 export function paintEnd(
-  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
+  painting: Drawing,
+  colour: string,
   text: string,
   x: number,
   y: number,
   strong = false,
 ): void {
-  canvas.textAlign = "right";
-  canvas.font = strong ? palette.strong : palette.font;
-  canvas.fillText(text, x, y);
-  canvas.font = palette.font;
-  canvas.textAlign = "left";
+  paintText(painting, colour, text, x, y, "right", strong);
 }
 
 /** Lines across a chart at numbers of its axis, which stand before them. */
@@ -49,30 +91,30 @@ export function paintTicks(
   y: (value: number) => number,
   { left, right }: { left: number; right: number },
 ): void {
-  const { canvas, palette } = painting;
+  const { line, quiet } = painting.palette;
   for (const tick of ticks) {
-    canvas.fillStyle = palette.line;
-    canvas.fillRect(left, Math.round(y(tick)), right - left, 1);
-    canvas.fillStyle = palette.quiet;
-    paintEnd(painting, figure(tick), left - 8, y(tick));
+    paintBox(painting, line, left, Math.round(y(tick)), right - left, 1);
+    paintEnd(painting, quiet, figure(tick), left - 8, y(tick));
   }
 }
 
 /** A number at the right edge of a chart, and what it is. */
 export function paintNewest(painting: Painting, text: string, word: string, y: number): void {
-  const { canvas, palette, width } = painting;
-  canvas.fillStyle = palette.text;
-  paintEnd(painting, text, width - 2, y - 7, true);
-  canvas.fillStyle = palette.quiet;
-  paintEnd(painting, word, width - 2, y + 7);
+  const { palette, width } = painting;
+  paintEnd(painting, palette.text, text, width - 2, y - 7, true);
+  paintEnd(painting, palette.quiet, word, width - 2, y + 7);
 }
 
 /** Draws a line from place to place, broken where there is none. */
 export function paintLine(
   { canvas }: Painting,
+  colour: string,
+  lineWidth: number,
   places: readonly (readonly [x: number, y: number] | null)[],
 ): void {
   let isOpen = false;
+  canvas.strokeStyle = colour;
+  canvas.lineWidth = lineWidth;
   canvas.beginPath();
   for (const place of places) {
     if (place) canvas[isOpen ? "lineTo" : "moveTo"](...place);
@@ -81,14 +123,29 @@ export function paintLine(
   canvas.stroke();
 }
 
-/** Draws a dotted line down from one y to another. */
+/** Draws a quiet dotted line down from one y to another. */
 export function paintDotted(painting: Painting, x: number, from: number, to: number): void {
   painting.canvas.setLineDash([2, 3]);
-  paintLine(painting, [
+  paintLine(painting, painting.palette.quiet, 1, [
     [x, from],
     [x, to],
   ]);
   painting.canvas.setLineDash([]);
+}
+
+/** Draws the outline of a rectangle. */
+export function paintOutline(
+  { canvas }: Painting,
+  colour: string,
+  lineWidth: number,
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+): void {
+  canvas.strokeStyle = colour;
+  canvas.lineWidth = lineWidth;
+  canvas.strokeRect(x, y, width, height);
 }
 
 /** Fills a circle. */
@@ -100,7 +157,7 @@ export function paintDot({ canvas }: Pick<Painting, "canvas">, x: number, y: num
 
 /** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
 export function paintLabel(
-  { canvas, palette }: Pick<Painting, "canvas" | "palette">,
+  { canvas, palette }: Drawing,
   row: { label: string; replica: number },
   y: number,
   strong: boolean,
@@ -118,14 +175,8 @@ export function paintLabel(
 }
 
 /** Marks the cell that the cursor is at. */
-export function paintCursor(
-  { canvas, palette }: Painting,
-  { x, y, width, height }: Rectangle,
-  lineWidth = 2,
-): void {
-  canvas.strokeStyle = palette.text;
-  canvas.lineWidth = lineWidth;
-  canvas.strokeRect(x, y, width, height);
+export function paintCursor(painting: Painting, { x, y, width, height }: Rectangle, lineWidth = 2): void {
+  paintOutline(painting, painting.palette.text, lineWidth, x, y, width, height);
 }
 
 /** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */

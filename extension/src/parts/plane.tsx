@@ -5,7 +5,7 @@ import { paletteOf } from "../colours";
 import type { Steps } from "../selection";
 import { clamped } from "../scale";
 import { rangeText } from "./steps";
-import { type Cell, drawings, type Painting } from "./painting";
+import { type Cell, drawings, paintBox, type Painting } from "./painting";
 import { useRoom, widthOf } from "./width";
 import { take } from "./small";
 
@@ -92,13 +92,12 @@ export function Plane(props: Props) {
     context.font = palette.font;
     context.textBaseline = "middle";
     const shown = { width, height, rowHeight, palette };
-    props.paint({ ...shown, canvas: context, cursor: inside });
+    const painting = { ...shown, canvas: context, cursor: inside };
+    props.paint(painting);
     drawings.set(element, (canvas) => props.paint({ ...shown, canvas, cursor: null }));
     if (drag && drags) {
-      context.globalAlpha = 0.2;
-      context.fillStyle = palette.accent;
-      context.fillRect(Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), height);
-      context.globalAlpha = 1;
+      const from = Math.min(drag.from, drag.to);
+      paintBox(painting, palette.accent, from, 0, Math.abs(drag.to - drag.from), height, 0.2);
     }
   });
 

@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import { known } from "../format";
 import type { Steps, StepRange } from "../selection";
 import type { Context } from "../view";
-import type { Painting } from "./painting";
+import { paintBox, paintOutline, type Painting } from "./painting";
 import { Button } from "./small";
 
 /** Of which replicas the steps are. */
@@ -71,14 +71,12 @@ export function Brushed({ steps: { range, follow } }: { steps: Steps }) {
 
 /** Marks what lies between two places of a time axis, from the top down to `foot`. */
 export function paintBand(
-  { canvas, palette }: Painting,
+  painting: Painting,
   { from, to, foot }: { from: number; to: number; foot: number },
 ): void {
-  canvas.fillStyle = palette.accent;
-  canvas.globalAlpha = 0.14;
-  canvas.fillRect(from, 0, to - from, foot);
-  canvas.globalAlpha = 1;
-  for (const edge of [from, to]) canvas.fillRect(edge - 0.5, 0, 1, foot);
+  const { accent } = painting.palette;
+  paintBox(painting, accent, from, 0, to - from, foot, 0.14);
+  for (const edge of [from, to]) paintBox(painting, accent, edge - 0.5, 0, 1, foot);
 }
 
 /** Marks a range of an axis that goes from `left` to `right` by a frame; what is beside it fades. */
@@ -86,41 +84,32 @@ export function paintRange(
   painting: Painting,
   place: { from: number; to: number; left: number; right: number; top: number; foot: number },
 ): void {
-  const { canvas, palette } = painting;
   const { from, to, left, right, top, foot } = place;
-  canvas.fillStyle = palette.ground;
-  canvas.globalAlpha = 0.65;
-  canvas.fillRect(left, top, from - left, foot - top);
-  canvas.fillRect(to, top, right - to, foot - top);
-  canvas.globalAlpha = 1;
+  const fade = (x: number, width: number) =>
+    paintBox(painting, painting.palette.ground, x, top, width, foot - top, 0.65);
+  fade(left, from - left);
+  fade(to, right - to);
   paintFrame(painting, place);
 }
 
 /** A frame with a strong upper edge. */
 export function paintFrame(
-  { canvas, palette }: Painting,
+  painting: Painting,
   { from, to, top, foot }: { from: number; to: number; top: number; foot: number },
 ): void {
-  canvas.strokeStyle = palette.accent;
-  canvas.lineWidth = 1.5;
-  canvas.strokeRect(from - 0.5, top - 2, to - from, foot - top + 4);
-  canvas.fillStyle = palette.accent;
-  canvas.fillRect(from - 1, top - 4, to - from + 1, 3);
+  const { accent } = painting.palette;
+  paintOutline(painting, accent, 1.5, from - 0.5, top - 2, to - from, foot - top + 4);
+  paintBox(painting, accent, from - 1, top - 4, to - from + 1, 3);
 }
 
 /** Marks a column of coloured cells by its outline, which is seen on light and on dark ones. */
 export function paintColumn(
-  { canvas, palette }: Painting,
+  painting: Painting,
   { left, top, width, height }: { left: number; top: number; width: number; height: number },
 ): void {
-  for (const [colour, line] of [
-    [palette.ground, 4],
-    [palette.text, 1.5],
-  ] as const) {
-    canvas.strokeStyle = colour;
-    canvas.lineWidth = line;
-    canvas.strokeRect(left, top, width, height);
-  }
+  const { ground, text } = painting.palette;
+  paintOutline(painting, ground, 4, left, top, width, height);
+  paintOutline(painting, text, 1.5, left, top, width, height);
 }
 
 /**

@@ -7,10 +7,12 @@ import { gutters } from "../overview/gutters";
 import { Key, Ramp } from "../parts/marks";
 import {
   hatch,
+  paintBox,
   paintCursor,
   paintEnd,
   paintLabel,
   paintLine,
+  paintOutline,
   type Cell,
   type Painting,
 } from "../parts/painting";
@@ -87,11 +89,6 @@ export function Chart({ model, context, byElement }: Props) {
 
   const paint = (painting: Painting) => {
     const { canvas, palette, cursor } = painting;
-    const fill = (colour: string, alpha: number, x: number, y: number, width: number, height: number) => {
-      canvas.fillStyle = colour;
-      canvas.globalAlpha = alpha;
-      canvas.fillRect(x, y, width, height);
-    };
     const write = (text: string, colour: string, x: number, y: number, width = room) => {
       canvas.textAlign = "center";
       canvas.fillStyle = colour;
@@ -102,34 +99,29 @@ export function Chart({ model, context, byElement }: Props) {
     const sums = columns.map((column) => rowsOf(all!, column));
     const usual = usualOf(all);
     paintFiles(painting, model, left, end);
-    canvas.fillStyle = palette.quiet;
-    paintEnd(painting, byElement ? "element" : "step", left - 8, top - 9);
-    paintEnd(painting, "rows", end + 56, top - 9);
+    paintEnd(painting, palette.quiet, byElement ? "element" : "step", left - 8, top - 9);
+    paintEnd(painting, palette.quiet, "rows", end + 56, top - 9);
     if (!byElement)
       columns.forEach((column, index) => {
         const isNow = isIn(column, now);
         const middle = left + (index + 0.5) * size - 1;
         const text = spanText(column);
         if (isNow) {
-          fill(palette.accent, 0.12, middle - size / 2, top - head, size, below - top + head);
-          canvas.globalAlpha = 1;
+          paintBox(painting, palette.accent, middle - size / 2, top - head, size, below - top + head, 0.12);
           write("now", palette.accent, middle, top - 24);
         }
         const fits = 6 * text.length < size;
         write(fits ? text : `${column.first}…`, isNow ? palette.accent : palette.quiet, middle, top - 9);
       });
     if (bracket) {
-      canvas.strokeStyle = palette.warning;
-      canvas.lineWidth = 1.5;
       const from = left + rest * size;
-      paintLine(painting, [
+      paintLine(painting, palette.warning, 1.5, [
         [from, below - 1],
         [from, below + 4],
         [end - 2, below + 4],
         [end - 2, below - 1],
       ]);
-      canvas.fillStyle = palette.warning;
-      if (fits) paintEnd(painting, remainder_text!, end - 2, below + 16);
+      if (fits) paintEnd(painting, palette.warning, remainder_text!, end - 2, below + 16);
     }
     rows.forEach((reader, row) => {
       const y = top + row * height;
@@ -140,9 +132,10 @@ export function Chart({ model, context, byElement }: Props) {
       const fullest = usualOf(reader);
       canvas.globalAlpha = lit;
       paintLabel(painting, { label: labelOf(reader), replica }, middle, !!nothing);
-      canvas.fillStyle = nothing ? palette.error : palette.text;
-      paintEnd(painting, count(reader.rows), end + 56, middle, isReplica);
-      if (isReplica) fill(palette.replica(replica)!, lit, end + 64, middle - 4, (60 * reader.rows) / most, 8);
+      const ink = nothing ? palette.error : palette.text;
+      paintEnd(painting, ink, count(reader.rows), end + 56, middle, isReplica);
+      if (isReplica)
+        paintBox(painting, palette.replica(replica)!, end + 64, middle - 4, (60 * reader.rows) / most, 8);
       columns.forEach((column, index) => {
         const read = rowsOf(reader, column);
         const steps = column.last - column.first + 1;
@@ -151,27 +144,21 @@ export function Chart({ model, context, byElement }: Props) {
         const place = (column.first - first) / (last - first || 1); // in the window
         const alpha = !chosen || has(chosen, column) ? lit : lit / 4;
         const text = count(byElement ? column.first : read);
+        canvas.globalAlpha = alpha;
         for (const [x, width] of placesOf(reader, index)) {
-          if (byElement) fill(sequential(place), alpha, x, y, width, tall);
+          if (byElement) paintBox(painting, sequential(place), x, y, width, tall);
           else if (isReplica) {
             const filled = read && (isPart ? share * tall : tall);
             const strength = isPart ? 80 : atOf(reader) >= column.last ? READ : TO_COME;
-            fill(palette.line, alpha / 3, x, y, width, tall);
-            fill(
-              isPart ? palette.late : palette.communicate,
-              (alpha * strength) / 100,
-              x,
-              y + tall - filled,
-              width,
-              filled,
-            );
+            const colour = isPart ? palette.late : palette.communicate;
+            paintBox(painting, palette.line, x, y, width, tall, 1 / 3);
+            paintBox(painting, colour, x, y + tall - filled, width, filled, strength / 100);
           }
           if (!byElement && isReplica && isLong(waitIn(waits, replica, column))) {
             const strip = { x, y: y + tall - WAIT, width, height: WAIT };
-            fill(palette.wait, alpha, x, strip.y, width, WAIT);
+            paintBox(painting, palette.wait, x, strip.y, width, WAIT);
             hatch(canvas, strip, palette.waitLine);
           }
-          canvas.globalAlpha = alpha;
           const ink = byElement
             ? textOn(place)
             : isReplica
@@ -185,16 +172,15 @@ export function Chart({ model, context, byElement }: Props) {
             paintCursor(painting, { x, y, width, height: tall });
         }
       });
-      canvas.globalAlpha = lit;
       if (nothing) {
         const text = `✖ ${nothing}: it reads nothing`;
         const width = Math.min(room, 6.2 * text.length);
         canvas.globalAlpha = lit / 2;
         hatch(canvas, { x: left, y, width: room - 2, height: tall }, palette.quiet);
-        fill(palette.ground, lit, left + (room - width) / 2, y, width, tall);
+        canvas.globalAlpha = lit;
+        paintBox(painting, palette.ground, left + (room - width) / 2, y, width, tall);
         write(text, palette.error, left + room / 2, middle);
-        canvas.strokeStyle = palette.error;
-        canvas.strokeRect(left, y, room - 2, tall);
+        paintOutline(painting, palette.error, 1, left, y, room - 2, tall);
       }
       canvas.globalAlpha = 1;
     });

@@ -1,7 +1,7 @@
 // The files of a dataset side by side, as wide as they have elements, and which replicas read each.
 import { count } from "../format";
 import type { DatasetSharding } from "../models";
-import type { Painting } from "../parts/painting";
+import { paintBox, type Painting } from "../parts/painting";
 
 /** The height of files and what stands below them. */
 export const FILES = 48;
@@ -10,23 +10,17 @@ const BOX = 22;
 const LEAST = 48;
 
 /** Draws files between two places, if there are any. */
-export function paintFiles(
-  { canvas, palette }: Painting,
-  model: DatasetSharding,
-  from: number,
-  to: number,
-): void {
+export function paintFiles(painting: Painting, model: DatasetSharding, from: number, to: number): void {
+  const { canvas, palette } = painting;
   const { marks, positions } = model;
   marks.forEach(([begin, name], index) => {
     const end = marks[index + 1]?.[0] ?? positions;
     const place = (position: number) => from + ((to - from) * position) / positions;
     const [x, width] = [place(begin), place(end) - place(begin) - 2];
     const by = model.read_by?.[index];
-    canvas.fillStyle = palette.replica(by ? Number(by) : -1) ?? palette.communicate;
-    canvas.globalAlpha = 0.2;
-    canvas.fillRect(x, 0, width, BOX);
-    canvas.globalAlpha = 1;
-    canvas.fillRect(x, BOX - 3, width, 3);
+    const colour = palette.replica(by ? Number(by) : -1) ?? palette.communicate;
+    paintBox(painting, colour, x, 0, width, BOX, 0.2);
+    paintBox(painting, colour, x, BOX - 3, width, 3);
     if (width < LEAST) return;
     canvas.fillStyle = palette.text;
     canvas.fillText(`${name.split("/").at(-1)} · ${count(end - begin)}`, x + 4, BOX / 2 - 1, width - 8);

@@ -2,7 +2,15 @@
 import { count, counted, figure, joined, percent, sumOf } from "../format";
 import type { Summary } from "../models";
 import { ChartOrTable } from "../parts/head";
-import { paintCursor, paintEnd, paintLine, type Cell, type Painting } from "../parts/painting";
+import {
+  paintBox,
+  paintCursor,
+  paintEnd,
+  paintLine,
+  paintText,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Fact } from "../parts/small";
 import { numeric, Table } from "../parts/table";
@@ -109,34 +117,30 @@ function Columns({ bins, fullest, name }: { bins: readonly Bin[]; fullest: Bin; 
   const [low, high] = [bins[0]!.from, bins.at(-1)!.to];
   const size = (width: number) => (width - LEFT) / bins.length;
   const paint = (painting: Painting) => {
-    const { canvas, palette, cursor, width, rowHeight: room } = painting;
+    const { palette, cursor, width, rowHeight: room } = painting;
     const each = size(width);
     const foot = TOP + room;
     const height = (elements: number) => (elements ? Math.max(1, (room * elements) / most) : 0);
-    canvas.fillStyle = palette.quiet;
-    for (const elements of [0, most]) paintEnd(painting, count(elements), LEFT - 8, foot - height(elements));
-    canvas.fillStyle = palette.communicate;
+    for (const elements of [0, most])
+      paintEnd(painting, palette.quiet, count(elements), LEFT - 8, foot - height(elements));
     bins.forEach(({ elements }, index) => {
-      canvas.fillRect(LEFT + index * each, foot - height(elements), each - 1, height(elements));
+      const tall = height(elements);
+      paintBox(painting, palette.communicate, LEFT + index * each, foot - tall, each - 1, tall);
     });
-    canvas.strokeStyle = palette.quiet;
-    canvas.lineWidth = 1;
-    paintLine(painting, [
+    paintLine(painting, palette.quiet, 1, [
       [LEFT, foot + 0.5],
       [width, foot + 0.5],
     ]);
     const place = linear([low, high], [LEFT, width]);
-    canvas.fillStyle = palette.quiet;
-    canvas.textAlign = "center";
     for (const tick of roundTicks(low, high, (width - LEFT) / TICK)) {
       const x = place(tick);
-      paintLine(painting, [
+      paintLine(painting, palette.quiet, 1, [
         [x, foot],
         [x, foot + 4],
       ]);
-      if (x > LEFT + 12 && x < width - 16) canvas.fillText(figure(tick), x, foot + 12);
+      if (x > LEFT + 12 && x < width - 16)
+        paintText(painting, palette.quiet, figure(tick), x, foot + 12, "center");
     }
-    canvas.textAlign = "left";
     if (cursor)
       paintCursor(painting, { x: LEFT + cursor.column * each, y: TOP, width: each - 1, height: room });
   };

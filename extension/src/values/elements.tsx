@@ -3,7 +3,16 @@ import { sequential, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
-import { hatch, paintCursor, paintEnd, type Cell, type Painting } from "../parts/painting";
+import {
+  hatch,
+  paintBox,
+  paintCursor,
+  paintEnd,
+  paintOutline,
+  paintText,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
@@ -214,30 +223,28 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
       row.forEach((cell, x) => {
         const box = { x: LEFT + x * w, y: TOP + y * h, width: Math.max(1, w - gap), height: h - gap };
         if (typeof cell === "number") {
-          canvas.fillStyle = difference ? blended(signed, share(cell)) : sequential(share(cell));
-          canvas.fillRect(box.x, box.y, box.width + (gap ? 0 : 0.5), box.height);
+          const colour = difference ? blended(signed, share(cell)) : sequential(share(cell));
+          paintBox(painting, colour, box.x, box.y, box.width + (gap ? 0 : 0.5), box.height);
           return;
         }
         const colour = palette[cell === "nan" ? "error" : "warning"];
-        canvas.fillStyle = palette.ground;
-        canvas.fillRect(box.x, box.y, box.width, box.height);
+        paintBox(painting, palette.ground, box.x, box.y, box.width, box.height);
         hatch(canvas, box, colour);
-        canvas.strokeStyle = colour;
-        canvas.strokeRect(box.x + 0.5, box.y + 0.5, Math.max(1, box.width - 1), Math.max(1, box.height - 1));
+        const [wide, high] = [Math.max(1, box.width - 1), Math.max(1, box.height - 1)];
+        paintOutline(painting, colour, 1, box.x + 0.5, box.y + 0.5, wide, high);
       }),
     );
-    canvas.fillStyle = palette.quiet;
     const every = Math.max(1, Math.ceil(44 / w));
     for (let x = 0; x < columns; x += every) {
-      canvas.fillText(String(first(1) + x * steps[1]), LEFT + x * w, TOP / 2);
+      paintText(painting, palette.quiet, String(first(1) + x * steps[1]), LEFT + x * w, TOP / 2);
     }
     for (let y = 0; axes[0] >= 0 && y < rows; y += Math.max(1, Math.ceil(14 / h))) {
-      paintEnd(painting, String(first(0) + y * steps[0]), LEFT - 5, TOP + (y + 0.5) * h);
+      const label = String(first(0) + y * steps[0]);
+      paintEnd(painting, palette.quiet, label, LEFT - 5, TOP + (y + 0.5) * h);
     }
     if (cursor) {
       const box = { x: LEFT + cursor.column * w, y: TOP + cursor.row * h };
       paintCursor(painting, { ...box, width: Math.max(2, w - gap), height: h - gap });
-      canvas.lineWidth = 1;
     }
   };
   const at = (x: number, y: number, width: number) => ({

@@ -3,7 +3,15 @@ import { category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
-import { paintCursor, paintLine, type Cell, type Painting } from "../parts/painting";
+import {
+  paintBox,
+  paintCursor,
+  paintLine,
+  paintOutline,
+  paintText,
+  type Cell,
+  type Painting,
+} from "../parts/painting";
 import { Plane } from "../parts/plane";
 import { named, numeric, Table, type Column } from "../parts/table";
 import { replicasText } from "../parts/terms";
@@ -72,45 +80,40 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
   };
 
   const paint = (painting: Painting) => {
-    const { canvas, width, palette, cursor } = painting;
+    const { width, palette, cursor } = painting;
     const x = scale(width);
     const margin = marginOf(width);
     const foot = TOP + shown.length * ROW;
-    canvas.lineWidth = 1;
-    canvas.textAlign = "center";
     const ticks = logTicks(lowest / 1.2, highest * 1.2);
     const labelled = apart(ticks, x, (tick) => CHARACTER * (timeText(tick).length + 1));
     for (const tick of ticks) {
-      canvas.strokeStyle = palette.line;
-      paintLine(painting, [
+      paintLine(painting, palette.line, 1, [
         [x(tick), TOP],
         [x(tick), foot],
       ]);
-      canvas.fillStyle = palette.quiet;
-      if (labelled.includes(tick)) canvas.fillText(timeText(tick), x(tick), foot + BOTTOM / 2);
+      if (labelled.includes(tick))
+        paintText(painting, palette.quiet, timeText(tick), x(tick), foot + BOTTOM / 2, "center");
     }
-    canvas.textAlign = "left";
     shown.forEach((row, index) => {
       const y = TOP + index * ROW;
-      canvas.fillStyle = palette.text;
-      canvas.fillText(name(row, width), 2, y + ROW / 2);
+      const write = (text: string, x: number) => paintText(painting, palette.text, text, x, y + ROW / 2);
+      write(name(row, width), 2);
       const found = width < NARROW && row.ratio !== null ? `${significant(row.ratio)}×` : ratioText(row);
-      canvas.fillText(found, width - rightOf(width) + 8, y + ROW / 2);
+      write(found, width - rightOf(width) + 8);
       [row.first, row.second].forEach((spread, which) => {
         if (!spread) return;
         const middle = y + ROW * (which ? 0.68 : 0.32);
         const [from, at, to] = [spread.p25_us, spread.p50_us, spread.p75_us].map((us) =>
           x(Math.max(us, lowest / 1.2)),
         );
-        canvas.strokeStyle = canvas.fillStyle = category(which);
-        canvas.lineWidth = 2;
-        paintLine(painting, [
+        const colour = category(which);
+        paintLine(painting, colour, 2, [
           [from!, middle],
           [to!, middle],
         ]);
         // A full square and an empty one, so that colour is not the only sign.
-        if (which) canvas.strokeRect(at! - 3.5, middle - 3.5, 7, 7);
-        else canvas.fillRect(at! - 4, middle - 4, 8, 8);
+        if (which) paintOutline(painting, colour, 2, at! - 3.5, middle - 3.5, 7, 7);
+        else paintBox(painting, colour, at! - 4, middle - 4, 8, 8);
       });
       if (cursor?.row === index)
         paintCursor(painting, { x: margin - 4, y: y + 1, width: width - margin, height: ROW - 2 }, 1);

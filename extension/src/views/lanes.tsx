@@ -7,6 +7,7 @@ import {
   paintCursor,
   paintDotted,
   paintEnd,
+  paintText,
   paintLabel,
   paintLine,
   type Cell,
@@ -113,8 +114,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
           if (x + box.width < margin || x > width) continue;
           paintPart(painting, kind, box, isTalk ? (isOk ? opColour(item.op) : palette.error) : undefined);
           if (isOk || !isTalk) continue;
-          canvas.fillStyle = palette.text;
-          canvas.fillText("✖", x + 1, y + height / 2);
+          paintText(painting, palette.text, "✖", x + 1, y + height / 2);
         }
       });
       canvas.restore();
@@ -235,21 +235,18 @@ interface Axis {
 /** Bars of scale, since with shortened pauses there is no common origin; and a mark at each shortened pause. */
 function paintAxis(painting: Painting, { time, x, y }: Axis): void {
   const { canvas, width, palette } = painting;
-  canvas.fillStyle = palette.quiet;
-  canvas.strokeStyle = palette.quiet;
-  canvas.lineWidth = 1;
   const perPixel = 1 / Math.max(1e-12, x(1) - x(0)); // ns
   const nice = niceLength(perPixel * 90);
   const length = nice / perPixel;
   const right = width - 8;
   const left = right - length;
-  paintLine(painting, [
+  paintLine(painting, palette.quiet, 1, [
     [left, y + 5],
     [left, y + 9],
     [right, y + 9],
     [right, y + 5],
   ]);
-  paintEnd(painting, timeText(nice / 1000), left - 5, y + 9);
+  paintEnd(painting, palette.quiet, timeText(nice / 1000), left - 5, y + 9);
   let last = -Infinity;
   for (const gap of time.breaks) {
     const at = x(gap.axis);
