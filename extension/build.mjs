@@ -5,7 +5,7 @@ import { buildLab, settings } from "./lab.mjs";
 
 // What only views tell each other: neither models nor the page have properties of these names, so that they can be short.
 const INNER =
-  /^(context|rank|colour|palette|facts|keyOf|pointed|describe|rowHeights?|is(Selected|Pointed|Lit)|on(Pick|Point)|(step|replica|name)Of|stepAt|paint|holder|areNumbers|lookedAt)$/;
+  /^(context|help|term|order|least|rank|columns?|canvas|colour|palette|facts|keyOf|pointed|describe|heights|rowHeights?|is(Selected|Pointed|Lit)|on(Pick|Point|Drag)|(step|replica|name)Of|stepAt|paint|places|holders?|range|selected|areNumbers|lookedAt|invert|toAxis|waitLine)$/;
 const modules = { ...settings, outdir: "../workbench/static", format: "esm", charset: "utf8" };
 await build({ ...modules, entryPoints: { widget: "src/widget.ts" }, mangleProps: INNER });
 await build({ ...modules, entryPoints: { dashboard: "src/dashboard/index.ts" } });

@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, DatasetSharding, EventItem, Models, Summary, Verdict } from "../src/models";
+import { fitting } from "../src/parts/painting";
+import type {
+  Collectives,
+  DatasetSharding,
+  EventItem,
+  Models,
+  ReplicaNode,
+  Summary,
+  Verdict,
+} from "../src/models";
 import { replicaColour } from "../src/colours";
+import { layoutOf, stateOf, together } from "../src/topology/places";
 import { memoryText } from "../src/format";
 import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
@@ -563,40 +573,103 @@ test("of many devices that are far from the others the farthest eight are named"
   );
 });
 
-test("of 512 devices 32 are drawn and the others counted, however they are spread", async () => {
+test("of 512 replicas each has a square that keys reach, however they are spread, and what stands out is named", async () => {
   const [worker] = recorded.topology.hosts[0]!.workers;
   const replica = (i: number) => ({
     group: "g",
     replica: i,
-    busy: i > 2,
-    doing: i === 500 ? "lost" : "step 1",
+    busy: i !== 500 && i !== 9,
+    doing: i === 500 ? "lost" : i === 9 ? "idle" : "step 1",
+    news: i === 170 ? "late" : i === 256 ? "not finite" : "",
+    busy_share: i / 512,
   });
   const device = (i: number) => ({ name: `cpu:${i}`, kind: "CPU", replicas: [replica(i)] });
   const node = (i: number, devices = [device(i)]) => ({ ...worker!, name: String(i), devices });
   const every = Array.from({ length: 512 }, (_, i) => i);
   const spread = [
-    [{ name: "a", workers: every.map((i) => ({ ...node(i), status: i === 500 ? "lost" : "live" })) }],
-    [{ name: "a", workers: [node(0, every.map(device))] }],
-    every.map((i) => ({ name: `h${i}`, workers: [node(i)] })),
+    { hosts: [{ name: "a", workers: every.map((i) => node(i)) }], keys: 171 },
+    { hosts: [{ name: "a", workers: [node(0, every.map(device))] }], keys: 171 },
+    { hosts: every.map((i) => ({ name: `h${i}`, workers: [node(i)] })), keys: 3 },
   ];
-  const sizes = [];
-  for (const hosts of spread) {
+  const sizes = new Set<number>();
+  for (const { hosts, keys } of spread) {
     const selection = new Selection();
     const shown = show("topology", { ...recorded.topology, strategies: [], hosts }, { selection });
-    assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
-    assert.match(textOf(shown.root), /32 of 512 devices drawn.*… and 480 more devices · /);
-    assert.match(textOf(shown.root), /▶ \d+ busy/);
-    assert.equal(textOf(shown.root).match(/\bmore\b/g)?.length, 1); // said once, not in each frame around it
-    sizes.push(shown.root.querySelectorAll("*").length);
-    selection.toggle(400); // in another view
-    await settled();
-    assert.match(textOf(shown.root.querySelector("[aria-pressed=true].wb-replica")), /^replica 400/);
+    assert.match(textOf(shown.root), /1 lost: 500.*1 not finite: 256.*1 late: 170.*1 idle.*508 busy/s);
+    sizes.add(shown.root.querySelectorAll("*").length);
+    const chart = shown.root.querySelector(".wb-chart")!;
+    const press = async (key: string) => {
+      chart.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      await settled();
+    };
+    await press("ArrowLeft");
+    await press("Home");
+    if (hosts.length > 1) for (let i = 0; i < 21; i += 1) await press("ArrowDown");
+    for (let i = 1; i < keys; i += 1) await press("ArrowRight");
+    const said = textOf(shown.root.querySelector(".wb-readout"));
+    assert.match(said, /^replica 170 of g · (a|h170), worker \d+, cpu:170 · ▲ late · step 1 · busy 33\s%/);
+    await press("Enter");
+    assert.equal(selection.now.replica, 170);
     shown.unmount();
   }
-  assert.ok(Math.max(...sizes) < 600, String(sizes));
-  const lost = show("topology", { ...recorded.topology, hosts: spread[0]! });
-  assert.equal(lost.root.querySelectorAll(".wb-worker[data-status=lost]").length, 1);
-  lost.unmount();
+  assert.equal(sizes.size, 1);
+});
+
+test("many hosts stand together under the names of the first and the last of them", () => {
+  const { workers } = recorded.topology.hosts[0]!;
+  const hosts = Array.from({ length: 130 }, (_, i) => ({ name: `h${i}`, workers }));
+  const groups = together(hosts);
+  assert.deepEqual([groups.length, groups[0]!.name, groups.at(-1)!.name], [44, "h0 – h2", "h129"]);
+  assert.equal(groups[0]!.places.length, 3 * together(hosts.slice(0, 1))[0]!.places.length);
+});
+
+test("the state of a replica is what matters most about it and its worker", () => {
+  const { name: host, workers } = recorded.topology.hosts[0]!;
+  const [worker] = workers;
+  const [device] = worker!.devices;
+  const stateIn = (status: string, replica: Partial<ReplicaNode> | null) =>
+    stateOf({
+      ...{ host, device, worker: { ...worker!, status } },
+      replica: replica ? { group: "g", replica: 0, busy: true, doing: "step 1", ...replica } : undefined,
+    });
+  assert.deepEqual(
+    [
+      stateIn("live", {}),
+      stateIn("live", { busy: false, doing: "" }),
+      stateIn("live", { news: "late" }),
+      stateIn("stale", { news: "late" }),
+      stateIn("stale", {}),
+      stateIn("lost", { news: "not finite" }),
+      stateIn("live", { doing: "lost" }),
+      stateIn("stopped", { busy: false, doing: "" }),
+      stateIn("live", null),
+      stateIn("lost", null),
+    ],
+    ["busy", "idle", "late", "late", "stale", "lost", "lost", "stopped", "free", "lost"],
+  );
+});
+
+test("a text that has no room ends in dots", () => {
+  const canvas = { measureText: (text: string) => ({ width: 6 * text.length }) };
+  const fitted = (text: string, room: number) => fitting(canvas as CanvasRenderingContext2D, text, room);
+  assert.deepEqual(
+    [fitted("cpu:0", 30), fitted("all_reduce #1", 40), fitted("", 0)],
+    ["cpu:0", "all_r…", ""],
+  );
+});
+
+test("squares fill their room, and names have theirs", () => {
+  const hosts = Array.from({ length: 64 }, (_, i) => ({ name: `host-${i}`, places: [] }));
+  for (const room of [
+    { width: 1480, height: 560 },
+    { width: 880, height: 280 },
+  ]) {
+    const { across, columns, width, height, right, down } = layoutOf(room, hosts, 8);
+    const rows = Math.ceil(64 / across);
+    assert.ok(right - 14 >= 49 && width <= right - 14 && width >= 10 && height >= 5, `${width} × ${height}`);
+    assert.ok(across * right - 14 <= room.width + 1);
+    assert.ok((rows - 1) * down + 18 + Math.ceil(8 / columns) * height > room.height * 0.67);
+  }
 });
 
 test("each replica has a colour of its own, which never comes again", () => {
@@ -1213,23 +1286,6 @@ test("of more than 32 replicas each has a dot for each figure, and those that ar
     rows.slice(0, 3).map((row) => textOf(row.firstElementChild)),
     ["7", "9", "0"],
   );
-  shown.unmount();
-});
-
-test("of more than 32 replicas the topology counts what they do", () => {
-  const host = recorded.topology.hosts[0]!;
-  const device = host.workers[0]!.devices[0]!;
-  const devices = Array.from({ length: 64 }, (_, replica) => ({
-    ...device,
-    name: `cpu:${replica}`,
-    replicas: [
-      { group: "M", replica, busy: replica === 5, doing: replica === 5 ? "step 3: running" : "idle" },
-    ],
-  }));
-  const model = { ...recorded.topology, hosts: [{ ...host, workers: [{ ...host.workers[0]!, devices }] }] };
-  const shown = show("topology", model);
-  assert.match(textOf(shown.root), /63 replicasidle1 replicastep 3: running/);
-  assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
   shown.unmount();
 });
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.exports import saved
+from tests.extension.crowd import Crowd
 from tests.extension.gallery import SHOWN, model, open_gallery, show
 
 if TYPE_CHECKING:
@@ -137,6 +138,19 @@ def test_a_picture_shows_what_the_page_shows(page: Page, view: str) -> None:
     width, height = struct.unpack(">II", png[16:24])
     assert (width, height) == (2 * int(svg.get("width", "0")), 2 * int(svg.get("height", "0")))
     assert len(_colours(page, png)) > 3
+
+
+def test_squares_of_replicas_are_shapes_and_texts_in_a_picture(page: Page) -> None:
+    crowd = Crowd(16)
+    crowd.work(8)
+    crowd.deliver()
+    shown = crowd.topology(workers=16, hosts=2)
+    shown["hosts"][1]["workers"][3]["devices"][0]["replicas"][0]["news"] = "late"
+    show(page, "topology", shown)
+
+    svg = ElementTree.fromstring(saved(page, "Picture (SVG)"))
+    texts = ["".join(text.itertext()) for text in svg.iter(f"{SVG}text")]
+    assert {"host-0", "host-1", "replica 0", "\u25b2 replica 11", "late"} <= set(texts)
 
 
 def _colours(page: Page, png: bytes) -> set[int]:

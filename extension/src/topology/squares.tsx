@@ -1,0 +1,187 @@
+// Many replicas, host by host: a square for each, with what stands out about it.
+import { useRef } from "preact/hooks";
+import { statusOf } from "../colours";
+import { count, counted, joined, known, percent, runsOf } from "../format";
+import type { Topology } from "../models";
+import {
+  fitting,
+  hatch,
+  paintBox,
+  paintCursor,
+  paintOutline,
+  paintText,
+  type Painting,
+  type Rectangle,
+} from "../parts/painting";
+import { Plane } from "../parts/plane";
+import { Sign } from "../parts/status";
+import { groupText } from "../parts/terms";
+import { isLit } from "../selection";
+import type { Context } from "../view";
+import { GAP, NAME, layoutOf, NEWS, stateOf, STATES, type Layout, type Place, type Together } from "./places";
+
+/** How high the picture is: at least, by itself and at most. */
+const HEIGHTS = [120, 300, 1600];
+/** Of more, none has its own colour: what stands out does so among quiet ones. */
+const MOST_COLOURED = 32;
+const MOST_NAMED = 8;
+/** So wide squares have more than a number. */
+const RICH = 88;
+const LINE = 15;
+
+interface Props {
+  model: Topology;
+  hosts: readonly Together[];
+  context: Context;
+}
+
+export function Squares({ model, hosts, context }: Props) {
+  const places = hosts.flatMap((host) => host.places);
+  const most = Math.max(...hosts.map((host) => host.places.length));
+  const isLinked = hosts.length > 1 && model.strategies.some((strategy) => strategy.transport);
+  const layout = useRef<Layout>();
+  const { selected } = context;
+  const paint = (painting: Painting) => {
+    const { cursor, canvas, palette } = painting;
+    const { across, columns, width, height, right, down } = (layout.current = layoutOf(
+      painting,
+      hosts,
+      most,
+    ));
+    const gap = width > 12 ? 2 : 1;
+    hosts.forEach((host, row) => {
+      const left = (row % across) * right;
+      const top = Math.floor(row / across) * down;
+      canvas.font = palette.label;
+      canvas.fillStyle = palette.text;
+      canvas.fillText(host.name, left, top + NAME / 2, right - GAP);
+      // The link to the next host.
+      const from = canvas.measureText(host.name).width + 6;
+      if (isLinked && from < right - 12)
+        paintBox(painting, palette.quiet, left + from, top + NAME / 2, right - from - 6, 1);
+      canvas.font = palette.font;
+      host.places.forEach((place, column) => {
+        const replica = place.replica?.replica ?? -1;
+        const box = {
+          x: left + (column % columns) * width,
+          y: top + NAME + Math.floor(column / columns) * height,
+          width: width - gap,
+          height: height - gap,
+        };
+        canvas.globalAlpha = isLit(selected, replica) ? 1 : 0.35;
+        paintPlace(painting, place, box, places.length <= MOST_COLOURED);
+        canvas.globalAlpha = 1;
+        if ((cursor?.row === row && cursor.column === column) || selected.replica === replica)
+          paintCursor(painting, box);
+      });
+    });
+  };
+  return (
+    <>
+      <Plane
+        label={`${counted(places.length, "replica")} on ${counted(model.hosts.length, "host")}`}
+        hint="one replica, up and down: host · click or Enter: select it"
+        rows={hosts.length}
+        columns={most}
+        height={0}
+        rowHeights={HEIGHTS.map((height) => height / hosts.length) as [number, number, number]}
+        paint={paint}
+        at={(x, y) => {
+          const { across, columns, right, down, width, height } = layout.current!;
+          const row = across * Math.floor(y / down) + Math.floor(x / right);
+          const line = Math.floor(((y % down) - NAME) / height);
+          const column = Math.floor((x % right) / width);
+          return line < 0 || column >= columns ? null : { row, column: line * columns + column };
+        }}
+        describe={({ row, column }) => {
+          const { name, places } = hosts[row]!;
+          return places[column] ? placeText(places[column]) : `${name}: no more replicas`;
+        }}
+        onPick={({ row, column }) => context.select(hosts[row]!.places[column]?.replica?.replica ?? -1)}
+      />
+      <Legend places={places} />
+    </>
+  );
+}
+
+function paintPlace(painting: Painting, place: Place, box: Rectangle, coloured: boolean): void {
+  const { canvas, palette } = painting;
+  const { x, y, width, height } = box;
+  const { device, replica } = place;
+  const state = stateOf(place);
+  const isLate = state === "late";
+  const grounds: Record<string, string> = {
+    late: palette.late,
+    "not finite": palette.error,
+    busy: palette.compute,
+  };
+  const ground = grounds[state];
+  const news = NEWS.includes(state);
+  const sign = news && statusOf(state).sign;
+  if (ground) paintBox(painting, ground, x, y, width, height, coloured && !news ? 0.5 : 1);
+  else {
+    if (news) hatch(canvas, box, palette.line);
+    const colour = palette[!news ? "quiet" : state === "stale" ? "warning" : "error"];
+    paintOutline(painting, colour, 1, x + 0.5, y + 0.5, width - 1, height - 1);
+  }
+  const own = coloured && replica && palette.replica(replica.replica);
+  if (own) paintBox(painting, own, x, y, 4, height);
+  if (isLate) paintBox(painting, palette.warning, x, y + height - 3, width, 3);
+
+  // As much of what is known as there is room for.
+  const ink = isLate ? "#000" : news && ground ? palette.ground : palette.text;
+  const number = replica && String(replica.replica);
+  if (width < RICH || height < RICH / 2) {
+    const text = joined([sign, number], " ");
+    const short = canvas.measureText(text).width < width - 2 ? text : sign || "";
+    if (height > 13) paintText(painting, ink, short, x + width / 2, y + height / 2, "center");
+    return;
+  }
+  const doing = replica?.doing !== state && replica?.doing.replaceAll(/: |, | at /g, "\n");
+  const name = joined([sign, number ? `replica ${number}` : "no replica"], " ");
+  const lines = joined([name, state !== "busy" && state, device?.name, doing, busyText(place)], "\n").split(
+    "\n",
+  );
+  for (const [index, line] of lines.slice(0, Math.floor((height - 6) / LINE)).entries()) {
+    const text = fitting(canvas, line, width - 18);
+    paintText(painting, ink, text, x + 11, y + 14 + index * LINE, "left", index === 0);
+  }
+}
+
+/** All that is known of a place. */
+function placeText(place: Place): string {
+  const { host, worker, device, replica } = place;
+  const state = stateOf(place);
+  return joined([
+    replica ? `replica ${replica.replica} of ${groupText(replica.group)}` : "no replica",
+    `${host}, worker ${worker.name}${device ? `, ${device.name}` : ""}`,
+    joined([NEWS.includes(state) && statusOf(state).sign, state], " "),
+    worker.detail || (replica?.doing !== state && replica?.doing),
+    busyText(place),
+  ]);
+}
+
+function busyText({ replica }: Place): string {
+  return replica?.busy_share == null ? "" : `busy ${percent(100 * replica.busy_share)}`;
+}
+
+/** How many are in which state, and which ones those are that stand out. */
+function Legend({ places }: { places: readonly Place[] }) {
+  return (
+    <div class="wb-legend">
+      {STATES.map((state) => {
+        const those = places.filter((place) => stateOf(place) === state);
+        const named = known(those.map(({ replica }) => replica?.replica ?? null));
+        const isNews = NEWS.includes(state);
+        return (
+          those.length > 0 && (
+            <span key={state}>
+              {isNews && <Sign {...statusOf(state)} />} {count(those.length)} {state}
+              {isNews && `: ${runsOf(named.slice(0, MOST_NAMED))}${named.length > MOST_NAMED ? " …" : ""}`}
+            </span>
+          )
+        );
+      })}
+    </div>
+  );
+}
