@@ -415,6 +415,33 @@ def test_a_distributed_dataset_knows_its_number_of_steps(strategy: Any) -> None:
     assert made.cardinality == len(list(made))
 
 
+@pytest.mark.parametrize("policy", [wb.data.AutoShardPolicy.OFF, wb.data.AutoShardPolicy.DATA])
+@pytest.mark.parametrize(
+    ("dataset", "by_schedule"),
+    [
+        (Dataset.range(10).batch(4), 3),
+        (Dataset.range(10).batch(4).shuffle(3, seed=1).map(lambda x: x).repeat(1).prefetch(2), 3),
+        (Dataset.range(8).batch(4, drop_remainder=True).repeat(3), 6),
+        (Dataset.range(10).repeat(2).batch(4), 5),
+        (Dataset.range(2).batch(4).repeat(2), -2),  # one step of four rows
+        (Dataset.range(2).batch(4).concatenate(Dataset.range(2).batch(4)), -2),
+        (Dataset.range(2).batch(4).repeat(2).prefetch(1).take(3), -2),
+    ],
+)
+def test_the_number_of_steps_is_never_a_wrong_one(
+    strategy: Any, dataset: Any, by_schedule: int, policy: Any
+) -> None:
+    options = wb.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    distributed = strategy.distribute_dataset(dataset.with_options(options))
+    steps = len(list(distributed))
+    if policy is wb.data.AutoShardPolicy.OFF:
+        assert distributed.cardinality == by_schedule
+        assert by_schedule in (-2, steps)
+    else:
+        assert distributed.cardinality == steps
+
+
 def test_replicas_cannot_ask_an_iterator(local: Any) -> None:
     iterator = iter(local.distribute_dataset(Dataset.range(4).batch(2)))
     for ask in (lambda: next(iterator), iterator.get_next, iterator.get_next_as_optional):

@@ -262,7 +262,7 @@ def distribute_for_host(
     else:
         sizes = tuple(batch_sizes_for_worker(size, num_hosts, replicas_per_host, host))
         split = dataset.with_stage(Regroup(sizes).knowing(lambda: dataset.element_spec))
-    pad_last = num_hosts > 1 or not _is_static(spec_if_learnt(split))
+    pad_last = num_hosts > 1 or not is_static(spec_if_learnt(split))
     mine = auto_shard(split, num_hosts, host).dataset
     return HostPipeline(
         (mine,), replicas_per_host, pad_last, SCHEDULE if sizes else EVEN_SPLIT, choice, sizes
@@ -299,7 +299,7 @@ def distribute_function_for_host(
     else:
         contexts = [InputContext(num_hosts, host, replicas)]
     datasets = tuple(_made(dataset_fn, context) for context in contexts)
-    pad_last = num_hosts > 1 or not _is_static(spec_if_learnt(datasets[0]))
+    pad_last = num_hosts > 1 or not is_static(spec_if_learnt(datasets[0]))
     return HostPipeline(datasets, replicas_per_host, pad_last)
 
 
@@ -391,7 +391,8 @@ def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence
         yield group
 
 
-def _is_static(element_spec: Any) -> bool:
+def is_static(element_spec: Any) -> bool:
+    """Whether all sizes of elements are known."""
     return not isinstance(element_spec, UnknownSpec) and all(
         isinstance(spec, TensorSpec) and spec.is_static for spec in tree.flatten(element_spec)[0]
     )

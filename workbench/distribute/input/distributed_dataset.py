@@ -18,6 +18,7 @@ from workbench.data.sharding.distributed import (
     distribute_for_host,
     distribute_function_for_host,
 )
+from workbench.data.sharding.step_count import count_steps
 from workbench.data.spec import UnknownSpec
 from workbench.data.stored.position import Position, fingerprint_of
 from workbench.data.tables import Failed
@@ -109,7 +110,7 @@ class DistributedDataset(CopiedByReference):
     def cardinality(self) -> int:
         """Number of steps of an epoch, as `Dataset.cardinality`: negative where it is infinite (-1) or unknown (-2)."""
         if self._source is not None:
-            return self._source.cardinality()
+            return count_steps(self._source, self._plan.pipelines)
         pipeline = self._plan.pipelines[0]
         known = pipeline.datasets[0].cardinality()
         if known < 0 or len(pipeline.datasets) > 1:  # each replica has a dataset of its own
