@@ -24,6 +24,9 @@ def main() -> int:
     parser.add_argument("--area", choices=sorted(AREAS), required=True)
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--exact", action="store_true", help="compare the classes of errors about arguments, too"
+    )
     arguments = parser.parse_args()
     cases = random_cases(arguments.area, arguments.seed, arguments.cases)
     differing = 0
@@ -34,7 +37,7 @@ def main() -> int:
         ):
             scratch = Path(folder, str(number))
             scratch.mkdir()
-            if text := difference(given, outcome, World(scratch, clusters)):
+            if text := difference(given, outcome, World(scratch, clusters), exact=arguments.exact):
                 differing += 1
                 print(
                     f"{json.dumps(given)}\n  TensorFlow: {json.dumps(outcome)[:600]}\n  workbench:  {text[:400]}"

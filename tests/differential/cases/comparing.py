@@ -16,7 +16,9 @@ from tests.differential.cases import (
     resolvers,
     servers,
     sharding,
+    variable_kinds,
     variables,
+    worker_contexts,
     workers,
 )
 from tests.differential.cases.values import Values
@@ -41,10 +43,13 @@ AREAS: dict[str, Callable[[Values], Json]] = {
     "scopes": places.scopes,
     "servers": servers.variables,
     "sharding": sharding.case,
+    "variable_kinds": variable_kinds.case,
     "variables": variables.case,
+    "worker_contexts": worker_contexts.case,
     "workers": workers.case,
 }
 _ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError", "AssertionError"]
+_VALUES = ["ValueError", "InvalidArgumentError"]
 
 
 def random_cases(area: str, seed: int, count: int) -> list[Json]:
@@ -53,25 +58,34 @@ def random_cases(area: str, seed: int, count: int) -> list[Json]:
     return [AREAS[area](values) for _ in range(count)]
 
 
-def difference(given: Json, outcome: Json, world: World) -> str:
-    """How what happens here differs from `outcome`; "" if it does not."""
+def difference(given: Json, outcome: Json, world: World, *, exact: bool = False) -> str:
+    """How what happens here differs from `outcome`; "" if it does not.
+
+    Args:
+      given: The input.
+      outcome: TensorFlow's.
+      world: Where it happens here.
+      exact: Errors about arguments have to be of the same class, too.
+    """
     try:
-        observe(given, world).check(decided(given, _with_like_errors(outcome)))
+        observe(given, world).check(decided(given, _with_like_errors(outcome, _VALUES if exact else _ALIKE)))
     except (Mismatch, Missing, NotExpressible) as error:
         return str(error)
     return ""
 
 
-def _with_like_errors(outcome: Any) -> Any:
-    """The outcome as an expectation; errors about arguments stand for each other: libraries disagree on their class."""
+def _with_like_errors(outcome: Any, alike: list[str]) -> Any:
+    """The outcome as an expectation; errors that are alike stand for each other."""
     match outcome:
         case {"error": {"kind": kind, "classes": classes, **rest}}:
-            accepted = [*classes, *(_ALIKE if kind in _ALIKE else ())]
-            others = {name: _with_like_errors(value) for name, value in outcome.items() if name != "error"}
+            accepted = [*classes, *(alike if kind in alike else ())]
+            others = {
+                name: _with_like_errors(value, alike) for name, value in outcome.items() if name != "error"
+            }
             return {**others, "error": {"kind": kind, "also_accept": accepted, **rest}}
         case dict():
-            return {name: _with_like_errors(value) for name, value in outcome.items()}
+            return {name: _with_like_errors(value, alike) for name, value in outcome.items()}
         case list():
-            return [_with_like_errors(value) for value in outcome]
+            return [_with_like_errors(value, alike) for value in outcome]
         case _:
             return outcome

@@ -66,8 +66,14 @@ def case(values: Values) -> Json:
     """The next case."""
     strategy = values.either("OneDeviceStrategy", "CentralStorageStrategy", "default", "default", None, None)
     replicas = 1 if strategy in ("OneDeviceStrategy", "default") else values.either(1, 2, 2)
+    given: Json = {"kind": "program", "replicas": replicas, "code": program(values, replicas)}
+    return given if strategy is None else given | {"strategy": strategy}
+
+
+def program(values: Values, replicas: int) -> Lines:
+    """The lines of a program over a strategy whose workers have so many replicas each."""
     parts = ", ".join("const(1.0)" for _ in range(replicas))
-    code = [
+    return [
         "def entered(s):",
         "    with s.scope():",
         "        return [in_cross_replica_context(), has_strategy(), get_strategy() is s]",
@@ -76,8 +82,6 @@ def case(values: Values) -> Json:
         f"p = per_replica([{parts}])",
         *_placed(values, _expression(values)),
     ]
-    given: Json = {"kind": "program", "replicas": replicas, "code": code}
-    return given if strategy is None else given | {"strategy": strategy}
 
 
 def _expression(values: Values) -> str:
