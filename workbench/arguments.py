@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 
 def whole_number(value: Any, argument: str) -> int:
     """A number that says how many or which: an int, or an integer of NumPy, also as an array without dimensions.
 
     Raises:
-      TypeError: if it is something else: neither 1.5 elements nor True of them are 1.
+      WrongType: if it is something else: neither 1.5 elements nor True of them are 1.
     """
     if (number := _integer(value)) is not None:
         return number
-    raise TypeError(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}")
 
 
 def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> int:
@@ -34,29 +34,29 @@ def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> 
     Raises:
       InvalidArgumentError: if it is something else.
     """
-    if (number := _integer(value)) is not None and number >= least:
+    number = _integer(value)
+    if number is not None and number >= least:
         return number
-    raise InvalidArgumentError(
-        f"{argument} must be an integer of at least {least}{otherwise}, got {value!r:.60}"
-    )
+    kind = WrongType if number is None else InvalidArgumentError
+    raise kind(f"{argument} must be an integer of at least {least}{otherwise}, got {value!r:.60}")
 
 
 def flag(value: Any, argument: str) -> bool:
     """True or False, also of NumPy.
 
     Raises:
-      TypeError: if it is something else: the text "False" is not False.
+      WrongType: if it is something else: the text "False" is not False.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise TypeError(f"{argument} is True or False, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} is True or False, got {type(value).__name__} {value!r:.60}")
 
 
 def optional_flag(value: Any, argument: str) -> bool | None:
     """True, False, or None for what holds otherwise.
 
     Raises:
-      TypeError: if it is something else.
+      WrongType: if it is something else.
     """
     return None if value is None else flag(value, argument)
 
@@ -65,11 +65,11 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """Something that can be called.
 
     Raises:
-      TypeError: if it cannot.
+      WrongType: if it cannot.
     """
     if callable(value):
         return value
-    raise TypeError(f"{argument} is a function, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} is a function, got {type(value).__name__} {value!r:.60}")
 
 
 def _integer(value: Any) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from workbench.errors import WrongType
+
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "CUSTOM", "EPU"})
 
 
@@ -58,7 +60,7 @@ class DeviceSpec:
         return "".join(parts)
 
     @classmethod
-    def from_string(cls, spec: str) -> DeviceSpec:
+    def from_string(cls, spec: str | None) -> DeviceSpec:
         """Reads '/job:worker/replica:0/task:1/device:GPU:0', parts of it in any order, or 'GPU:0' for short.
 
         An index '*' means any. Only CPU, GPU, TPU, CUSTOM and EPU have the short form. Where job, replica or
@@ -66,7 +68,10 @@ class DeviceSpec:
 
         Raises:
           ValueError: if a part is unknown, a number is not one, or there is a second device type.
+          WrongType: if it is no text.
         """
+        if not isinstance(spec, str | None):
+            raise WrongType(f"a device is a text such as 'CPU:0', got {type(spec).__name__} {spec!r:.60}")
         found: dict[str, Any] = {}
         for part in (spec or "").split("/"):
             if not part:

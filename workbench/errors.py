@@ -22,7 +22,8 @@ WorkbenchError
     ├── InvalidArgumentError    (ValueError)
     │   ├── CollectiveMismatch  replicas asked for different collectives (also RuntimeError)
     │   ├── FileSizeMismatch    a file holds no whole number of records (also DataCorruption)
-    │   └── NotFinite           numbers that are checked have NaN or infinity among them
+    │   ├── NotFinite           numbers that are checked have NaN or infinity among them
+    │   └── WrongType           an argument of a type that does not fit (also TypeError)
     ├── FailedPreconditionError (RuntimeError)
     ├── OutOfRangeError         the iterator has ended
     ├── NotFoundError           (FileNotFoundError)
@@ -189,6 +190,13 @@ class FileSizeMismatch(InvalidArgumentError, DataCorruption):
 
 class CollectiveMismatch(InvalidArgumentError, RuntimeError):
     """Replicas did not ask for the same collective, or gave it arrays that do not fit; the text shows both calls."""
+
+
+class WrongType(InvalidArgumentError, TypeError):
+    """An argument has a type that does not fit: text where numbers are needed, 1.5 elements, None for a function.
+
+    It is a TypeError, as in Python, and a ValueError, as in the reference wherever it converts arguments.
+    """
 
 
 class NotFinite(InvalidArgumentError):

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.distribute.arrays.as_array import as_array
 from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.variables.variable import Variable
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 __all__ = ["embedding_lookup"]
 
@@ -72,7 +72,7 @@ def _checked(ids: Any, count: int) -> Any:
     """The ids as an array; what variables refuse is refused here, too."""
     wanted = np.asarray(ids)
     if wanted.dtype.kind not in "iu" and wanted.size:
-        raise TypeError(f"embedding_lookup: ids must be integers, got {wanted.dtype} in {ids!r:.80}")
+        raise WrongType(f"embedding_lookup: ids must be integers, got {wanted.dtype} in {ids!r:.80}")
     wanted = wanted.astype(np.int64, copy=False)
     outside = wanted[(wanted < 0) | (wanted >= count)]
     if outside.size:

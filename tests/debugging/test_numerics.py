@@ -157,3 +157,21 @@ def test_functions_that_ran_before_are_checked_once_it_is_enabled(strategy: Any)
     finally:
         debugging.disable_check_numerics()
     assert np.isnan(strategy.local_results(strategy.run(step))[1][1])
+
+
+@pytest.mark.usefixtures("enabled")
+def test_of_functions_in_functions_the_innermost_is_named(strategy: Any) -> None:
+    @wb.function
+    def inner(x: Any) -> Any:
+        return np.log(x)
+
+    @wb.function
+    def outer(x: Any) -> Any:
+        return inner(x) * np.float32(2)
+
+    x = np.float32([1, 0, -1])
+    named = r"`np\.log\(x\)` makes an infinity.* at test_numerics\.py:\d+ in inner"
+    with pytest.raises(InvalidArgumentError, match=named):
+        outer(x)
+    with pytest.raises(InvalidArgumentError, match=named):
+        strategy.local_results(strategy.run(outer, args=(x,)))

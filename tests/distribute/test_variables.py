@@ -580,3 +580,21 @@ def test_values_on_replicas_are_copied_as_themselves(strategy: Any) -> None:
     for each in (made, dataset):
         assert copy.copy(each) is each
         assert copy.deepcopy({"x": each})["x"] is each
+
+
+def test_results_of_the_default_strategy_become_values_of_plain_variables() -> None:
+    made = wb.distribute.get_strategy().run(lambda: np.float32(3))
+
+    v = wb.Variable(made)
+    v.assign_add(made)
+
+    assert (v.strategy, float(v.numpy())) == (None, 6)
+
+
+def test_a_plain_variable_takes_no_values_of_several_replicas(strategy: Any) -> None:
+    made = strategy.run(lambda: np.float32(3))
+
+    with pytest.raises(ValueError, match="2"):
+        wb.Variable(1.0).assign(made)
+    with pytest.raises(TypeError, match="one value for all replicas"):
+        wb.Variable(made)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.backends.users_line import Apply, directly, warn
-from workbench.errors import BackendUnavailable, InvalidArgumentError, TracingError
+from workbench.errors import BackendUnavailable, InvalidArgumentError, TracingError, WrongType
 
 STRING: Final = np.dtype(object)
 
@@ -81,7 +81,8 @@ def view(x: Any) -> np.ndarray:
         array = np.asarray(x)
     else:
         array = np.from_dlpack(x)
-    require_numbers(array.dtype, kind.__name__)
+    named = f"{kind.__name__} of dtype {array.dtype}" if hasattr(x, "dtype") else kind.__name__
+    require_numbers(array.dtype, named)
     return array
 
 
@@ -99,12 +100,12 @@ def require_numbers(dtype: np.dtype, what: str) -> None:
     """Refuses texts, dates, objects and records.
 
     Raises:
-      TypeError: naming `what` it is.
+      WrongType: naming `what` it is.
     """
     if dtype.hasobject or dtype.kind in "USMm":
-        raise TypeError(f"expected an array of numbers, got {what}: convert it to a numeric array first")
+        raise WrongType(f"expected an array of numbers, got {what}: convert it to a numeric array first")
     if is_record(dtype):
-        raise TypeError(f"expected an array of numbers, got {what}: {RECORD_REMEDY}")
+        raise WrongType(f"expected an array of numbers, got {what}: {RECORD_REMEDY}")
 
 
 RECORD_REMEDY = "give its fields one by one, {name: x[name] for name in x.dtype.names}"

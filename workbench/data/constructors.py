@@ -18,6 +18,7 @@ from workbench.data.sources.memory import Slices, Whole
 from workbench.data.sources.random_numbers import RandomNumbers
 from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.stages.ordering.shuffle import Shuffle
+from workbench.errors import WrongType
 
 
 class Constructors(ABC):
@@ -93,7 +94,7 @@ class Constructors(ABC):
         [0.0, 0.5, 1.0]
         """
         if not callable(generator):
-            raise TypeError(
+            raise WrongType(
                 f"from_generator takes a function that returns an iterable, as each iteration calls it again, got "
                 f"{type(generator).__name__}; leave out the call, or write lambda: ..."
             )
@@ -144,7 +145,7 @@ class Constructors(ABC):
         [(0, 0), (1, 10)]
         """
         if bool(args) == (datasets is not None):
-            raise TypeError("zip takes datasets, or a tuple or dict of them, once: zip(a, b) or zip((a, b))")
+            raise WrongType("zip takes datasets, or a tuple or dict of them, once: zip(a, b) or zip((a, b))")
         given = datasets if datasets is not None else args[0] if len(args) == 1 else args
         return cls.of_source(Zipped.of(given), name)
 

@@ -29,7 +29,7 @@ from workbench.data.stages.observed import observed
 from workbench.data.stages.ordering.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.errors import InvalidArgumentError, OutOfRangeError, WrongType
 
 _DEFAULTS = Options().frozen()
 _TWIN = 1 << 20  # the level of stages that share a seed; no pipeline has as many repetitions
@@ -122,7 +122,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
           TypeError: if they are no `Options`.
         """
         if not isinstance(options, Options):
-            raise TypeError(f"with_options takes Options, got {type(options).__name__} {options!r:.60}")
+            raise WrongType(f"with_options takes Options, got {type(options).__name__} {options!r:.60}")
         return self._with(self.source, self.stages, self._options.merge(options).frozen())
 
     # Looking

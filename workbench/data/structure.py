@@ -16,7 +16,7 @@ import numpy as np
 from workbench import tree
 from workbench.backends.numpy import STRING, require_unmasked
 from workbench.data.spec import Cardinality, is_dataset
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _INT32 = np.iinfo(np.int32)
@@ -170,7 +170,7 @@ def convert(value: Any) -> Any:
         )
     else:
         remedy = "use numbers, text, arrays, or tuples and dicts of them"
-    raise TypeError(f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; {remedy}")
+    raise WrongType(f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; {remedy}")
 
 
 def _from_list(values: list[Any]) -> Array:
@@ -227,7 +227,7 @@ def _strings(array: Array) -> Array:
         if isinstance(item, str):
             item = item.encode()
         if not isinstance(item, bytes):
-            raise TypeError(
+            raise WrongType(
                 f"an object array may hold only text and bytes, item {index} is {type(item).__name__}"
             )
         result[index] = item

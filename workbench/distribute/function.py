@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, overload
 
+from workbench.errors import WrongType
 from workbench.runtime.user_code.notebook_cells import file_name
 
 _ASYNCHRONOUS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -86,7 +87,7 @@ def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callab
       TypeError: if it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
     """
     if not callable(fn):
-        raise TypeError(f"{call} needs a function, got {fn!r}; write {call}(fn, args=(...))")
+        raise WrongType(f"{call} needs a function, got {fn!r}; write {call}(fn, args=(...))")
     plain = fn.python_function if isinstance(fn, Function) else fn
     code = _code_of(plain)
     if code is not None and code.co_flags & _NOT_RUN_BY_A_CALL:
@@ -106,12 +107,12 @@ def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tup
       TypeError: if it is not a sequence of arguments, or `kwargs` not a dictionary.
     """
     if not isinstance(args, tuple | list):
-        raise TypeError(
+        raise WrongType(
             f"{call}: args must be a tuple with the arguments of the function, got {type(args).__name__}; write "
             f"args=(value,) for a single one"
         )
     if kwargs is not None and not isinstance(kwargs, dict):
-        raise TypeError(
+        raise WrongType(
             f"{call}: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
             f"kwargs={{'name': value}}"
         )

@@ -16,7 +16,7 @@ import numpy as np
 from workbench.backends.users_line import warn
 from workbench.debugging.dump.dump_file import close_all, close_file, dump_file, known_file
 from workbench.debugging.dump.options import DumpOptions, dump_options
-from workbench.errors import FailedPreconditionError
+from workbench.errors import FailedPreconditionError, WrongType
 from workbench.io.storage import absolute
 
 DEFAULT_MODE = "NO_TENSOR"
@@ -149,7 +149,7 @@ def enable_dump_debug_info(
     """
     global _writer
     if not isinstance(dump_root, str | os.PathLike) or not os.fspath(dump_root):
-        raise ValueError(f"dump_root is the path of a folder, got {dump_root!r}")
+        raise WrongType(f"dump_root is the path of a folder, got {dump_root!r}")
     options = dump_options(
         absolute(dump_root),
         mode=tensor_debug_mode,

@@ -14,7 +14,7 @@ from workbench.backends.users_line import Apply, apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.indexed_slices import IndexedSlices, concatenate
 from workbench.distribute.arrays.reduce_op import ReduceOp
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 _NO_NUMBERS = "bOSUMm"
 _AXES: Final = "None, an integer or a tuple of integers"
@@ -49,7 +49,7 @@ def whole_axis(axis: Any, wanted: str = "an integer") -> int:
             raise TypeError
         return operator.index(axis)
     except TypeError:
-        raise TypeError(f"axis must be {wanted}, got {axis!r:.60}") from None
+        raise WrongType(f"axis must be {wanted}, got {axis!r:.60}") from None
 
 
 def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis) -> Any:
@@ -183,16 +183,16 @@ def require_reducible(dtype: Any, what: str) -> None:
     """Refuses what has no sum in the reference: bools, texts, dates, objects and records.
 
     Raises:
-      InvalidArgumentError: if arrays of `dtype`, of whatever library, are that.
+      WrongType: if arrays of `dtype`, of whatever library, are that.
     """
     kind = getattr(dtype, "kind", "")
     if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
         objects = " (text or other Python objects)" if kind == "O" else ""
-        raise InvalidArgumentError(
+        raise WrongType(
             f"{what} needs numbers, got dtype {dtype}{objects}; convert them first, for example with x.astype(np.int32)"
         )
     if kind == "V" and backend.is_record(dtype):
-        raise InvalidArgumentError(
+        raise WrongType(
             f"{what} needs numbers, got records {backend.dtype_text(dtype)}; {backend.RECORD_REMEDY}"
         )
 

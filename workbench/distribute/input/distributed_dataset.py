@@ -30,7 +30,7 @@ from workbench.distribute.input.progress import Trail
 from workbench.distribute.input.source import InputSource, PlanFor
 from workbench.distribute.placement_log import log_placement, places
 from workbench.distribute.values.distributed_values import PerReplica, PerReplicaSpec
-from workbench.errors import CaptureError, InvalidArgumentError, OutOfRangeError
+from workbench.errors import CaptureError, InvalidArgumentError, OutOfRangeError, WrongType
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
@@ -343,15 +343,21 @@ _KEEP_OUT = (
 )
 
 
+def _check_options(options: InputOptions | None) -> None:
+    if not isinstance(options, InputOptions | None):
+        raise WrongType(f"options must be a wb.distribute.InputOptions or None, got {options!r:.60}")
+
+
 def distribute_dataset(
     strategy: DescribedStrategy, dataset: Dataset, options: InputOptions | None
 ) -> DistributedDataset:
     """See `Strategy.distribute_dataset`."""
     if not isinstance(dataset, Dataset):
-        raise TypeError(
+        raise WrongType(
             f"distribute_dataset needs a wb.data.Dataset, got {type(dataset).__name__}; for arrays write "
             f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
         )
+    _check_options(options)
 
     read = dataset
     if not strategy.is_default:
@@ -376,6 +382,7 @@ def distribute_datasets_from_function(
     strategy: DescribedStrategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
 ) -> DistributedDataset:
     """See `Strategy.distribute_datasets_from_function`."""
+    _check_options(options)
 
     def make(hosts: int, host: int, per_host: int) -> HostPipeline:
         return distribute_function_for_host(

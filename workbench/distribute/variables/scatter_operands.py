@@ -11,6 +11,7 @@ from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import dtype_text, view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_operand, describe
+from workbench.errors import WrongType
 
 
 def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
@@ -22,7 +23,7 @@ def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
     if values.dtype == dtype:
         return values
     if not holds(dtype, values):
-        raise TypeError(
+        raise WrongType(
             f"{where}: values of {dtype_text(values.dtype)} do not fit {dtype_text(dtype)}; {conversion(dtype)}"
         )
     return apply_at_users_line()(values.astype, dtype)  # type: ignore[no-any-return]
@@ -38,7 +39,7 @@ def integers(indices: Any, where: str) -> Array:
     if given.dtype.kind in "iu":
         return given
     if given.size:
-        raise TypeError(f"{where}: indices must be integers, got {describe(given)}")
+        raise WrongType(f"{where}: indices must be integers, got {describe(given)}")
     return given.astype(np.int64)
 
 

@@ -285,6 +285,10 @@ class Variable(DescribedVariable, DistributedValues):
     def _update(self, how: Update, value: Any) -> None:
         env = current_env()
         if self._local is not None:
+            if isinstance(
+                value, PerReplica
+            ):  # of the default strategy, or of another one with a single replica
+                (value,) = value.values_for(1)
             array = checked_update(self, how, value)
             store = {self._key: self._local}
             programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
@@ -412,6 +416,8 @@ class _PlainEnv:
 def initial_array(initial_value: Any, dtype: Any) -> Array:
     """The array that a variable starts with; a function is called."""
     value = initial_value() if isinstance(initial_value, Callable) else initial_value  # type: ignore[arg-type]
+    if isinstance(value, PerReplica) and len(value) == 1:
+        (value,) = value.values
     if isinstance(value, (PerReplica, Mirrored)):
         raise TypeError(
             f"the initial value of a variable is one value for all replicas, got {type(value).__name__}; give one of "

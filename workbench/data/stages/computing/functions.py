@@ -25,7 +25,7 @@ from workbench.data.stage import Opener, Pipeline, Stage, calls_functions
 from workbench.data.stages.computing import made_up, probe
 from workbench.data.structure import Structure, flatten_element
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.errors import InvalidArgumentError, OutOfRangeError, WrongType
 from workbench.runtime.user_code.notebook_cells import file_name
 
 _ONE_BOOL = TensorSpec((), np.bool_)
@@ -272,7 +272,7 @@ def refuse_later_results(fn: Callable[..., Any], stage: str) -> None:
     """
     name = _name(fn)
     if inspect.isgeneratorfunction(fn):
-        raise TypeError(
+        raise WrongType(
             f"{stage}: {name} is a generator function; return one element, or give several with "
             f"flat_map(lambda x: Dataset.from_generator({name}, args=(x,), output_signature=...))"
         )

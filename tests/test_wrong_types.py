@@ -1,0 +1,124 @@
+"""Arguments of a wrong type: the error is a TypeError, and also a ValueError where TensorFlow 2.21 raises one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data import Dataset
+from workbench.distribute import get_replica_context, get_strategy
+
+_DATASET = Dataset.range(6)
+_NO_NUMBER: tuple[Any, ...] = (None, {}, object(), len)
+_NO_FUNCTION: tuple[Any, ...] = (None, 1, 1.5, "x", [1], {}, object())
+_STAGES: dict[str, Callable[[Any], Any]] = {
+    "batch": _DATASET.batch,
+    "take": _DATASET.take,
+    "skip": _DATASET.skip,
+    "shuffle": _DATASET.shuffle,
+    "window": _DATASET.window,
+    "enumerate": _DATASET.enumerate,
+    "shard": lambda n: _DATASET.shard(n, 0),
+    "range": Dataset.range,
+    "drop_remainder": lambda flag: _DATASET.batch(2, drop_remainder=flag),
+}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "map": _DATASET.map,
+    "filter": _DATASET.filter,
+    "flat_map": _DATASET.flat_map,
+    "interleave": _DATASET.interleave,
+    "take_while": _DATASET.take_while,
+    "reduce": lambda function: _DATASET.reduce(0, function),
+}
+
+
+@pytest.fixture(scope="module")
+def strategy() -> Iterator[wb.MirroredStrategy]:
+    with wb.connect(replicas=2, replace=True):
+        yield wb.MirroredStrategy()
+
+
+def _refuses(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("stage", _STAGES)
+@pytest.mark.parametrize("value", _NO_NUMBER)
+def test_a_stage_wants_numbers(stage: str, value: Any) -> None:
+    _refuses(lambda: list(_STAGES[stage](value)))
+
+
+@pytest.mark.parametrize("stage", _FUNCTIONS)
+@pytest.mark.parametrize("value", _NO_FUNCTION)
+def test_a_stage_wants_a_function(stage: str, value: Any) -> None:
+    _refuses(lambda: list(_FUNCTIONS[stage](value)))
+
+
+@pytest.mark.parametrize("value", [object(), len])
+def test_an_element_holds_numbers(value: Any) -> None:
+    _refuses(lambda: Dataset.from_tensors(value))
+    _refuses(lambda: Dataset.from_tensor_slices(value))
+
+
+@pytest.mark.parametrize("value", [None, object(), {}, {"a": 1}, {1}, [None], [1, "a"]])
+def test_a_variable_holds_numbers(value: Any) -> None:
+    _refuses(lambda: wb.Variable(value))
+    _refuses(lambda: wb.Variable([1.0, 2.0]).assign(value))
+
+
+@pytest.mark.parametrize("value", [1.5, "x", True, b"x"])
+def test_rows_have_whole_numbers(value: Any) -> None:
+    table = wb.Variable([[1.0], [2.0]])
+
+    _refuses(lambda: table.sparse_read(value))
+    _refuses(lambda: table.gather_nd(value))
+    _refuses(lambda: table.scatter_nd_add(value, [1.0]))
+    _refuses(lambda: wb.nn.embedding_lookup(table, value))
+
+
+@pytest.mark.parametrize("value", [1, 1.5, "x", {}, object(), len])
+def test_arguments_of_a_function_are_a_tuple(strategy: wb.MirroredStrategy, value: Any) -> None:
+    for each in (strategy, get_strategy()):
+        _refuses(lambda each=each: each.run(lambda *_: 1, args=value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("axis", [None, 1.5, [1], (1, 2)])
+def test_an_axis_is_a_number(strategy: wb.MirroredStrategy, axis: Any) -> None:
+    _refuses(lambda: strategy.gather(strategy.run(lambda: np.ones(1)), axis=axis))
+    _refuses(lambda: strategy.run(lambda: get_replica_context().all_gather(np.ones(1), axis)))
+
+
+def test_sums_are_of_numbers(strategy: wb.MirroredStrategy) -> None:
+    for value in (np.array([True]), np.array(["x"])):
+        made = strategy.run(lambda value=value: value)
+        for axis in (None, 0):
+            _refuses(lambda made=made, axis=axis: strategy.reduce("SUM", made, axis=axis))  # type: ignore[misc]
+        _refuses(
+            lambda value=value: strategy.run(lambda: get_replica_context().all_reduce("SUM", value))  # type: ignore[misc]
+        )
+
+
+@pytest.mark.parametrize("value", ["x", [1], {}, object(), b"x"])
+def test_options_are_numbers(value: Any) -> None:
+    _refuses(lambda: wb.distribute.experimental.CommunicationOptions(bytes_per_pack=value))
+    _refuses(lambda: wb.distribute.NcclAllReduce(value))
+    _refuses(lambda: wb.distribute.HierarchicalCopyAllReduce(value))
+
+
+@pytest.mark.parametrize("value", [1, "x", {}, object()])
+def test_how_to_read_is_told_by_input_options(strategy: wb.MirroredStrategy, value: Any) -> None:
+    _refuses(lambda: strategy.experimental_distribute_dataset(_DATASET.batch(2), value))
+    _refuses(lambda: strategy.distribute_datasets_from_function(lambda _: _DATASET.batch(2), value))
+    _refuses(lambda: strategy.experimental_distribute_dataset(value))
+
+
+@pytest.mark.parametrize("value", [1, 1.5, [1], {}])
+def test_names_of_devices_and_folders_are_texts(value: Any) -> None:
+    _refuses(lambda: wb.DeviceSpec.from_string(value))
+    _refuses(lambda: wb.debugging.experimental.enable_dump_debug_info(value))
