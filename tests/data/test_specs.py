@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -513,9 +514,24 @@ _LENGTHS = Dataset.from_generator(lambda: [[0.0]], output_signature=TensorSpec((
 _TEXTS = Dataset.from_tensor_slices([b"a", b"bb"])
 
 
-def _unending(x: Any) -> Any:
-    while x != 1:
-        x = x - 1 if x > 1 else x + 1
+def _down(x: Any) -> Any:
+    while x != 0:  # which never ends for a made-up -1, nor where the answers are always yes
+        x = x - 1
+    return np.zeros(3)
+
+
+def _down_in_numbers(x: Any) -> Any:
+    number = int(x)
+    while number != 0:
+        number -= 1
+    return np.zeros(3)
+
+
+def _down_behind_a_branch(x: Any) -> Any:
+    number = int(x)
+    if x > 6:
+        while number != 7:
+            number -= 1
     return np.zeros(3)
 
 
@@ -559,7 +575,7 @@ def test_sizes_that_the_values_of_elements_decide_are_unknown(dataset: Dataset, 
         (_NUMBERS, lambda x: np.eye(10)[int(x)], (10,)),
         (_NUMBERS, lambda x: np.array([x, x]), (2,)),
         (_NUMBERS, lambda x: np.full(3, float(x)), (3,)),
-        (_NUMBERS, _unending, (3,)),
+        (_NUMBERS, _down, (3,)),
         (_IMAGES, lambda x: x / 255 if x.max() > 1 else x, (8, 8)),
         (_IMAGES, lambda x: x if np.isfinite(x).all() else 1 / 0, (8, 8)),
         (_IMAGES, lambda x: np.fliplr(x) if np.random.random() < 0.5 else x, (8, 8)),
@@ -588,6 +604,34 @@ def test_watching_what_a_function_decides_changes_no_element_and_no_rank_or_dtyp
     assert [type(row) for row in mapped] == [np.ndarray] * 3
     mixed = Dataset.range(3).map(lambda x: np.zeros(3) if x < 3 else np.zeros(3, np.int32))
     assert mixed.element_spec == TensorSpec((3,), np.float64)
+
+
+@pytest.mark.parametrize("fn", [_down, _down_in_numbers, _down_behind_a_branch])
+@pytest.mark.timeout(60)
+def test_a_loop_that_ends_for_no_made_up_value_ends_nevertheless(fn: Any) -> None:
+    numbers = Dataset.range(1, 9)
+    for made in (
+        numbers.map(fn),
+        numbers.flat_map(lambda x: Dataset.from_tensors(fn(x)).map(np.negative)),
+    ):
+        assert made.element_spec.shape in [(3,), (None,)]
+        assert [row.shape for row in made] == [(3,)] * 8
+    assert sys.gettrace() is None
+
+
+def test_a_debugger_keeps_its_trace_while_functions_are_tried() -> None:
+    def debugger(frame: Any, event: str, arg: Any) -> None:
+        pass
+
+    before = sys.gettrace()
+    sys.settrace(debugger)
+    try:
+        spec = _NUMBERS.map(lambda x: np.zeros(3) if x < 3 else np.zeros(4)).element_spec
+        during = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert spec.shape == (None,)
+    assert during is debugger
 
 
 def test_a_slow_function_is_called_with_two_made_up_elements_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.spec import TensorSpec, relax
 from workbench.data.stages.computing.made_up import APART, ONES, Filling
+from workbench.data.stages.computing.trials import trial
 from workbench.data.structure import flatten
 from workbench.io.made_up import TextAlike, features_of
 
@@ -86,19 +87,19 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
     parts = [_Part.of(*each) for each in zip(leaves, tree.flatten(element_spec)[0], strict=True)]
     known = spec_of(element)
 
-    def trial(shapes: list[tuple[int, ...]], filling: Filling) -> Any:
+    def covering(shapes: list[tuple[int, ...]], filling: Filling) -> Any:
         made = [part.filled(shape, filling) for part, shape in zip(parts, shapes, strict=True)]
-        with np.errstate(all="ignore"):  # nobody asked about these values
+        with np.errstate(all="ignore"), trial():  # nobody asked about these values
             return relax(known, spec_of(structure.pack(made)))
 
     shapes = [part.shape for part in parts]
     for filling in (ONES, APART[0]):
-        known = trial(shapes, filling)
+        known = covering(shapes, filling)
     for tried, others in enumerate(_other_shapes(parts, _steps(known))):
         if tried == _MOST_TRIALS:
             raise TypeError("there are too many sizes to try")
         with contextlib.suppress(Exception):
-            known = trial(others, ONES)
+            known = covering(others, ONES)
     return known
 
 

@@ -25,6 +25,7 @@ from workbench.data.spec import DatasetSpec, ElementsSpec, any_rank, any_size, r
 from workbench.data.stage import Pipeline
 from workbench.data.stages.computing import made_up
 from workbench.data.stages.computing.alike import shared_sizes
+from workbench.data.stages.computing.trials import trial
 from workbench.data.stages.computing.watched import ways
 from workbench.data.structure import flatten_element
 from workbench.data.tables import Failed
@@ -114,7 +115,7 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
     if not _has_sizes(known) or time.monotonic() - begun > _TRIAL_SECONDS:
         return known
     for filling in made_up.APART:
-        with contextlib.suppress(Exception):  # it need not take these
+        with contextlib.suppress(Exception), trial():  # it need not take these
             known = relax(known, spec_of_result(result_example(fn, upstream, filling)))
     return _on_every_way(lambda element: spec_of_result(_quietly(fn, element)), upstream, ones, known)
 

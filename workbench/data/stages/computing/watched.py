@@ -17,15 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from workbench.data.stages.computing.trials import AnswersSpent, trial
 from workbench.io.made_up import MadeUpText
 
 _MOST_WAYS: Final = 16
 _MOST_ANSWERS: Final = 1000
 _CONVERSIONS: Final = frozenset(("int", "float"))
-
-
-class _TooLong(BaseException):
-    """Ends a trial that asks on and on, as a loop does that the answers do not let end."""
 
 
 class Answers:
@@ -45,7 +42,7 @@ class Answers:
         """The wanted answer; what is true of the values where none is wanted."""
         place = len(self.given)
         if self._wanted and place >= _MOST_ANSWERS:
-            raise _TooLong
+            raise AnswersSpent  # as in a loop that the answers do not let end
         self.given.append(self._wanted[place] if place < len(self._wanted) else true)
         return self.given[-1]
 
@@ -60,11 +57,12 @@ class Answers:
             yield (*self.given[:place], not self.given[place])
 
 
-def ways(trial: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
+def ways(spec: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
     """What a function gives on the ways through it, at most 16; and whether it looks at values otherwise as well.
 
     Args:
-      trial: Calls the function with values that ask `Answers`. What it raises ends a way that no element takes.
+      spec: What is wanted of a call of the function with values that ask `Answers`. What it raises ends a way that no
+        element takes.
     """
     found: list[Any] = []
     waiting: deque[tuple[bool, ...]] = deque([()])
@@ -74,8 +72,9 @@ def ways(trial: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
             break
         answers = Answers(waiting.popleft())
         try:
-            found.append(trial(answers))
-        except (Exception, _TooLong):  # the values, or what was answered, do not suit it
+            with trial():
+                found.append(spec(answers))
+        except Exception:  # the values, or what was answered, do not suit it
             if not found:
                 break
         escaped = escaped or answers.escaped
