@@ -122,3 +122,41 @@ def test_how_to_read_is_told_by_input_options(strategy: wb.MirroredStrategy, val
 def test_names_of_devices_and_folders_are_texts(value: Any) -> None:
     _refuses(lambda: wb.DeviceSpec.from_string(value))
     _refuses(lambda: wb.debugging.experimental.enable_dump_debug_info(value))
+
+
+def test_a_choice_is_among_datasets() -> None:
+    for value in (None, 1, object()):
+        _refuses(lambda value=value: Dataset.sample_from_datasets(value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [None, "x", [1], {}, object()])
+def test_records_have_a_number_of_bytes(value: Any) -> None:
+    _refuses(lambda: wb.data.FixedLengthRecordDataset(["file"], value))
+
+
+def test_inputs_of_hosts_come_from_a_function(strategy: wb.MirroredStrategy) -> None:
+    for value in (None, 1, _DATASET):
+        _refuses(lambda value=value: strategy.distribute_datasets_from_function(value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [1, 1.5, [1], {}, object(), b"x"])
+def test_variables_and_devices_have_names(value: Any) -> None:
+    _refuses(lambda: wb.Variable(1.0, name=value))
+    _refuses(lambda: wb.OneDeviceStrategy(value))
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, object()])
+def test_a_partitioner_divides_a_shape(value: Any) -> None:
+    _refuses(
+        lambda: wb.distribute.experimental.partitioners.MaxSizePartitioner(4)(value, np.dtype("float32"))
+    )
+
+
+@pytest.mark.parametrize("value", [1, 1.5, "x", True])
+def test_a_table_has_rows(value: Any) -> None:
+    _refuses(lambda: wb.nn.embedding_lookup(value, [0]))
+
+
+def test_operands_of_assertions_have_one_kind() -> None:
+    _refuses(lambda: wb.debugging.assert_near("x", 1.0))
+    _refuses(lambda: wb.debugging.assert_near(True, 1.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workbench.device_spec import DeviceSpec
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 SERVICE_JOBS: Final = ("ps", "evaluator")
 """Jobs on whose devices strategies run replicas only if they are named: parameter servers and evaluators."""
@@ -189,7 +189,7 @@ def _as_spec(name: str | DeviceSpec | Device) -> DeviceSpec:
             return name.spec
         case str():
             return DeviceSpec.from_string(name)
-    raise ValueError(f"a device is a name such as 'CPU:0' or a DeviceSpec, got {name!r}")
+    raise WrongType(f"a device is a name such as 'CPU:0' or a DeviceSpec, got {name!r}")
 
 
 def _missing(position: int, name: str | DeviceSpec | Device, asked: int, available: Sequence[Device]) -> str:

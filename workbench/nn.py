@@ -49,6 +49,8 @@ def _rows(table: Any, ids: Any) -> Any:
     if isinstance(table, Variable | ShardedVariable):
         return table.sparse_read(ids)
     array = as_array(table)
+    if not array.ndim:
+        raise WrongType(f"embedding_lookup needs a table with rows, got {table!r:.60}")
     return array[_checked(ids, len(array))]
 
 

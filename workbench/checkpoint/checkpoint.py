@@ -15,7 +15,7 @@ from workbench.checkpoint.save import Save
 from workbench.checkpoint.state import State, is_leaf
 from workbench.data.sources.urls import Url, file_name
 from workbench.distribute import contexts
-from workbench.errors import NotFoundError
+from workbench.errors import NotFoundError, WrongType
 
 
 class Checkpoint:
@@ -49,7 +49,7 @@ class Checkpoint:
 
     def __init__(self, root: Any = None, **parts: Any) -> None:
         if root is not None and is_leaf(root):
-            raise TypeError(
+            raise WrongType(
                 f"the root of a checkpoint has parts, got {root!r:.80}; give a single value by its name"
             )
         self._root = root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -219,6 +219,8 @@ class Constructors(ABC):
           InvalidArgumentError: if there is no dataset, or weights do not fit.
         """
         again = _each_iteration(rerandomize_each_iteration, "sample_from_datasets", default=True)
+        if not isinstance(datasets, Iterable):
+            raise WrongType(f"sample_from_datasets takes a list of datasets, got {datasets!r:.60}")
         random = RandomNumbers(draw(seed), again)
         return cls.of_source(
             chosen_by_weight(tuple(datasets), weights, random, stop_on_empty_dataset, cls.of_source)

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.backends.conversion import holds, leaf_types
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import STRING, require_values, view
-from workbench.errors import InvalidArgumentError, TracingError
+from workbench.errors import InvalidArgumentError, TracingError, WrongType
 
 _T = TypeVar("_T")
 DEFAULT_SUMMARIZE = 3
@@ -282,7 +282,7 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 def _as_dtype(array: np.ndarray, dtype: np.dtype[Any], which: str) -> np.ndarray:
     if array.dtype.kind == "b" or not holds(dtype, array):
-        raise InvalidArgumentError(
+        raise WrongType(
             f"{which}: {text(array.tolist())} does not fit the dtype of the other operand, {named(dtype)}; give an "
             "array of that dtype"
         )

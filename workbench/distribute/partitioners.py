@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.numpy import STRING, as_dtype
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
 
@@ -123,6 +123,8 @@ def _along(axis: int, shape: Sequence[int], shards: int) -> list[int]:
 
 
 def _length(shape: Sequence[int], axis: int) -> int:
+    if not isinstance(shape, list | tuple):
+        raise WrongType(f"a partitioner divides a shape, such as (1000, 64), got {shape!r:.60}")
     if not -len(shape) <= axis < len(shape):
         raise np.exceptions.AxisError(f"a variable of shape {tuple(shape)} has no dimension {axis} to divide")
     _elements(shape)

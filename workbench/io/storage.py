@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from workbench.errors import InvalidArgumentError, StorageFull
+from workbench.errors import InvalidArgumentError, StorageFull, WrongType
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Why a file cannot become longer."""
@@ -41,7 +41,7 @@ def path_text(path: str | bytes | os.PathLike[str]) -> str:
     try:
         return os.fsdecode(path)
     except TypeError:
-        raise TypeError(
+        raise WrongType(
             f"a path is a text or an os.PathLike, got {type(path).__name__} {path!r:.60}"
         ) from None
 

@@ -46,6 +46,7 @@ AREAS: dict[str, Callable[[Values], Json]] = {
     "variable_kinds": variable_kinds.case,
     "variables": variables.case,
     "worker_contexts": worker_contexts.case,
+    "worker_variables": variable_kinds.of_workers,
     "workers": workers.case,
 }
 _ALIKE = ["TypeError", "ValueError", "InvalidArgumentError", "IndexError", "AttributeError", "AssertionError"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.differential.cases.values import Values
 from tests.reference.interpreter.codec import Json
 
-_NUMBERS = ("float32", "float32", "float64", "float16", "bfloat16", "int32", "int64")
+_NUMBERS = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")
+_KEPT = ("bool", "int16", "uint16", "uint32", "uint64")  # some of TensorFlow's operations lack these
 _COUNTS = ["size", "negative_infinities", "positive_infinities", "nans"]
 FACTS = {
     "CURT_HEALTH": ["bad"],
@@ -13,6 +14,7 @@ FACTS = {
     "FULL_HEALTH": ["dtype", "rank", *_COUNTS, "negatives", "zeros", "positives"],
     "SHAPE": ["dtype", "rank", "size", "shape"],
     "FULL_TENSOR": ["tensor"],
+    "NO_TENSOR": [],
 }
 """What each mode tells of an array."""
 
@@ -21,9 +23,9 @@ def case(values: Values) -> Json:
     """The next case."""
     arrays, operations = [], []
     for _ in range(values.either(1, 2, 4)):
-        dtype = values.either(*_NUMBERS, *_NUMBERS, "bool")
+        dtype = values.either(*_NUMBERS, *_NUMBERS, *_KEPT)
         arrays.append(values.array(dtype, values.shape() or [2]))
-        operations.append(values.either("stack", "add", "multiply") if dtype != "bool" else "stack")
+        operations.append(values.either("stack", "add", "multiply") if dtype in _NUMBERS else "stack")
     given: Json = {
         "kind": "dumped_operations",
         "mode": values.either(*FACTS),
@@ -31,7 +33,8 @@ def case(values: Values) -> Json:
         "operations": operations,
         "buffer": 1000,
     }
-    match values.either("all", "regex", "dtypes", "buffer"):
+    filters = ("all", "buffer") if given["mode"] == "NO_TENSOR" else ("all", "regex", "dtypes", "buffer")
+    match values.either(*filters):
         case "regex":
             given["only"] = values.random.sample(["stack", "add", "multiply"], values.either(1, 2))
         case "dtypes":

@@ -52,15 +52,23 @@ _READS = (
 def case(values: Values) -> Json:
     """The next cell."""
     strategy, replicas = values.either(*_STRATEGIES)
+    given: Json = {"kind": "program", "replicas": replicas, "code": _program(values, replicas)}
+    return given if strategy is None else given | {"strategy": strategy}
+
+
+def of_workers(values: Values) -> Json:
+    """The next cell for two workers with a replica each."""
+    return {"kind": "multi_worker_program", "workers": 2, "code": _program(values, replicas=2)}
+
+
+def _program(values: Values, replicas: int) -> list[str]:
     initial, dtype = values.either(*_INITIAL.items(), *list(_INITIAL.items())[:1] * 3)
     options = [
         f"aggregation=Agg.{values.either('NONE', 'SUM', 'MEAN', 'ONLY_FIRST_REPLICA')}",
         f"synchronization=Sync.{values.either('NONE', *['AUTO', 'ON_WRITE', 'ON_READ', 'ON_READ'] * 2)}",
     ]
     made = f"Variable({initial}, {', '.join(options)})"
-    code = [*_created(values, made), *_changed(values, dtype, replicas), f"result = {values.either(*_READS)}"]
-    given: Json = {"kind": "program", "replicas": replicas, "code": code}
-    return given if strategy is None else given | {"strategy": strategy}
+    return [*_created(values, made), *_changed(values, dtype, replicas), f"result = {values.either(*_READS)}"]
 
 
 def _created(values: Values, made: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, ClassVar
 
-from workbench.arguments import flag
+from workbench.arguments import count, flag
 from workbench.data.dataset import Dataset
 from workbench.data.sources.files import FileReader, file_names
 from workbench.data.sources.fixed import FixedLength
@@ -13,7 +13,6 @@ from workbench.data.sources.records import Records
 from workbench.data.sources.text import TextLines
 from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression
 
 
@@ -132,12 +131,11 @@ class FixedLengthRecordDataset(Dataset):
         compression_type: str | None = None,
         num_parallel_reads: int | None = None,
     ) -> None:
-        header, footer = int(header_bytes or 0), int(footer_bytes or 0)
-        if record_bytes < 1 or header < 0 or footer < 0:
-            raise InvalidArgumentError(
-                f"record_bytes is {record_bytes}, header_bytes {header}, footer_bytes {footer}; "
-                "a record has at least one byte, header and footer at least none"
-            )
+        record_bytes = count(record_bytes, "record_bytes")
+        header, footer = (
+            count(header_bytes or 0, "header_bytes", 0),
+            count(footer_bytes or 0, "footer_bytes", 0),
+        )
         compression = check_compression(compression_type)
         reader = FixedLength(
             file_names(filenames), compression, int(buffer_size or 0), int(record_bytes), header, footer

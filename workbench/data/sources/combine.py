@@ -344,7 +344,10 @@ class _Draw:
 
 
 def _weights(given: Any, count: int) -> list[float]:
-    weights = np.asarray(given, np.float64)
+    try:
+        weights = np.asarray(given, np.float64)
+    except TypeError:
+        weights = np.empty(0)
     if weights.shape != (count,) or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
         raise InvalidArgumentError(
             f"sample_from_datasets: weights must be {count} numbers of at least 0, one per dataset, with a positive "

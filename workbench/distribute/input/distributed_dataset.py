@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
+from workbench.arguments import function
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
 from workbench.data.explanation import InputExplanation
@@ -382,6 +383,7 @@ def distribute_datasets_from_function(
     strategy: DescribedStrategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
 ) -> DistributedDataset:
     """See `Strategy.distribute_datasets_from_function`."""
+    function(dataset_fn, "distribute_datasets_from_function: dataset_fn")
     _check_options(options)
 
     def make(hosts: int, host: int, per_host: int) -> HostPipeline:

@@ -28,7 +28,7 @@ from workbench.distribute.variables.described_variable import DescribedVariable
 from workbench.distribute.variables.placement import Placement
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.variable_description import VariableDescription
-from workbench.errors import InvalidArgumentError, TracingError
+from workbench.errors import InvalidArgumentError, TracingError, WrongType
 from workbench.runtime.replica.env import current_env
 from workbench.runtime.user_code.call_sites import call_site
 
@@ -103,6 +103,8 @@ class Variable(DescribedVariable, DistributedValues):
         if "_key" in self.__dict__:
             return  # `__new__` gave the notebook's variable, Python calls this again
         name = DEFAULT_NAME if name is None else name
+        if not isinstance(name, str):
+            raise WrongType(f"the name of a variable is a text, got {type(name).__name__} {name!r:.60}")
         if constraint is not None and not callable(constraint):
             raise ValueError(f"variable {name!r}: constraint must be None or a function, got {constraint!r}")
         when = member(VariableSynchronization, synchronization)

@@ -47,6 +47,8 @@ def dumped_operations(given: Json) -> Json:
 def _told(reader: Any, execution: Any, mode: str) -> dict[str, Any]:
     """The operation and what the mode tells of what it gave; nothing where that is nothing."""
     op = {"op": _NAMES.get(execution.op_type, execution.op_type)}
+    if mode == "NO_TENSOR":
+        return op
     if mode == "FULL_TENSOR":
         (tensor,) = reader.execution_to_tensor_values(execution) or [None]
         return {} if tensor is None else {**op, "tensor": tf.constant(tensor)}

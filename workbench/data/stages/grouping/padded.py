@@ -19,7 +19,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.structure import Array, Structure, convert
 from workbench.data.tables import Failed, Item, Leaves, Run, Task, as_runs, attempts, single, spec_shown_by
-from workbench.errors import DataLossError, InvalidArgumentError
+from workbench.errors import DataLossError, InvalidArgumentError, WrongType
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ def _shape(given: Any) -> tuple[int | None, ...]:
         return tuple(given)
     sizes = np.asarray(given)
     if sizes.ndim > 1 or sizes.dtype.kind not in "iu":
-        raise TypeError(f"padded_batch: a padded shape has numbers and None, got {given!r:.60}")
+        raise WrongType(f"padded_batch: a padded shape has numbers and None, got {given!r:.60}")
     return tuple(sizes.reshape(-1).tolist())
 
 
