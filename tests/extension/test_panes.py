@@ -170,6 +170,16 @@ def test_a_third_of_a_pane_at_most_is_free(
     page.close()
 
 
+@pytest.mark.parametrize("size", [(900, 400), (880, 300), (1200, 300), (680, 400), (360, 700)])
+def test_the_names_of_figures_are_whole(browser: Browser, size: tuple[int, int]) -> None:
+    page = pane(browser, size, "overview", with_loss())
+    page.evaluate(PAINTED)
+    cut = "names => names.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    assert page.locator(".wb-figure-name").count() == 4
+    assert page.locator(".wb-figure-name").evaluate_all(cut) == []
+    page.close()
+
+
 def test_in_a_low_pane_the_news_the_charts_and_the_hint_are_in_sight(browser: Browser) -> None:
     page = pane(browser, (1200, 300), "overview", with_loss())
     page.evaluate(PAINTED)
