@@ -153,9 +153,9 @@ export function ascending(values: readonly number[]): number[] {
   return [...values].sort((one, other) => one - other);
 }
 
-/** A text as the beginning of a sentence. */
+/** A text as the beginning of a sentence; a name of code stays as it is. */
 export function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return /^\w+[.:([]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The moment at which something was written, to seconds. */

@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dtypeText, figure, percent, rateText, runsOf, significant, sizeText, timeUnit } from "../src/format";
+import {
+  capitalized,
+  dtypeText,
+  figure,
+  percent,
+  rateText,
+  runsOf,
+  significant,
+  sizeText,
+  timeUnit,
+} from "../src/format";
 
 test("numbers have three significant digits, as in Python", () => {
   const numbers = [0.00588, 0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, 9.996, -0.09996, 99.96, null];
@@ -63,4 +73,12 @@ test("element types are short", () => {
 test("neighbours in a list of replicas are written as a run", () => {
   assert.equal(runsOf([7, 0, 1, 2, 5]), "0–2, 5, 7");
   assert.equal(runsOf([3, 4]), "3, 4");
+});
+
+test("a sentence begins with a capital, unless with a name of code", () => {
+  assert.equal(capitalized("copies of w1:0 agree"), "Copies of w1:0 agree");
+  assert.equal(capitalized("a.b is late"), "a.b is late");
+  assert.equal(capitalized("wb.inspect found NaN"), "wb.inspect found NaN");
+  assert.equal(capitalized("w1:0 differs"), "w1:0 differs");
+  assert.equal(capitalized("step(x) ran"), "step(x) ran");
 });
