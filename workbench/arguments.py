@@ -19,7 +19,7 @@ def whole_number(value: Any, argument: str) -> int:
     """
     if (number := _integer(value)) is not None:
         return number
-    raise WrongType(f"{argument} is a whole number, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} must be a whole number, got {type(value).__name__} {value!r:.60}")
 
 
 def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> int:
@@ -49,7 +49,7 @@ def flag(value: Any, argument: str) -> bool:
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise WrongType(f"{argument} is True or False, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} must be True or False, got {type(value).__name__} {value!r:.60}")
 
 
 def optional_flag(value: Any, argument: str) -> bool | None:
@@ -69,7 +69,7 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """
     if callable(value):
         return value
-    raise WrongType(f"{argument} is a function, got {type(value).__name__} {value!r:.60}")
+    raise WrongType(f"{argument} must be a function, got {type(value).__name__} {value!r:.60}")
 
 
 def _integer(value: Any) -> int | None:

@@ -146,7 +146,7 @@ def resolve(devices: Sequence[str | DeviceSpec | Device], available: Sequence[De
 
     Raises:
       InvalidArgumentError: if `devices` is empty, names a device that does not exist, or one device twice.
-      TypeError: if `devices` is no list.
+      TypeError: if `devices` is not a list.
     """
     checked_list(devices)
     if not devices:

@@ -114,7 +114,7 @@ class DeviceSpec:
         """Returns a new spec in which the fields that `dev` gives win over those of this one.
 
         Raises:
-          TypeError: if `dev` is no `DeviceSpec`.
+          TypeError: if `dev` is not a `DeviceSpec`.
         """
         if not isinstance(dev, DeviceSpec):
             raise TypeError(
@@ -127,7 +127,7 @@ class DeviceSpec:
         """Returns a new spec with the given fields replaced; None clears a field.
 
         Raises:
-          TypeError: if a keyword is no field of DeviceSpec.
+          TypeError: if a keyword is not a field of DeviceSpec.
         """
         return type(self)(**{**self._given(), **kwargs})
 

@@ -29,7 +29,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
       An array of shape `ids.shape + params.shape[1:]`.
 
     Raises:
-      TypeError: if ids are no integers.
+      TypeError: if ids are not integers.
       InvalidArgumentError: if an id is outside of the table.
 
     >>> table = np.arange(6.0).reshape(3, 2)

@@ -163,7 +163,7 @@ def test_a_name_of_ml_dtypes_that_is_no_dtype_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", [dict, list, np.ndarray, type(None), ml_dtypes.finfo])
 def test_a_class_that_is_no_dtype_is_refused(wrong: type) -> None:
-    with pytest.raises(TypeError, match=f"^{wrong.__name__} is no dtype; give one, such as np.float32$"):
+    with pytest.raises(TypeError, match=f"^{wrong.__name__} is not a dtype; give one, such as np.float32$"):
         backend.as_dtype(wrong)
 
 

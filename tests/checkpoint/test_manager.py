@@ -314,23 +314,23 @@ def test_true_is_no_number_of_hours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["no", 1, 0, [False]])
 def test_only_true_and_false_are_taken_for_an_answer(tmp_path: Path, wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"^background is True or False, got "):
+    with pytest.raises(TypeError, match=r"^background must be True or False, got "):
         manager_in(tmp_path, background=wrong)
     manager = manager_in(tmp_path)
-    with pytest.raises(TypeError, match=r"^background is True or False, got "):
+    with pytest.raises(TypeError, match=r"^background must be True or False, got "):
         manager.save(background=wrong)
-    with pytest.raises(TypeError, match=r"^check_interval is True or False, got "):
+    with pytest.raises(TypeError, match=r"^check_interval must be True or False, got "):
         manager.save(check_interval=wrong)
     checkpoint = wb.Checkpoint(epoch=0)
     path = checkpoint.save("memory://flags/one")
     for restore in (checkpoint.restore, checkpoint.read):
-        with pytest.raises(TypeError, match=r"^expect_partial is True or False, got "):
+        with pytest.raises(TypeError, match=r"^expect_partial must be True or False, got "):
             restore(path, expect_partial=wrong)
     for name in ("fall_back", "expect_partial"):
-        with pytest.raises(TypeError, match=rf"^{name} is True or False, got "):
+        with pytest.raises(TypeError, match=rf"^{name} must be True or False, got "):
             manager.restore_or_initialize(**{name: wrong})
     for save in (checkpoint.save, checkpoint.write):
-        with pytest.raises(TypeError, match=r"^background is True or False, got "):
+        with pytest.raises(TypeError, match=r"^background must be True or False, got "):
             save(tmp_path / "x", background=wrong)
     assert names(tmp_path) == []
 

@@ -232,7 +232,7 @@ def test_what_both_have_is_restored_where_a_part_is_expected(tmp_path: Path) -> 
 def test_what_a_checkpoint_cannot_hold_is_refused_by_its_path(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"'model/0/key', a builtin_function_or_method"):
         wb.Checkpoint(model=[{"key": print}]).save(tmp_path / "x")
-    with pytest.raises(TypeError, match=r"'texts'.*no dtype of safetensors"):
+    with pytest.raises(TypeError, match=r"'texts'.*safetensors has no dtype"):
         wb.Checkpoint(texts=np.array(["a"])).save(tmp_path / "x")
     with pytest.raises(TypeError, match="the path of a checkpoint is a text or a Path, got None"):
         wb.Checkpoint(w=1).save(None)  # type: ignore[arg-type]
@@ -339,7 +339,7 @@ def test_later_epochs_of_a_distributed_dataset_are_what_they_would_have_been(tmp
 
 def test_the_position_in_another_dataset_is_a_difference(tmp_path: Path) -> None:
     path = wb.Checkpoint(iterator=iter(Dataset.range(8).batch(2))).save(tmp_path / "x")
-    with pytest.raises(InvalidArgumentError, match=r"different: iterator: .*another dataset"):
+    with pytest.raises(InvalidArgumentError, match=r"different: iterator: .*a dataset other than"):
         wb.Checkpoint(iterator=iter(Dataset.range(9).batch(2))).restore(path)
 
 

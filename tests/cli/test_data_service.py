@@ -37,7 +37,7 @@ def test_the_commands_serve_until_ctrl_c(tmp_path: Path) -> None:
     [
         (["data-dispatcher", "--host", "0.0.0.0"], "refused to listen on 0.0.0.0 without TLS"),
         (["data-dispatcher", "--certificate", "none.pem"], "cannot load certificate 'none.pem'"),
-        (["data-worker", "nonsense"], "'nonsense' is no address"),
+        (["data-worker", "nonsense"], "'nonsense' is not an address"),
         (["data-worker", "grpc://t@127.0.0.1:1", "--dispatcher-timeout", "1"], "has not answered for"),
     ],
 )

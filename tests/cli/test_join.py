@@ -215,7 +215,7 @@ def test_a_task_with_another_secret_is_not_let_in(start: Start) -> None:
     chief = start("chief", "--chief", address)
     chief.says("in a notebook")
     stranger = start("worker:0", "--chief", address, WORKBENCH_SECRET="f" * 64)
-    stranger.says("has another secret than this task")
+    stranger.says("has a different secret from this task")
     assert stranger.process.wait(PATIENCE_SECONDS) == 1
     assert "WORKBENCH_SECRET" in stranger.lines[-1]
 
@@ -271,10 +271,10 @@ def test_a_task_whose_time_is_over_before_its_workers_have_started_says_only_tha
     ("arguments", "message"),
     [
         ((), "nothing tells which cluster to join"),
-        (("Chief one",), "a task reads like chief, worker:1 or ps:0"),
+        (("Chief one",), "write a task like chief, worker:1 or ps:0"),
         (("worker:3", "--jobs", "worker=2"), "worker-3 is not among the tasks that --jobs names"),
-        (("worker:0", "--chief", "somewhere"), "no address of a task"),
-        (("chief", "--chief", "192.0.2.1:80", "--timeout", "1"), "no address of this machine"),
+        (("worker:0", "--chief", "somewhere"), "not an address of a task"),
+        (("chief", "--chief", "192.0.2.1:80", "--timeout", "1"), "not an address of this machine"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(start: Start, arguments: tuple[str, ...], message: str) -> None:

@@ -69,16 +69,16 @@ def test_pods_that_do_not_come_end_the_wait(
     monkeypatch.setattr(join, "_RETRY_SECONDS", 0.4)
     assert main(["join", "--pods", "worker=job-name=train", "--timeout", "1"]) == 1
     assert joined == []
-    assert "which task this is cannot be told by its address" in capsys.readouterr().err
+    assert "the address does not tell which task this is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pods", "worker"], "pods read like worker=job-name=train"),
-        (["--jobs", "worker=0"], "jobs read like worker=2,ps=1"),
-        (["--jobs", "Worker=1"], "jobs read like worker=2,ps=1"),
-        (["--jobs", "worker=1,worker=2"], "job worker is there twice in worker=1,worker=2"),
+        (["--pods", "worker"], "write pods like worker=job-name=train"),
+        (["--jobs", "worker=0"], "write jobs like worker=2,ps=1"),
+        (["--jobs", "Worker=1"], "write jobs like worker=2,ps=1"),
+        (["--jobs", "worker=1,worker=2"], "job worker occurs twice in worker=1,worker=2"),
     ],
 )
 def test_options_that_cannot_be_read_show_how_they_are_written(

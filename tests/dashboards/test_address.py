@@ -63,7 +63,7 @@ def test_every_address_is_none_that_a_browser_can_open() -> None:
     ],
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="no origin of a page"):
+    with pytest.raises(InvalidArgumentError, match="not an origin of a page"):
         Address(origins=(origin,)).check()
 
 

@@ -163,7 +163,7 @@ def test_a_cluster_that_is_closed_has_no_dashboard(built: ModuleType) -> None:
     ("arguments", "said"),
     [
         (["nowhere.parquet"], "nowhere.parquet"),
-        (["no-such-job"], "none of yours runs on this machine"),
+        (["no-such-job"], "no job of yours runs on this machine"),
         (["--address", "0.0.0.0"], "without TLS"),
         (["--address", "evil.com"], "not an IP address"),
     ],

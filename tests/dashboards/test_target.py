@@ -59,12 +59,12 @@ def test_a_name_of_two_jobs_asks_for_the_id(registry: Registry) -> None:
 
 @pytest.mark.parametrize("what", ["0000000d", "127.0.0.1:1", "nothing", "../../etc/nothing", "\0", ""])
 def test_what_is_not_there_is_answered_with_what_is(registry: Registry, what: str) -> None:
-    with pytest.raises(NotFoundError, match=r"those that there are: .*train\.py"):
+    with pytest.raises(NotFoundError, match=r"your jobs: .*train\.py"):
         find(what, registry)
 
 
 def test_without_any_job_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="none of yours runs"):
+    with pytest.raises(NotFoundError, match="no job of yours runs"):
         find("train.py", Registry(tmp_path / "empty"))
 
 
@@ -95,5 +95,5 @@ def test_a_script_that_does_not_run_is_answered_with_the_jobs_that_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("other.py").write_text("print()", encoding="ascii")
-    with pytest.raises(NotFoundError, match=r"no job has that name.*those that there are: .*'train\.py'"):
+    with pytest.raises(NotFoundError, match=r"no job has that name.*your jobs: .*'train\.py'"):
         find("other.py", registry)

@@ -108,7 +108,7 @@ _FLAGS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("call", _NO_FUNCTION.values(), ids=_NO_FUNCTION)
 @pytest.mark.parametrize("given", [3, "map", np.arange(3)])
 def test_what_cannot_be_called_is_refused_at_once(call: Callable[[Any], Any], given: Any) -> None:
-    with pytest.raises(TypeError, match=r"is a function, got (int|str|ndarray)"):
+    with pytest.raises(TypeError, match=r"must be a function, got (int|str|ndarray)"):
         call(given)
 
 
@@ -142,15 +142,15 @@ def test_options_take_numbers_and_flags_of_numpy() -> None:
 
 
 def test_whether_a_service_starts_is_a_flag() -> None:
-    with pytest.raises(TypeError, match="start is True or False"):
+    with pytest.raises(TypeError, match="start must be True or False"):
         DispatchServer(start="False")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="start is True or False"):
+    with pytest.raises(TypeError, match="start must be True or False"):
         WorkerServer(WorkerConfig("localhost:1"), start="False")  # type: ignore[arg-type]
 
 
 def test_a_stored_dataset_is_read_by_a_function(tmp_path: Path) -> None:
     _FIVE.save(tmp_path / "five")
-    with pytest.raises(TypeError, match="reader_func is a function, got int 3"):
+    with pytest.raises(TypeError, match="reader_func must be a function, got int 3"):
         Dataset.load(tmp_path / "five", reader_func=3)  # type: ignore[arg-type]
 
 
@@ -159,7 +159,7 @@ def test_only_true_and_false_are_taken_for_an_answer(call: Callable[[Any], Any])
     for given in (True, False, np.True_, np.False_):
         assert isinstance(call(given), Dataset)
     for given in ("False", 1, [False], np.array([True])):
-        with pytest.raises(TypeError, match="is True or False, got "):
+        with pytest.raises(TypeError, match="must be True or False, got "):
             call(given)
 
 
@@ -171,7 +171,7 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
         lambda: Dataset.sample_from_datasets([_FIVE], seed=seed),
         lambda: _FIVE.rejection_resample(lambda x: 0, [1.0], seed=seed),
     ):
-        with pytest.raises(TypeError, match="seed is a whole number"):
+        with pytest.raises(TypeError, match="seed must be a whole number"):
             make()
 
 
@@ -185,7 +185,7 @@ def test_how_many_is_said_by_a_whole_number(number: Any) -> None:
         "map: num_parallel_calls": lambda: _FIVE.map(lambda x: x, number),
     }
     for argument, call in calls.items():
-        says = f"^{argument} is a whole number, got {type(number).__name__} {re.escape(repr(number))}"
+        says = f"^{argument} must be a whole number, got {type(number).__name__} {re.escape(repr(number))}"
         with pytest.raises(TypeError, match=says):
             call()
     assert list(_FIVE.take(np.array(1)[()])) == list(_FIVE.take(np.array(1))) == [0]  # type: ignore[arg-type]
@@ -196,14 +196,16 @@ def test_how_many_is_said_by_a_whole_number(number: Any) -> None:
 
 
 def test_a_length_and_sizes_of_buckets_and_windows_are_whole_numbers() -> None:
-    with pytest.raises(TypeError, match=r"the length of an element is a whole number, got float 1.5"):
+    with pytest.raises(TypeError, match=r"the length of an element must be a whole number, got float 1.5"):
         list(_FIVE.bucket_by_sequence_length(lambda x: 1.5, [2], [2, 2]))
-    with pytest.raises(TypeError, match=r"each batch size is a whole number, got float 2.5"):
+    with pytest.raises(TypeError, match=r"each batch size must be a whole number, got float 2.5"):
         _FIVE.bucket_by_sequence_length(lambda x: 1, [2], [2, 2.5])  # type: ignore[list-item]
     windows = _FIVE.group_by_window(
         lambda x: np.int64(0), lambda key, window: window, window_size_func=lambda key: 2.5
     )
-    with pytest.raises(TypeError, match=r"what window_size_func returns is a whole number, got float 2.5"):
+    with pytest.raises(
+        TypeError, match=r"what window_size_func returns must be a whole number, got float 2.5"
+    ):
         list(windows)
 
 
@@ -413,7 +415,7 @@ def test_a_number_of_elements_that_is_asserted_is_one_or_none() -> None:
     with pytest.raises(wb.errors.FailedPreconditionError, match="expected endless elements"):
         next(elements)
     assert len(list(zip(_FIVE, _FIVE.repeat().assert_cardinality(-1), strict=False))) == 5
-    with pytest.raises(ValueError, match="-2 is no number of elements"):
+    with pytest.raises(ValueError, match="-2 is not a number of elements"):
         _FIVE.assert_cardinality(wb.data.UNKNOWN_CARDINALITY)
 
 

@@ -290,7 +290,7 @@ def test_another_structure_since_a_name_changed_is_an_error_and_no_wrong_value(
     elements = iter(Dataset.range(N).map(scaled))
     assert next(elements) == -0.5
     monkeypatch.setattr(scaled, "__code__", (lambda x, by=0.5: (x, x)).__code__)
-    with pytest.raises(ValueError, match="element 1 has another structure than those before it"):
+    with pytest.raises(ValueError, match="element 1 has a different structure from those before it"):
         next(elements)
 
 
@@ -415,7 +415,7 @@ def test_a_block_that_gives_something_else_is_never_used(monkeypatch: pytest.Mon
     dataset = Dataset.range(N).map(doubled)
     assert not in_blocks(dataset)
     assert [int(x) for x in dataset] == list(range(0, 2 * N, 2))
-    assert "map(doubled): called row by row: on a block it gives something else." in " ".join(
+    assert "map(doubled): called row by row: it gives something else for a block." in " ".join(
         repr(dataset.explain()).split()
     )
 
@@ -438,7 +438,7 @@ def test_later_blocks_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (doubled, "computed for 100 rows at a time, which gives the same as row by row"),
         (branches, "called row by row: it has branches or loops"),
-        (counts, "called row by row: it does more than to compute"),
+        (counts, "called row by row: it does more than compute"),
         (lambda x: x * FACTORS[0], "called row by row: it refers to list 'FACTORS'"),
         (lambda x: np.exp(x), "called row by row: 'exp' is not known to be exact element by element"),
         (lambda x: random.random(), "called row by row: 'random' is not known to be exact"),

@@ -125,7 +125,7 @@ def test_text_of_an_array_that_is_none_is_one_of_its_file(tmp_path: Path) -> Non
     path = tmp_path / "texts.npy"
     path.write_bytes(path.read_bytes()[:-4] + b"\xff\xff\xff\xff")
     for dataset in (NumpyDataset(path), NumpyDataset(path).shuffle(2, seed=1), NumpyDataset(path).batch(2)):
-        with pytest.raises(DataCorruption, match="text that is no Unicode") as caught:
+        with pytest.raises(DataCorruption, match="text that is not Unicode") as caught:
             list(dataset)
         assert caught.value.file == str(path)
 
@@ -136,7 +136,7 @@ def test_a_record_that_is_no_block_of_elements_is_one_of_its_file(tmp_path: Path
     shard = next(path for path in files if path.name != "dataset.json")
     with TFRecordWriter(shard) as writer:
         writer.write(b"whole, but no block")
-    with pytest.raises(DataCorruption, match="is no block of elements") as caught:
+    with pytest.raises(DataCorruption, match="is not a block of elements") as caught:
         list(Dataset.load(str(tmp_path / "stored")))
     assert (caught.value.file, caught.value.record) == (str(shard), 0)
 

@@ -164,10 +164,10 @@ def test_a_dataset_in_the_place_of_an_array_is_told() -> None:
     [
         (lambda d: d.concatenate(1), "concatenate takes a dataset, got int 1"),
         (lambda d: d.with_options(b"a"), "with_options takes Options, got bytes b'a'"),
-        (lambda d: d.map(lambda x: x, [2]), "map: num_parallel_calls is a whole number, got list"),
+        (lambda d: d.map(lambda x: x, [2]), "map: num_parallel_calls must be a whole number, got list"),
         (
             lambda d: d.bucket_by_sequence_length(len, [None], [1, 1]),
-            "each boundary is a whole number, got NoneType",
+            "each boundary must be a whole number, got NoneType",
         ),
     ],
 )

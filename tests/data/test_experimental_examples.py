@@ -104,7 +104,7 @@ def test_padding_adds_zeros_and_empty_texts() -> None:
         (ROWS.repeat(), "endless"),
         (ROWS.filter(lambda row: True), "whose number is known"),
         (Dataset.range(2), "elements must be dicts"),
-        (Dataset.from_tensor_slices({"a": np.arange(3)}).batch(2), "nobody knows the shape"),
+        (Dataset.from_tensor_slices({"a": np.arange(3)}).batch(2), "the shape of elements to add is unknown"),
     ],
 )
 def test_what_cannot_be_padded_is_refused(dataset: Dataset, why: str) -> None:

@@ -315,8 +315,8 @@ def test_python_numbers_and_lists_have_the_dtype_that_holds_them(value: Any, dty
         (2**63, "9223372036854775808 does not fit 64 bits"),
         ([1, 2**63], "9223372036854775808 does not fit 64 bits"),
         ([-(2**63) - 1, 0.5], "-9223372036854775809 does not fit 64 bits"),
-        ([[1], [2, 3]], "the rows of [[1], [2, 3]] differ in length, so it is no array"),
-        ([["a"], ["b", "c"]], "the rows of [['a'], ['b', 'c']] differ in length, so it is no array"),
+        ([[1], [2, 3]], "the rows of [[1], [2, 3]] differ in length, so it is not an array"),
+        ([["a"], ["b", "c"]], "the rows of [['a'], ['b', 'c']] differ in length, so it is not an array"),
     ],
 )
 def test_what_no_array_can_hold_has_no_dtype(value: Any, told: str) -> None:

@@ -387,11 +387,11 @@ def test_full_modes_count_and_measure_the_finite_elements() -> None:
 def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Path) -> None:
     writer = enable(tmp_path / "d", "shape")
     assert enable(tmp_path / "d", "SHAPE") is writer
-    with pytest.raises(ValueError, match="goes on with"):
+    with pytest.raises(ValueError, match="is already running with"):
         enable(tmp_path / "d", "SHAPE", op_regex="x")
     other = enable(tmp_path / "e")
     assert other is not writer
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="not a regular expression"):
         enable(tmp_path / "f", op_regex="(")
     with pytest.raises(TypeError, match="op_regex must be a text, got 5"):
         enable(tmp_path / "f", op_regex=5)
@@ -402,10 +402,14 @@ def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Pa
     for none in (3, {}, {"float32": True}):
         with pytest.raises(ValueError, match="tensor_dtypes must be a list of dtypes or a function, got"):
             enable(tmp_path / "f", tensor_dtypes=none)
-    for wrong, said in ((None, "a dtype is missing"), ("nonsense", "nonsense"), (dict, "dict is no dtype")):
+    for wrong, said in (
+        (None, "a dtype is missing"),
+        ("nonsense", "nonsense"),
+        (dict, "dict is not a dtype"),
+    ):
         with pytest.raises(TypeError, match=said):
             enable(tmp_path / "f", tensor_dtypes=[wrong])
-    with pytest.raises(TypeError, match="circular_buffer_size is a whole number, got str '9'"):
+    with pytest.raises(TypeError, match="circular_buffer_size must be a whole number, got str '9'"):
         enable(tmp_path / "f", circular_buffer_size="9")
     for nowhere in (None, ""):
         with pytest.raises(ValueError, match="dump_root is the path of a folder, got"):

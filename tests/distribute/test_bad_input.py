@@ -151,7 +151,7 @@ def test_a_strategy_of_a_closed_cluster_says_so() -> None:
             v = wb.Variable(1.0)
         value = strategy.run(lambda: v + 1)
     for use in (lambda: strategy.run(_rank), v.read_value, lambda: v.assign(2.0)):
-        with pytest.raises(ClusterClosed, match=r"wb\.connect\(.*make the strategy anew"):
+        with pytest.raises(ClusterClosed, match=r"wb\.connect\(.*make the strategy again"):
             use()
     assert value.values == (2, 2)
     assert "stopped" in repr(strategy)

@@ -71,7 +71,7 @@ def test_scopes_may_end_in_any_order(local: Any) -> None:
     assert has_strategy()
     second.__exit__(None, None, None)
     assert _seen() == (False, False, False)
-    with pytest.raises(RuntimeError, match="that this thread is not in"):
+    with pytest.raises(RuntimeError, match="that it is not in"):
         first.__exit__(None, None, None)
 
 
@@ -116,7 +116,7 @@ def test_a_scope_that_another_thread_leaves_hides_no_error_of_its_block(local: A
     entered_elsewhere().close()
     with pytest.raises(ZeroDivisionError):
         entered_elsewhere().throw(ZeroDivisionError())
-    with pytest.raises(RuntimeError, match="that this thread is not in"):
+    with pytest.raises(RuntimeError, match="that it is not in"):
         next(entered_elsewhere())
     assert _seen() == (False, False, False)
 

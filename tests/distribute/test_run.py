@@ -312,7 +312,7 @@ def test_a_result_that_does_not_pickle_stays_on_the_replicas(strategy: Any) -> N
     made = strategy.run(lambda: (i for i in range(3)))
     if not strategy.group.gang.shipping.codec.by_reference:
         with pytest.raises(
-            CaptureError, match=r"^a generator .*cannot be brought to the notebook: TypeError: .*; return"
+            CaptureError, match=r"^a generator .*cannot be sent to the notebook: TypeError: .*; return"
         ):
             strategy.local_results(made)
     assert strategy.run(sum, args=(made,)).values == (3, 3)

@@ -49,7 +49,7 @@ def test_a_worker_that_was_scaled_away_is_told_at_once_and_replaced_when_there_i
 
         name = next(worker.name for worker in cluster.gang.workers.values() if worker.lost)
         assert f"of Training cannot run: worker {name} on host " in told[-1]
-        assert "nobody has taken its place since " in told[-1]
+        assert "no worker has taken its place since " in told[-1]
         assert f"start `dask worker {dask.scheduler_address}` on " in told[-1]
         assert "State committed at step 0" in told[-1]
         dask.scale(2)

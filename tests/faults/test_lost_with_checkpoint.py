@@ -120,7 +120,7 @@ def test_a_loop_over_a_function_goes_on_without_an_error(tmp_path: Path, undistu
     training = Training(tmp_path)
     with training.cluster:
         training.strategy.checkpoint = training.manager
-        with pytest.warns(RuntimeWarning, match="training goes on") as told:
+        with pytest.warns(RuntimeWarning, match="training continues") as told:
             train_by_function(training, 12)
         assert {one.filename for one in told} == {__file__}
         assert training.result() == undisturbed

@@ -86,17 +86,17 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         assert strategy.local_results(before) == (3.0, 3.0, 3.0)
         assert len(wb.inspect(before).values[0].replicas) == 3
         with pytest.raises(
-            StaleGeneration, match="components of 3 replicas, and MirroredStrategy goes on with 2"
+            StaleGeneration, match="components of 3 replicas, and MirroredStrategy continues with 2"
         ):
             strategy.run(lambda value: value, args=(large,))
         told = wb.diagnose().verdict
         assert any(
-            "MirroredStrategy goes on with 2 of 3 replicas, without replica 1" in line for line in told
+            "MirroredStrategy continues with 2 of 3 replicas, without replica 1" in line for line in told
         )
         events = [
             event.message for event in cluster.feed.snapshot().events if event.name == "strategy_resized"
         ]
-        assert "goes on with 2 of 3 replicas, without replica 1" in events[0]
+        assert "continues with 2 of 3 replicas, without replica 1" in events[0]
 
         own.add("1")
         wait_for_workers(own.address, 3)
@@ -106,7 +106,7 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         assert [one.num_replicas_in_sync for one in strategy.local_results(itself)] == [3, 3, 3]
         for component in strategy.local_results(weights):
             np.testing.assert_array_equal(component.numpy(), [4.0, 5.0])
-        assert not any("goes on with" in line for line in wb.diagnose().verdict)
+        assert not any("continues with" in line for line in wb.diagnose().verdict)
 
 
 def test_values_of_the_notebook_are_refused_to_fewer_replicas_and_come_back_with_all(own: OwnCluster) -> None:
@@ -127,7 +127,8 @@ def test_values_of_the_notebook_are_refused_to_fewer_replicas_and_come_back_with
         _lose(own, 2, strategy)
         for _ in range(2):
             with pytest.raises(
-                StaleGeneration, match=r"for 2 replicas.*goes on with 1: make it again .*values_from_function"
+                StaleGeneration,
+                match=r"for 2 replicas.*continues with 1: make it again .*values_from_function",
             ):
                 used(for_two)
         for_one = ranks()
@@ -349,7 +350,7 @@ def test_a_restart_that_fails_is_told_at_once_and_tried_again(monkeypatch: pytes
                 no_hang(),
                 pytest.raises(
                     ReplicaLost,
-                    match=r" s: its restart failed \(BlockingIOError: .*is tried again .*mend that, or connect anew",
+                    match=r" s: its restart failed \(BlockingIOError: .*is tried again .*repair that, or connect again",
                 ),
             ):
                 strategy.run(lambda: None)

@@ -58,7 +58,7 @@ def test_kinds_follow_from_values() -> None:
         ([], "name its kind"),
         ({"int32": [1]}, "kind 'int32' is none of"),
         (1j, "neither numbers nor text"),
-        ({"bytes": [3]}, "3 is no text"),
+        ({"bytes": [3]}, "3 is not text"),
     ],
 )
 def test_values_without_a_kind_are_refused(values: Any, told: str) -> None:
@@ -153,4 +153,4 @@ def test_damaged_examples_are_refused_or_decoded(features: dict[str, Any], data:
         try:
             decode(cut)
         except InvalidArgumentError as error:
-            assert "are no example" in str(error)  # noqa: PT017 - either outcome is right
+            assert "are not an example" in str(error)  # noqa: PT017 - either outcome is right

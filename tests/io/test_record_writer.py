@@ -107,7 +107,7 @@ def test_a_dataset_replaces_a_file_behind_a_link(tmp_path: Path) -> None:
 
 def test_only_datasets_of_texts_are_written(tmp_path: Path) -> None:
     writer = wb.data.experimental.TFRecordWriter(tmp_path / "a", "GZIP")
-    with pytest.raises(TypeError, match="wants a Dataset, got list"):
+    with pytest.raises(TypeError, match="takes a Dataset, got list"):
         writer.write([b"a"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="serialize_tensor"):
         writer.write(Dataset.range(2))

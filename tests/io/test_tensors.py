@@ -79,7 +79,7 @@ def test_numbers_of_python_have_the_dtypes_of_the_reference() -> None:
     ("data", "dtype", "told"),
     [
         (wb.io.serialize_tensor(np.float32(1)), np.float64, "it holds float32, not float64"),
-        (b"garbage", np.float32, "no tensor of float32"),
+        (b"garbage", np.float32, "not a tensor of float32"),
         (b"", np.float32, "it holds number 0"),
         (bytes.fromhex("080112002203616263"), np.float32, "takes 4 bytes, it has 3"),
         (bytes.fromhex("08011204120208052204") + b"abcd", np.float32, "takes 20 bytes, it has 4"),
@@ -112,7 +112,7 @@ def test_damage_gives_an_error_or_an_array_of_the_dtype(
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (delimited(2, delimited(2, delimited(1, b"3"))), "size that is no number"),
+        (delimited(2, delimited(2, delimited(1, b"3"))), "size that is not a number"),
         (b"\x08\x07" + b"\x40\x05", "stored as a number"),
     ],
 )

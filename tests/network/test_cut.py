@@ -95,10 +95,10 @@ def test_the_host_that_is_left_goes_on_alone_and_takes_the_other_back(
     assert _did(driver.ask("step")) == {"replicas": 1.0, "steps": 2.0}
     assert _did(driver.ask("size")) == 1
     assert any(
-        "MirroredStrategy goes on with 1 of 2 replicas, without replica 1" in line
+        "MirroredStrategy continues with 1 of 2 replicas, without replica 1" in line
         for line in _did(driver.ask("diagnose"))
     )
-    told = [message for message in _did(driver.ask("log")) if "goes on with 1 of 2" in message]
+    told = [message for message in _did(driver.ask("log")) if "continues with 1 of 2" in message]
     assert "worker b on host host-b" in told[0]
 
     hosts.join()
@@ -107,4 +107,4 @@ def test_the_host_that_is_left_goes_on_alone_and_takes_the_other_back(
     )
     after = _did(driver.ask("step"))
     assert after == {"replicas": 2.0, "steps": grown["value"]["steps"] + 1.0}
-    assert not any("goes on with" in line for line in _did(driver.ask("diagnose")))
+    assert not any("continues with" in line for line in _did(driver.ask("diagnose")))

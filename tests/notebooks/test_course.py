@@ -99,7 +99,7 @@ SAID = {
     "same-noise-check": "the noise is the same in every step",
     "careful-check": "who is named there?",
     "late-check": "look at the last column",
-    "logging-repaired-check": "20 collectives expected, 10 found; they part at number 2",
+    "logging-repaired-check": "20 collectives expected, 10 found; they differ from number 2",
     "half-check": "all_reduce mean float32[2410]",
     "decay-check": "a loss of",
     "protected-check": "without it, it is not",

@@ -69,7 +69,7 @@ def test_the_text_tells_where_expected_and_found_part(
     with trace(strategy) as steps:
         strategy.run(step, args=(GRADIENT,))
 
-    match = rf"{len(expected)} collectives expected, 2 found; they part at number {number}:"
+    match = rf"{len(expected)} collectives expected, 2 found; they differ from number {number}:"
     with pytest.raises(AssertionError, match=match) as caught:
         assert_collectives(steps, expected)
     (marked, *_) = [line for line in str(caught.value).splitlines() if line.endswith("<--")]

@@ -67,7 +67,7 @@ def test_those_who_listen_are_told_of_a_dispatcher_that_starts(monkeypatch: pyte
 def test_a_live_source_follows_jobs_and_says_what_is_missing() -> None:
     with wb.data.service.DispatchServer() as server:
         source = data_service_source(server.watched)
-        assert source.model()["sentence"] == "No worker is there."
+        assert source.model()["sentence"] == "There is no worker."
         assert "start one" in source.model()["advice"]
         with worker_of(server.target):
             assert source.model()["sentence"] == "Ready; no job has begun."
@@ -105,7 +105,7 @@ def test_a_job_whose_consumers_are_not_all_there_is_named() -> None:
 
         now = server.watched.now()
         assert now.sentence == "Job 'aligned' waits for consumer 1 of 2."
-        assert "one that is started again goes on in its round" in str(now)
+        assert "one that is started again continues in its round" in str(now)
         del both
 
 

@@ -39,7 +39,7 @@ def holds(dtype: np.dtype, array: Any) -> bool:
 
 
 def converted(numbers: Any, dtype: np.dtype) -> Any:
-    """An array, or a NumPy scalar, in another dtype; None if that cannot hold a number of it, or one is no number.
+    """An array, or a NumPy scalar, in another dtype; None if that cannot hold a number of it, or one is not a number.
 
     Only digits of floating numbers may get lost. Floating numbers that are whole become integers, and complex ones
     without an imaginary part real ones.

@@ -275,7 +275,7 @@ class CupyAccelerator:
         try:
             clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
             width_bits = int(cuda.deviceGetAttribute(cuda.cudaDevAttrGlobalMemoryBusWidth, ordinal))
-        except Exception:  # CuPy's own class; a device without the attribute is no reason to fail
+        except Exception:  # CuPy's own class; a device without the attribute is not a reason to fail
             return _SLOWEST_BYTES_PER_NS
         return max(_SLOWEST_BYTES_PER_NS, 2 * clock_khz * width_bits / 8 / 1e6)
 

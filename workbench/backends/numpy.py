@@ -288,7 +288,7 @@ def as_dtype(dtype: Any) -> np.dtype:
         return np.dtype(np.float32)
     found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     if found == STRING and isinstance(dtype, type) and dtype not in (object, np.object_):
-        raise TypeError(f"{dtype.__name__} is no dtype; give one, such as np.float32")
+        raise TypeError(f"{dtype.__name__} is not a dtype; give one, such as np.float32")
     return STRING if found.kind in "US" else found
 
 

@@ -74,7 +74,7 @@ class Read:
     """What was found out by reading an array once.
 
     Attributes:
-      summary: The summary, or the type of what is no array of numbers.
+      summary: The summary, or the type of what is not an array of numbers.
       checksums: One pair for each stretch that was read, shape `(stretches, 2)`; none up to 1 MiB, or on GPUs.
     """
 

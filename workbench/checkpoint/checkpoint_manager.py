@@ -72,8 +72,8 @@ class CheckpointManager:
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
-      TypeError: if `checkpoint` is no `Checkpoint`, `step_counter` no number, `init_fn` no function, or `background`
-        neither True nor False.
+      TypeError: if `checkpoint` is not a `Checkpoint`, `step_counter` not a number, `init_fn` not a function, or
+        `background` neither True nor False.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
@@ -181,7 +181,7 @@ class CheckpointManager:
 
         Raises:
           FailedPreconditionError: if another process saves under the same name there.
-          InvalidArgumentError: if `checkpoint_number` is no whole number, 0 or more.
+          InvalidArgumentError: if `checkpoint_number` is not a whole number, 0 or more.
           RuntimeError: inside a replica function.
           WorkbenchError: see `Checkpoint.write`.
         """
@@ -354,7 +354,7 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
       least: The lowest number that makes sense.
 
     Raises:
-      InvalidArgumentError: if it is no whole number from `least` on.
+      InvalidArgumentError: if it is not a whole number from `least` on.
     """
     return None if value is None else count(value, what, least, otherwise=f", or None {without}")
 
@@ -363,7 +363,7 @@ def _number(value: Any) -> int:
     """The number of a checkpoint, which may be that of a variable.
 
     Raises:
-      InvalidArgumentError: if it is no whole number, 0 or more.
+      InvalidArgumentError: if it is not a whole number, 0 or more.
     """
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     if isinstance(value, SupportsInt) and isinstance(value, SupportsFloat) and not is_bool:

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: which files belong to it, which arrays are in them, and all that is no array."""
+"""The manifest of a checkpoint: which files belong to it, which arrays are in them, and all that is not an array."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     except TypeError:
         import importlib
 
-        try:  # bfloat16 and the like are no dtypes of NumPy's own
+        try:  # bfloat16 and the like are not dtypes of NumPy's own
             extended: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
         except (ImportError, AttributeError):
             raise TypeError(f"no dtype {name!r}; pip install ml_dtypes may bring it") from None
@@ -202,11 +202,11 @@ def _position(saved: Any) -> Position:
 def _extent(value: Any) -> tuple[int, ...]:
     extent = tuple(int(size) for size in value)
     if any(size < 0 for size in extent):
-        raise ValueError(f"{extent} is no shape")
+        raise ValueError(f"{extent} is not a shape")
     return extent
 
 
 def _shard_name(text: str) -> str:
     if not SHARD.fullmatch(text):  # a manifest must not be able to name files elsewhere
-        raise ValueError(f"{text!r} is no name of a file in the folder")
+        raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

@@ -256,7 +256,7 @@ class Save:
                 found = "is missing" if size is None else f"has {size:,} bytes"
                 raise WorkbenchError(
                     f"{shard.name} in {self.path!r} {found} here, and had {shard.bytes:,} bytes where it was written. "
-                    f"Save again; if nobody removed it meanwhile, to a folder that all hosts share, or to a URL"
+                    f"Save again; if nobody has removed it, save to a folder that all hosts share, or to a URL"
                 )
         fault("checkpoint.before_manifest")
         numbers = sorted(self._shards)
@@ -386,7 +386,7 @@ def _check_dtype(name: str, leaf: Leaf) -> None:
     dtype = np.dtype(leaf.value.dtype)
     if stored_form(dtype, ()) is None:
         raise TypeError(
-            f"a checkpoint cannot hold {name!r}: {dtype.name} is no dtype of safetensors; save numbers, and texts as "
+            f"a checkpoint cannot hold {name!r}: safetensors has no dtype {dtype.name}; save numbers, and texts as "
             f"plain Python values"
         )
 

@@ -142,7 +142,7 @@ def read_array(
       ValueError: if its checksum is wrong, or the file ends before it; the text says which.
     """
     if math.prod(shape) * dtype.itemsize != stored.bytes:
-        raise ValueError(f"{stored.bytes:,} bytes are no {dtype.name} of shape {tuple(shape)}")
+        raise ValueError(f"{stored.bytes:,} bytes are not {dtype.name} of shape {tuple(shape)}")
     array = np.empty(tuple(shape), dtype)
     data = _bytes_of(array)
     file.seek(stored.offset)

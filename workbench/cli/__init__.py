@@ -231,9 +231,9 @@ def _counts(text: str) -> dict[str, int]:
     for part in text.split(","):
         job, _, count = part.partition("=")
         if not _JOB.fullmatch(job) or not count.isdecimal() or int(count) < 1:
-            raise argparse.ArgumentTypeError(f"jobs read like worker=2,ps=1, got {text}")
+            raise argparse.ArgumentTypeError(f"write jobs like worker=2,ps=1, got {text}")
         if job in counts:
-            raise argparse.ArgumentTypeError(f"job {job} is there twice in {text}")
+            raise argparse.ArgumentTypeError(f"job {job} occurs twice in {text}")
         counts[job] = int(count)
     return counts
 
@@ -242,7 +242,7 @@ def _selector(text: str) -> tuple[str, str]:
     """Reads "worker=job-name=train"."""
     job, _, labels = text.partition("=")
     if not _JOB.fullmatch(job) or not labels:
-        raise argparse.ArgumentTypeError(f"pods read like worker=job-name=train, got {text}")
+        raise argparse.ArgumentTypeError(f"write pods like worker=job-name=train, got {text}")
     return job, labels
 
 

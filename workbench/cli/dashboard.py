@@ -44,7 +44,7 @@ async def _serve(target: Jobs | Recordings, address: Address, *, browser: bool) 
 
     server = DashboardServer(target, address)
     try:
-        print(f"{server.url}\nCtrl-C ends it. Anybody with this address can look.", flush=True)
+        print(f"{server.url}\nCtrl-C stops it. Anyone with this address can see it.", flush=True)
         with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
             if browser:
                 await asyncio.to_thread(webbrowser.open, _leading_to(server.url, Path(folder)))

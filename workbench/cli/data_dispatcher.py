@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
             if options.address_file:
                 _write_private(options.address_file, server.target)
             print(
-                f"{server.target}\nCtrl-C ends it. Anybody with this address can use the service.", flush=True
+                f"{server.target}\nCtrl-C stops it. Anyone with this address can use the service.", flush=True
             )
             server.join()
     except (WorkbenchError, OSError) as error:

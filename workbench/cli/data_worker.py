@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
             tls=tls_of(options),
         )
         with WorkerServer(config) as server:
-            print(f"{server!r} works. Ctrl-C ends it.", flush=True)
+            print(f"{server!r} is running. Ctrl-C stops it.", flush=True)
             server.join()
     except (WorkbenchError, OSError) as error:
         print(f"workbench data-worker: {error}", file=sys.stderr)

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 def _by_hand(options: argparse.Namespace) -> Roster:
     found = _TASK.fullmatch(options.task)
     if found is None:
-        raise InvalidArgumentError(f"a task reads like chief, worker:1 or ps:0, got {options.task!r}")
+        raise InvalidArgumentError(f"write a task like chief, worker:1 or ps:0, got {options.task!r}")
     host_and_port(options.chief)
     chief = Task(CHIEFS[0], 0)
     tasks = [Task(job, index) for job, count in (options.jobs or {}).items() for index in range(count)]
@@ -81,7 +81,7 @@ def _by_environment(options: argparse.Namespace) -> Roster:
 
 
 def _advice(error: Exception) -> str:
-    if "another secret" not in str(error):
+    if "a different secret" not in str(error):
         return ""
     return (
         f". All tasks need the same one: the same file for all of them ({FILE_VARIABLE}), or {VARIABLE}; compare what "

@@ -73,7 +73,7 @@ def extras() -> Iterator[Finding]:
         if number := version(package):
             yield ok(f"{name} {number}")
         else:
-            yield note(f"{name} is not installed: lab 06 leaves its part out", install(package))
+            yield note(f"{name} is not installed: lab 6 skips its part", install(package))
 
 
 def jupyter() -> Iterator[Finding]:

@@ -41,14 +41,12 @@ class Address:
 
         Raises:
           UnsafeBind: if it is not loopback, there is no TLS, and that is not what was asked for.
-          InvalidArgumentError: if it is no address, or not known how browsers reach it.
+          InvalidArgumentError: if it is not an address, or not known how browsers reach it.
         """
         if not 0 <= self.port <= 65535:
             raise InvalidArgumentError(f"a port lies between 0 and 65535, got {self.port}")
         if self.certificate and self.without_tls:
-            raise InvalidArgumentError(
-                "a certificate was given, and that there should be no TLS: leave one out"
-            )
+            raise InvalidArgumentError("a certificate and without_tls exclude each other: leave one out")
         if not self.is_loopback and not self.certificate and not self.without_tls:
             raise UnsafeBind(
                 f"refused to listen on {self.host} without TLS: give a certificate and its key, or stay on 127.0.0.1 "
@@ -59,7 +57,7 @@ class Address:
         for origin in self.origins:
             if not _ORIGIN.fullmatch(origin):
                 raise InvalidArgumentError(
-                    f"no origin of a page: {origin[:200]!r}; give name:port, or https://name behind a proxy"
+                    f"not an origin of a page: {origin[:200]!r}; give name:port, or https://name behind a proxy"
                 )
         if self._is_every_address and not self.origins:
             raise InvalidArgumentError(
@@ -71,7 +69,7 @@ class Address:
         """Whether only this machine reaches it.
 
         Raises:
-          InvalidArgumentError: if it is no address.
+          InvalidArgumentError: if it is not an address.
         """
         return self.host == "localhost" or self._ip.is_loopback
 
@@ -140,4 +138,4 @@ def _no_passphrase() -> str:
     Raises:
       OSError: always.
     """
-    raise OSError("the key is locked by a passphrase: give one that is not")
+    raise OSError("the key is protected by a passphrase: give a key without one")

@@ -81,13 +81,14 @@ class Gate(Router):
         if request.host not in self._hosts:
             return (
                 403,
-                "this is not the address of the dashboard; another one has to be named when it starts (origin)",
+                "this is not the address of the dashboard; to allow another one, name it when the dashboard "
+                "starts (origin)",
             )
         origins = request.headers.get_list("Origin")
         if any(origin not in self._origins for origin in origins):
             return 403, "not a page of the dashboard"
         if request.method not in _METHODS:
-            return 405, "the dashboard can only be looked at"
+            return 405, "the dashboard is read-only"
         if "%00" in request.path:
             return 403, "no page has that path"
         return None

@@ -40,7 +40,7 @@ class Recordings:
             match request:
                 case {"kind": "show_steps", "first": int(first), "last": int(last)}:
                     if not 0 <= first <= last:
-                        raise InvalidArgumentError(f"these are no steps of a run: {first} to {last}")
+                        raise InvalidArgumentError(f"these are not steps of a run: {first} to {last}")
                     return self.runs.replay(path, range(first, last + 1))
             return None
 

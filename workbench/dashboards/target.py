@@ -45,14 +45,14 @@ def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Reco
         return Jobs(found[0].id)
     if found:
         raise NotFoundError(f"several of your jobs are called {what!r}; name one by its id: {_listed(found)}")
-    there = f"those that there are: {_listed(jobs)}" if jobs else "none of yours runs on this machine"
+    there = f"your jobs: {_listed(jobs)}" if jobs else "no job of yours runs on this machine"
     if what and Path(what).exists() and not what.endswith(".py"):
         try:
             return Recordings(what)
         except DataCorruption as error:  # it may have been meant as the name of a job
             raise DataCorruption(f"{error}; and no job has that name; {there}") from error
     raise NotFoundError(
-        f"{what!r} is no recorded run, and no job has that name, id or scheduler address; {there}"
+        f"{what!r} is not a recorded run, and no job has that name, id or scheduler address; {there}"
     )
 
 

@@ -192,7 +192,7 @@ class Constructors(ABC):
 
         Raises:
           InvalidArgumentError: if there is no dataset.
-          TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
+          TypeError: if the choices are not whole numbers, or elements of the datasets differ in structure or dtype.
         """
         return cls.of_source(Chosen.of(tuple(datasets), choice_dataset, stop_on_empty_dataset))
 

@@ -102,7 +102,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """Returns `transformation_func(self)`, so that calls can be chained.
 
         Raises:
-          TypeError: if that is no dataset.
+          TypeError: if that is not a dataset.
         """
         result = function(transformation_func, "apply: transformation_func")(self)
         if not isinstance(result, Dataset):
@@ -119,7 +119,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """The same dataset with `options` merged into its own; where both set one, the new value wins.
 
         Raises:
-          TypeError: if they are no `Options`.
+          TypeError: if they are not `Options`.
         """
         if not isinstance(options, Options):
             raise WrongType(f"with_options takes Options, got {type(options).__name__} {options!r:.60}")

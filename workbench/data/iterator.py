@@ -42,7 +42,7 @@ class IteratorSpec(ElementsSpec):
           TypeError: if it is something else.
         """
         if not isinstance(value, DatasetIterator):
-            raise TypeError(f"{type(value).__name__} is no iterator over a dataset: {value!r:.80}")
+            raise TypeError(f"{type(value).__name__} is not an iterator over a dataset: {value!r:.80}")
         return IteratorSpec(value.element_spec)
 
     @property
@@ -67,7 +67,7 @@ class OptionalSpec(ElementsSpec):
           TypeError: if it is something else.
         """
         if not isinstance(value, Optional):
-            raise TypeError(f"{type(value).__name__} is no Optional: {value!r:.80}")
+            raise TypeError(f"{type(value).__name__} is not an Optional: {value!r:.80}")
         return OptionalSpec(value.element_spec)
 
     @property

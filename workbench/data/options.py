@@ -70,7 +70,7 @@ class _Settings:
     options that a dataset has.
     """
 
-    __slots__ = ("__dict__", "_frozen")  # which is no setting, so it is not among the attributes
+    __slots__ = ("__dict__", "_frozen")  # which is not a setting, so it is not among the attributes
     _kinds: ClassVar[dict[str, type]] = {}
     _aliases: ClassVar[dict[str, str]] = {}
 
@@ -93,8 +93,8 @@ class _Settings:
             return
         if self._frozen:
             raise InvalidArgumentError(
-                f"setting {name!r} of the options that a dataset has would have no effect; set it of a new Options(), "
-                "and use dataset.with_options(options), which gives another dataset"
+                f"setting {name!r} on the options of a dataset would have no effect; set it on a new Options(), "
+                "and use dataset.with_options(options), which returns another dataset"
             )
         name = self._aliases.get(name, name)
         if name not in self._kinds:

@@ -39,7 +39,7 @@ def draw(seed: int | None) -> int:
     """The seed of one stage: the one given, or a `DrawnSeed`, which is derived from `set_seed` or random.
 
     Raises:
-      TypeError: if one is given that is no whole number.
+      TypeError: if one is given that is not a whole number.
     """
     if seed is not None:
         return whole_number(seed, "seed") & _MASK

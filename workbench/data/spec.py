@@ -144,7 +144,7 @@ class TensorSpec(Spec):
         """
         given = np.asarray(value)
         if given.dtype == STRING and not all(isinstance(part, bytes | str) for part in given.flat):
-            raise TypeError(f"{type(value).__name__} is no array: {value!r:.80}")
+            raise TypeError(f"{type(value).__name__} is not an array: {value!r:.80}")
         return TensorSpec(given.shape, given.dtype)
 
     def _fits(self, other: Spec) -> bool:
@@ -259,7 +259,7 @@ class DatasetSpec(ElementsSpec):
           TypeError: if it is something else.
         """
         if not is_dataset(value):
-            raise TypeError(f"{type(value).__name__} is no dataset: {value!r:.80}")
+            raise TypeError(f"{type(value).__name__} is not a dataset: {value!r:.80}")
         return DatasetSpec(value.element_spec)
 
 

@@ -285,7 +285,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
     Raises:
       NotFinite: for NaN and infinity.
       InvalidArgumentError: for other dtypes.
-      TypeError: if `message` is no text.
+      TypeError: if `message` is not text.
     """
     require_text(message, "assert_all_finite")
     x = given(x)

@@ -19,7 +19,7 @@ def set_log_device_placement(enabled: bool) -> None:
       enabled: Whether to tell it; False at first.
 
     Raises:
-      TypeError: if it is no bool or whole number.
+      TypeError: if it is not a bool or whole number.
     """
     global _enabled, _times_set
     if not isinstance(enabled, int | np.bool_ | np.integer):

@@ -62,7 +62,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     Raises:
       NotFinite: for NaN and infinity, with how many there are.
       InvalidArgumentError: for other dtypes.
-      TypeError: if `message` is no text.
+      TypeError: if `message` is not text.
 
     >>> wb.debugging.check_numerics(np.array([1.0, 2.0]), "loss")
     array([1., 2.])
@@ -79,7 +79,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):
         return tensor
     if not _is_floating(dtype := dtype_of(tensor)):
-        raise InvalidArgumentError(f"{message}: check_numerics looks at floating dtypes, got {named(dtype)}")
+        raise InvalidArgumentError(f"{message}: check_numerics checks floating dtypes, got {named(dtype)}")
     array = view(fetched(tensor))
     if found := not_finite(array):
         raise NotFinite(f"{message}: {found}")
@@ -193,7 +193,7 @@ def check(value: _T, what: str) -> _T:
     """Returns a nested structure; where this thread is checked, only if its floating arrays are finite.
 
     Args:
-      value: Arrays of any kind; what is no array of numbers is passed over.
+      value: Arrays of any kind; what is not an array of numbers is passed over.
       what: What it is, for the error: "assign_sub of variable 'w:0'".
 
     Raises:

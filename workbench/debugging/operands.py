@@ -84,7 +84,7 @@ def array_of(x: Any, which: str) -> np.ndarray:
 
     Raises:
       TracingError: if JAX is tracing it: it has no numbers yet.
-      TypeError: if it is no array, number or text, nor lists of them.
+      TypeError: if it is not an array, number or text, nor lists of them.
     """
     if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
         return x
@@ -97,7 +97,7 @@ def array_of(x: Any, which: str) -> np.ndarray:
         return view(fetched(x))
     except TracingError as error:
         raise TracingError(
-            f"{which} looks at numbers, and this value has none while the function is being traced: return it from the "
+            f"{which} compares numbers, and this value has none while the function is being traced: return it from the "
             "replica function and check what run returns. Checks of shapes and dtypes work here"
         ) from error
 
@@ -203,7 +203,7 @@ def _rectangular(x: Any) -> np.ndarray:
 
 
 def _ragged(x: Any) -> InvalidArgumentError:
-    return InvalidArgumentError(f"the rows of {x!r:.60} differ in length, so it is no array")
+    return InvalidArgumentError(f"the rows of {x!r:.60} differ in length, so it is not an array")
 
 
 def given(x: _T) -> _T:

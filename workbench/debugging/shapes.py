@@ -24,7 +24,7 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
 
     Raises:
       InvalidArgumentError: if it has more or fewer.
-      TypeError: if `rank` is no whole number.
+      TypeError: if `rank` is not a whole number.
     """
     wanted = _rank(rank, "assert_rank")
 
@@ -48,7 +48,7 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
 
     Raises:
       InvalidArgumentError: if it has fewer.
-      TypeError: if `rank` is no whole number.
+      TypeError: if `rank` is not a whole number.
     """
     least = _rank(rank, "assert_rank_at_least")
 
@@ -72,7 +72,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
 
     Raises:
       InvalidArgumentError: if it is not.
-      TypeError: if one of `ranks` is no whole number.
+      TypeError: if one of `ranks` is not a whole number.
     """
     wanted = [_rank(rank, "assert_rank_in") for rank in ranks]
 

@@ -84,7 +84,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Checks that `values` holds values, and is no array or text, which are iterable, too.
+    """Checks that `values` holds values, and is not an array or text, which are iterable, too.
 
     As tf.debugging.assert_proper_iterable: lists, tuples, dicts and generators pass.
 

@@ -199,7 +199,7 @@ def _without(
 ) -> EnteredReplica | CrossReplica | None:
     """The context after `scope` was left, also where one that was entered in it is still open."""
     if type(context) is not CrossReplica or context.scope is None:
-        raise RuntimeError("a strategy.scope() was left that this thread is not in")
+        raise RuntimeError("this thread left a strategy.scope() that it is not in")
     if context.scope is scope:
         return context.outer
     return replace(context, outer=_without(scope, context.outer))

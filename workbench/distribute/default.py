@@ -63,7 +63,7 @@ class DefaultStrategy(Strategy):
 
         Raises:
           RuntimeError: in a replica function, or in the scope of another strategy.
-          TypeError: if `fn` is no function, or one with `yield` or `async def`.
+          TypeError: if `fn` is not a function, or one with `yield` or `async def`.
         """
         contexts.require_cross_replica(self, "strategy.run")
         plain, args = plain_function(fn), checked_arguments(args, kwargs)

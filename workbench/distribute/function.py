@@ -84,7 +84,7 @@ def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callab
     """The plain function that is to be called where `fn` was given to the method `call`.
 
     Raises:
-      TypeError: if it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
+      TypeError: if it is not a function, or calling it would run nothing of it: one with `yield` or `async def`.
     """
     if not callable(fn):
         raise WrongType(f"{call} needs a function, got {fn!r}; write {call}(fn, args=(...))")

@@ -53,7 +53,7 @@ def apply_gradients(
       ValueError: if a shape differs.
       TypeError: if the variable's dtype is not floating, or cannot hold the gradient; for what is no optimizer, and no
         pair.
-      InvalidArgumentError: if it is no variable on parameter servers, or an index is outside of it; if a user's step
+      InvalidArgumentError: if it is not a variable on parameter servers, or an index is outside of it; if a user's step
         returns something of another shape; if `max_staleness` is negative.
       NotFinite: with `wb.debugging.enable_check_numerics()`, if a variable, or what the optimizer keeps for it, would
         not be finite; the variable, or the shard, is as before.
@@ -130,7 +130,7 @@ class SlotState:
       variables: On parameter servers, whole or in shards, with different names.
 
     Raises:
-      InvalidArgumentError: if one is no variable on parameter servers, or two have the same name.
+      InvalidArgumentError: if one is not a variable on parameter servers, or two have the same name.
     """
 
     def __init__(self, optimizer: SGD | Adagrad | Adam | FunctionOptimizer, variables: Sequence[Any]) -> None:

@@ -154,7 +154,7 @@ def _checked(serialized: Any, read: Any, number: int) -> Any:
     try:
         return read(part(bytes(serialized), number))
     except (Malformed, UnicodeDecodeError) as error:
-        raise InvalidArgumentError(f"{len(serialized):,} bytes are no example: {error}") from error
+        raise InvalidArgumentError(f"{len(serialized):,} bytes are not an example: {error}") from error
 
 
 def _numbers(kind: int, message: bytes) -> Array:
@@ -238,7 +238,7 @@ def _text(item: Any) -> bytes:
         return item.encode()
     if isinstance(item, bytes):
         return item
-    raise TypeError(f"{item!r:.40} is no text")
+    raise TypeError(f"{item!r:.40} is not text")
 
 
 def _flat(values: Any) -> Array:

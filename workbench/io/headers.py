@@ -128,7 +128,7 @@ def header_at(data: bytes, start: int) -> tuple[Header, int]:
     try:
         name = data[key:key_end].decode()
     except UnicodeDecodeError as error:
-        raise Malformed("a name is no text") from error
+        raise Malformed("a name is not text") from error
     if before > LONGEST_HEADER:
         raise Malformed("a name is long")
     same = np.frombuffer(data, np.uint8, before, start).copy()  # else all of the example stayed in memory

@@ -181,7 +181,7 @@ def _steps(name: str, wanted: FixedLenSequenceFeature, found: list[Column], coun
         if len(uneven):
             raise InvalidArgumentError(
                 f"feature {name!r} of example {column.rows[uneven[0]]} has {column.counts[uneven[0]]} values, which "
-                f"are no whole number of steps of shape {shape}"
+                f"are not a whole number of steps of shape {shape}"
             )
     filler = None if wanted.default_value is None else default_of(wanted).item()
     values, _ = _padded(name, wanted, found, count, filler=filler)

@@ -36,7 +36,7 @@ def path_text(path: str | bytes | os.PathLike[str]) -> str:
     """A path as text.
 
     Raises:
-      TypeError: if it is no path.
+      TypeError: if it is not a path.
     """
     try:
         return os.fsdecode(path)
@@ -50,7 +50,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
     """The absolute path of a file or folder, for processes that are elsewhere.
 
     Raises:
-      TypeError: if it is no path.
+      TypeError: if it is not a path.
       InvalidArgumentError: if it has a zero byte, which no name has.
     """
     text = path_text(path)

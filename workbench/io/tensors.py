@@ -82,8 +82,8 @@ def parse_tensor(serialized: Any, out_type: Any) -> Any:
         return _array(name, shape, content)
     except (Malformed, ValueError) as error:
         raise InvalidArgumentError(
-            f"parse_tensor: {len(data):,} bytes are no tensor of {name}: {error}; give the bytes of serialize_tensor "
-            "and the dtype that it had"
+            f"parse_tensor: {len(data):,} bytes are not a tensor of {name}: {error}; give the bytes of "
+            f"serialize_tensor and the dtype that it had"
         ) from error
 
 
@@ -127,7 +127,7 @@ def _read(data: bytes) -> tuple[int, tuple[int, ...], list[tuple[int, int, Any]]
 def _size(dim: Any) -> int:
     size = next((value for field, _, value in fields(dim) if field == 1), 0) if isinstance(dim, bytes) else -1
     if not isinstance(size, int):
-        raise Malformed("a dimension has a size that is no number")
+        raise Malformed("a dimension has a size that is not a number")
     if not 0 <= size < 1 << 62:
         raise Malformed(f"a dimension has size {signed(size)}")
     return int(size)

@@ -153,7 +153,7 @@ def floats(data: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
       Malformed: if bytes are left over.
     """
     if len(data) % 4:
-        raise Malformed(f"packed floats take {len(data)} bytes, which is no multiple of 4")
+        raise Malformed(f"packed floats take {len(data)} bytes, which is not a multiple of 4")
     return np.frombuffer(data, "<f4").astype(np.float32)
 
 

@@ -156,7 +156,7 @@ def opened_client(
       find_secret: Finds the secret for "tls://" addresses where Dask's configuration names no certificates.
 
     Raises:
-      InvalidArgumentError: if it is no address.
+      InvalidArgumentError: if it is not an address.
       UnavailableError: if no scheduler answers there.
     """
     security = _security(address, find_secret)
@@ -165,7 +165,7 @@ def opened_client(
         return Client(where, set_as_default=False, timeout=10, security=security)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
+            f"{address!r} is not an address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
             f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster, as in "
             f"wb.connect(replicas=2)"
         ) from error

@@ -39,8 +39,8 @@ def check_nothing_is_kept(cluster: Cluster, asked: dict[str, Any]) -> None:
     address = [f"{asked['address']!r}"] if "address" in asked else []
     call = ", ".join([*address, *([arguments] if arguments else []), "replace=True"])
     raise FailedPreconditionError(
-        f"a cluster of {placement(cluster.devices, 'device')} runs, and connecting anew would close it, and lose what "
-        f"these strategies keep: {_listed(strategies)}; go on with it as wb.current_cluster(), or write "
+        f"a cluster of {placement(cluster.devices, 'device')} is running; connecting again would close it and "
+        f"lose what these strategies keep: {_listed(strategies)}; continue with wb.current_cluster(), or write "
         f"wb.connect({call}) to close it first"
     )
 

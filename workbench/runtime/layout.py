@@ -81,7 +81,7 @@ def check_limits(
 
 
 def check_minimum(minimum: int | None, replicas: int | None = None) -> int | None:
-    """Refuses a `minimum_replicas` that is no number of replicas, or more than there are, where that is known.
+    """Refuses a `minimum_replicas` that is not a number of replicas, or more than there are, where that is known.
 
     Returns:
       The number, of Python's, also where it was one of NumPy's.

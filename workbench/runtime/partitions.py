@@ -58,7 +58,8 @@ class Held:
             if worker.scheduler.address == self.scheduler:
                 return _fetched(self.key, worker)
         raise UnavailableError(
-            f"partition {self.key!r} is held by the cluster at {self.scheduler}, of which this process is no worker; "
+            f"partition {self.key!r} is held by the cluster at {self.scheduler}, and this process is not one "
+            f"of its workers; "
             "persist it on the cluster that the replicas run on, wb.current_cluster().client.persist(collection), and "
             "leave InputOptions.input_process to its default"
         )

@@ -41,32 +41,38 @@ class WorkbenchApp(ExtensionApp):
     open_browser = False
 
     max_clusters = Int(
-        USUAL.clusters, min=0, help="how many clusters that were started from the panel run at the same time"
+        USUAL.clusters, min=0, help="how many clusters from the panel may run at the same time"
     ).tag(config=True)
     max_replicas = Int(
-        USUAL.replicas, min=1, max=USUAL.replicas, help="how many workers each of these clusters has at most"
+        USUAL.replicas,
+        min=1,
+        max=USUAL.replicas,
+        help="the largest number of workers of each of these clusters",
     ).tag(config=True)
     idle_minutes = Float(
         USUAL.idle_minutes,
         min=0.0,
-        help="after how many minutes without a notebook their workers are stopped; 0 for never",
+        help="after how many minutes without a notebook the server stops their workers; 0 for never",
     ).tag(config=True)
     start_seconds = Float(USUAL.start_seconds, min=1.0, help="how long workers may take to start").tag(
         config=True
     )
-    ended_clusters = Int(
-        USUAL.ended_clusters, min=0, help="how many clusters that have ended the panel lists"
-    ).tag(config=True)
-    max_pages = Int(USUAL.pages, min=1, help="how many pages of browsers are connected at the same time").tag(
+    ended_clusters = Int(USUAL.ended_clusters, min=0, help="how many ended clusters the panel lists").tag(
+        config=True
+    )
+    max_pages = Int(USUAL.pages, min=1, help="how many browser pages may be connected at the same time").tag(
         config=True
     )
     updates_per_second = Float(
-        USUAL.updates_per_second, min=0.1, max=10.0, help="how often each page gets news at most"
+        USUAL.updates_per_second,
+        min=0.1,
+        max=10.0,
+        help="the most often that the server sends news to a page",
     ).tag(config=True)
     max_run_bytes = Int(
         USUAL.run_bytes,
         min=0,
-        help="how large a recorded run is that panes open; a larger one is only listed",
+        help="the largest recorded run, in bytes, that panes open; the panel only lists larger ones",
     ).tag(config=True)
 
     @property

@@ -36,7 +36,7 @@ class Requests:
 
         Raises:
           ConnectionError: if the other end is gone.
-          ValueError: if what came is no message.
+          ValueError: if what came is not a message.
         """
         data = self._sock.recv(MAX_REQUEST_BYTES)
         if not data:
@@ -60,7 +60,7 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any]:
 
     Raises:
       asyncio.IncompleteReadError: if the job is gone.
-      ValueError: if what came is no message.
+      ValueError: if what came is not a message.
     """
     (size,) = _HEADER.unpack(await reader.readexactly(_HEADER.size))
     if size > MAX_ANSWER_BYTES:

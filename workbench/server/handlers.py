@@ -68,16 +68,16 @@ class _Handler(APIHandler):
         """The request's body.
 
         Raises:
-          HTTPError: if it is no JSON object, or long.
+          HTTPError: if it is not a JSON object, or long.
         """
         if len(self.request.body) > _MAX_BODY_BYTES:
             raise HTTPError(413, f"a body has at most {_MAX_BODY_BYTES} bytes")
         try:
             body = json.loads(self.request.body)
         except (ValueError, RecursionError) as error:
-            raise HTTPError(400, "the body is no JSON") from error
+            raise HTTPError(400, "the body is not JSON") from error
         if not isinstance(body, dict):
-            raise HTTPError(400, "the body is no JSON object")
+            raise HTTPError(400, "the body is not a JSON object")
         return body
 
 

@@ -212,7 +212,7 @@ class JobLink:
                     self._replace(channel, _stopped(model))
         for action, answer in self._calls.values():
             if not answer.done():  # one that was asked to close has
-                answer.set_result("" if action.startswith("close") else "its process has ended meanwhile")
+                answer.set_result("" if action.startswith("close") else "its process has ended")
         self._changed()
 
 

@@ -58,7 +58,7 @@ class RunsBelow:
         """As `Shelf.find`.
 
         Raises:
-          NotFoundError: if it is no recorded run below the root; the text names the path, and not what is there.
+          NotFoundError: if it is not a recorded run below the root; the text names the path, and not what is there.
           DataCorruption: if it is too large for a pane.
         """
         refused = NotFoundError(f"there is no recorded run {path[:200]!r} below the server's folder")

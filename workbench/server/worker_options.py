@@ -64,13 +64,13 @@ def read(body: dict[str, Any]) -> WorkerOptions:
             raise InvalidArgumentError(f"workers have no option {name[:40]!r}; there are: {', '.join(known)}")
         if type(value) is not known[name]:
             words = {int: "a whole number", str: "a text", bool: "true or false"}
-            raise InvalidArgumentError(f"{name} is {words[known[name]]}, got {str(value)[:40]!r}")
+            raise InvalidArgumentError(f"{name} must be {words[known[name]]}, got {str(value)[:40]!r}")
     if "replicas" not in body:
         raise InvalidArgumentError('how many replicas? The request reads {"replicas": 2}')
     options = WorkerOptions(**body)
     check_number(options.replicas)
     if options.kind not in KINDS:
-        raise InvalidArgumentError(f"kind is one of {', '.join(KINDS)}, got {options.kind[:40]!r}")
+        raise InvalidArgumentError(f"kind must be one of {', '.join(KINDS)}, got {options.kind[:40]!r}")
     if options.threads and options.kind == "gpu":
         raise InvalidArgumentError("replicas on GPUs have a process each: leave threads out")
     check_range(options.replicas, options.maximum)

@@ -97,7 +97,7 @@ def keep_if_passed(result: Any) -> None:
         return
     with contextlib.suppress(
         OSError
-    ):  # a full disk or a folder of somebody else is no reason to disturb a lab
+    ):  # a full disk or a folder of somebody else is not a reason to disturb a lab
         _keep(path, id, _digest(result.info.raw_cell))
 
 

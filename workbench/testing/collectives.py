@@ -136,7 +136,9 @@ def assert_collectives(of: Trace | Timings | Strategy, expected: Sequence[Collec
         return
     start = max(0, parted[0] - 3)
     width = max(len(str(want or "nothing")) for want, _ in pairs[start : start + _SHOWN])
-    lines = [f"{len(wanted)} collectives expected, {len(found)} found; they part at number {parted[0] + 1}:"]
+    lines = [
+        f"{len(wanted)} collectives expected, {len(found)} found; they differ from number {parted[0] + 1}:"
+    ]
     lines.append(f"  {'':>4}  {'expected':<{width}}  found")
     for index, (want, got) in enumerate(pairs[start : start + _SHOWN], start):
         mark = "  <--" if index in parted else ""
@@ -156,8 +158,8 @@ def _found(of: Any) -> tuple[Collective, ...]:
             of.group.wait()
             return tuple(_joined(_records_of(of)))
     raise TypeError(
-        f"assert_collectives looks at a trace, a strategy or what wb.collectives gave, got {type(of).__name__}; write\n"
-        f"with wb.testing.trace(strategy) as steps:\n    strategy.run(...)\n"
+        f"assert_collectives takes a trace, a strategy or the result of wb.collectives, got "
+        f"{type(of).__name__}; write\nwith wb.testing.trace(strategy) as steps:\n    strategy.run(...)\n"
         f"wb.testing.assert_collectives(steps, [...])"
     )
 

@@ -62,7 +62,7 @@ def _usage_errors() -> Iterator[None]:
 
 @contextmanager
 def _plain_python() -> Iterator[None]:
-    """Says that replicas know nothing of IPython where that is why a cell is no Python."""
+    """Says that replicas know nothing of IPython where that is why a cell is not Python."""
     try:
         yield
     except SyntaxError as error:

@@ -103,7 +103,7 @@ def test_an_error_of_the_device_ends_the_wait_for_it(two: Replicas) -> None:
         assert type(outcome) is CollectiveAborted
         assert "illegal memory access" in str(outcome)
     two.close()
-    assert "only a new process gets over: an illegal memory access" in two.stuck[0]
+    assert "only a new process can use it again: an illegal memory access" in two.stuck[0]
 
 
 def test_a_stream_that_does_not_even_end_after_an_abort_is_reported(

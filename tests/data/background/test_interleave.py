@@ -50,7 +50,7 @@ def test_the_order_is_that_without_threads(lengths: list[int], cycle: int, block
 def test_a_cycle_may_be_an_array_of_one_number() -> None:
     turns = Dataset.range(3).interleave(lambda x: Dataset.range(2), np.array(2), np.int64(1))
     assert [int(x) for x in turns] == [0, 0, 1, 1, 0, 1]
-    with pytest.raises(TypeError, match=r"interleave: cycle_length is a whole number, got float 1\.5"):
+    with pytest.raises(TypeError, match=r"interleave: cycle_length must be a whole number, got float 1\.5"):
         Dataset.range(3).interleave(lambda x: Dataset.range(2), 1.5)  # type: ignore[arg-type]
 
 

@@ -93,11 +93,11 @@ def test_a_record_that_cannot_be_read_costs_that_record_only(tmp_path: Path) -> 
     found = read(CsvDataset(written(tmp_path / "a", text), dtypes={"id": np.int32}))
     assert [item if isinstance(item, str) else int(item["id"]) for item in found] == [
         1,
-        f"{str(tmp_path / 'a')!r}, line 3, column 'id': 'x' is no int32",
+        f"{str(tmp_path / 'a')!r}, line 3, column 'id': 'x' cannot be read as int32",
         f"{str(tmp_path / 'a')!r}, line 5 has 1 field(s), 2 are expected: b'3\\n'",
         4,
         f"{str(tmp_path / 'a')!r}, line 8 has 3 field(s), 2 are expected: b'5,e,f\\n'",
-        f"{str(tmp_path / 'a')!r}, line 9, column 'id': '99999999999' is no int32",
+        f"{str(tmp_path / 'a')!r}, line 9, column 'id': '99999999999' cannot be read as int32",
         7,
     ]
     kept = CsvDataset(tmp_path / "a", dtypes={"id": np.int32}).ignore_errors()
@@ -197,7 +197,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     ):
         CsvDataset(written(tmp_path / "a", "x,y\n1,\n")).element_spec
     (tmp_path / "b").write_bytes(b"\x1f\x8bno gzip")
-    with pytest.raises(DataCorruption, match=r"b' is no valid GZIP file"):
+    with pytest.raises(DataCorruption, match=r"b' is not a valid GZIP file"):
         list(CsvDataset(tmp_path / "b", compression_type="GZIP"))
 
 
@@ -271,7 +271,7 @@ def test_the_explanation_names_file_and_row(tmp_path: Path) -> None:
     model = wb.explain_sharding(CsvDataset(paths).batch(10), wb.data.Shape(hosts=2))
     assert (model.policy, model.elements, model.duplicates) == ("AUTO→FILE", 40, 0)
     assert model.labels[(1 << 32) + 7] == "b.csv:7"
-    with pytest.raises(InvalidArgumentError, match=r"2 files of 2 file\(s\) cannot be dealt to 3 hosts"):
+    with pytest.raises(InvalidArgumentError, match=r"2 files of 2 file\(s\) cannot be divided among 3 hosts"):
         list(auto_shard(CsvDataset(paths), 3, 0).dataset)
 
 
@@ -311,5 +311,5 @@ def test_only_the_records_that_do_not_fit_are_lost_beside_numbers_with_a_plus(tm
     path.write_text("x,y\n" + "".join(f"+{row},{'?' if row % 100 == 7 else row}\n" for row in range(1000)))
     dataset = CsvDataset(path, dtypes={"x": np.int64, "y": np.float32})
     assert [int(row["x"]) for row in dataset.ignore_errors()] == [n for n in range(1000) if n % 100 != 7]
-    with pytest.raises(InvalidArgumentError, match="line 9, column 'y': '\\?' is no float"):
+    with pytest.raises(InvalidArgumentError, match="line 9, column 'y': '\\?' cannot be read as float"):
         list(dataset)

@@ -142,7 +142,7 @@ def test_records_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> No
         return [batch["x"].tolist() for batch in dataset]
 
     assert batches(True) == [[1, 3]]
-    with pytest.raises(InvalidArgumentError, match="line 3, column 'x': 'b' is no int32"):
+    with pytest.raises(InvalidArgumentError, match="line 3, column 'x': 'b' cannot be read as int32"):
         batches(False)
 
 
@@ -228,5 +228,5 @@ def test_numbers_of_columns_may_come_in_any_form(tmp_path: Path, form: Callable[
     assert list(CsvDataset(path, [0], exclude_cols=form([1, 2]))) == [(1,), (4,)]
     assert list(CsvDataset(path, [0, 0], select_cols=form([0, 2]))) == [(1, 3), (4, 6)]
     for cols in ({"exclude_cols": [1.5]}, {"select_cols": ["1"]}):
-        with pytest.raises(TypeError, match=r"each of (ex|se)\w+_cols is a whole number"):
+        with pytest.raises(TypeError, match=r"each of (ex|se)\w+_cols must be a whole number"):
             CsvDataset(path, [0], **cols)  # type: ignore[arg-type]

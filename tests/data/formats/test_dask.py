@@ -136,7 +136,9 @@ def test_partitions_are_dealt_to_hosts_and_each_is_computed_once(tmp_path: Path,
 
 def test_fewer_partitions_than_hosts_are_told() -> None:
     dataset = from_dask(da.arange(6, chunks=3))
-    with pytest.raises(InvalidArgumentError, match=r"2 partition\(s\) of Dask cannot be dealt to 3 hosts"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"2 partition\(s\) of Dask cannot be divided among 3 hosts"
+    ):
         auto_shard(dataset, 3, 0)
     options = Options()
     options.experimental_distribute.auto_shard_policy = "DATA"  # type: ignore[assignment]

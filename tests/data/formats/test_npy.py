@@ -123,7 +123,7 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
     for name in ("a", "b.npz", "d"):
         with pytest.raises(InvalidArgumentError, match="pickled Python objects, which are never loaded"):
             list(NumpyDataset(tmp_path / name))
-    with pytest.raises(DataLossError, match=r"c' is no file of NumPy"):
+    with pytest.raises(DataLossError, match=r"c' is not a file of NumPy"):
         list(NumpyDataset(tmp_path / "c"))
     assert not (tmp_path / "executed").exists()
 
@@ -205,7 +205,7 @@ def test_few_rows_are_dealt_too_and_fewer_than_hosts_are_refused(tmp_path: Path)
     dataset = NumpyDataset(saved(tmp_path / "a", np.arange(5)))
     assert [[int(x) for x in auto_shard(dataset, 2, host).dataset] for host in (0, 1)] == [[0, 2, 4], [1, 3]]
     with pytest.raises(
-        InvalidArgumentError, match=r"5 blocks of rows of 1 file\(s\) cannot be dealt to 6 hosts"
+        InvalidArgumentError, match=r"5 blocks of rows of 1 file\(s\) cannot be divided among 6 hosts"
     ):
         list(auto_shard(dataset, 6, 0).dataset)
 
@@ -228,7 +228,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="is a folder; name its files"):
         list(NumpyDataset(tmp_path))
     (tmp_path / "empty").touch()
-    with pytest.raises(DataCorruption, match=r"empty' is no file of NumPy"):
+    with pytest.raises(DataCorruption, match=r"empty' is not a file of NumPy"):
         list(NumpyDataset(tmp_path / "empty"))
     with pytest.raises(InvalidArgumentError, match="a' is a single value and has no rows"):
         list(NumpyDataset(saved(tmp_path / "a", np.float32(3))))
@@ -286,9 +286,9 @@ def test_text_that_is_no_unicode_is_told(tmp_path: Path, code: int) -> None:
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.write(path, "x.npy")
     for name in ("a", "b.npz"):
-        with pytest.raises(DataLossError, match=rf"{name}'.* holds text that is no Unicode"):
+        with pytest.raises(DataLossError, match=rf"{name}'.* holds text that is not Unicode"):
             list(NumpyDataset(tmp_path / name))
-        with pytest.raises(DataLossError, match="no Unicode"):
+        with pytest.raises(DataLossError, match="not Unicode"):
             list(NumpyDataset(tmp_path / name).batch(2))
 
 

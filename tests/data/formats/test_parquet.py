@@ -287,7 +287,9 @@ def test_row_groups_are_dealt_in_turn_over_files(tmp_path: Path) -> None:
     assert parts == [[*range(10), *range(20, 25), *range(35, 45)], [*range(10, 20), *range(25, 35)]]
     half = auto_shard(ParquetDataset(paths), 2, 1).dataset
     assert [int(row["x"]) for row in auto_shard(half, 2, 1).dataset] == list(range(25, 35))
-    with pytest.raises(InvalidArgumentError, match=r"5 row groups of 2 file\(s\) cannot be dealt to 6 hosts"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"5 row groups of 2 file\(s\) cannot be divided among 6 hosts"
+    ):
         list(auto_shard(ParquetDataset(paths), 6, 0).dataset)
 
 

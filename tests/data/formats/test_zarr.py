@@ -100,7 +100,7 @@ def test_each_row_reaches_one_host_by_every_policy(tmp_path: Path, policy: str, 
 
 def test_more_hosts_than_chunks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"2 chunks of rows of 1 file\(s\) cannot be dealt to 3 hosts"
+        InvalidArgumentError, match=r"2 chunks of rows of 1 file\(s\) cannot be divided among 3 hosts"
     ):
         list(auto_shard(ZarrDataset(array(tmp_path / "a", np.arange(8), (4,))), 3, 0).dataset)
 

@@ -306,7 +306,7 @@ def test_what_cannot_be_divided_is_refused_when_it_is_distributed() -> None:
     ("options", "message"),
     [
         ({"service": "localhost:5000"}, "must be protocol://address"),
-        ({"service": "grpc://localhost"}, "no address"),
+        ({"service": "grpc://localhost"}, "not an address"),
         ({"processing_mode": "x"}, "processing_mode is 'x'"),
         ({"max_outstanding_requests": 0}, "an integer of at least 1, or None, got 0"),
         ({"max_outstanding_requests": 1.5}, "an integer of at least 1, or None, got 1.5"),

@@ -70,7 +70,7 @@ def test_fewer_files_than_hosts_are_refused_also_where_a_function_makes_the_read
     names = Dataset.from_tensor_slices(files)
     dataset = with_policy(getattr(names, method)(lambda name: TextLineDataset(name)), policy)
     count = len(files)
-    says = rf"{count} file\(s\) cannot be dealt to {count + 1} hosts; use at least {count + 1} files"
+    says = rf"{count} file\(s\) cannot be divided among {count + 1} hosts; use at least {count + 1} files"
     with pytest.raises(InvalidArgumentError, match=says):
         parts(dataset, count + 1)
 

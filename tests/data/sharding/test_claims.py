@@ -368,7 +368,7 @@ def test_replicas_get_what_is_claimed(source: str, policy: str, shape: Shape, tm
     if (
         source in ("concatenated_files", "sampled") and shape.hosts == 4 and policy in ("AUTO", "FILE")
     ):  # two files each
-        with pytest.raises(InvalidArgumentError, match="cannot be dealt"):
+        with pytest.raises(InvalidArgumentError, match="cannot be divided among"):
             explain_sharding(dataset, shape)
         return
     claimed = explain_sharding(dataset, shape)

@@ -170,7 +170,7 @@ def test_the_place_in_another_dataset_is_refused(tmp_path: Path) -> None:
     iter(Dataset.range(5).shuffle(5)).save(tmp_path / "place")
     for other in (Dataset.range(5), Dataset.range(5).shuffle(5)):
         iterator = iter(other)
-        with pytest.raises(InvalidArgumentError, match="belongs to another dataset"):
+        with pytest.raises(InvalidArgumentError, match="belongs to a dataset other than"):
             iterator.restore(tmp_path / "place")
         assert len(rest(iterator)) == 5
 

@@ -395,7 +395,7 @@ def test_a_manifest_names_no_file_elsewhere_and_no_code(tmp_path: Path) -> None:
         bad = body.replace(old, new)
         assert bad != body
         file.write_bytes(bad + b"\n%08x\n" % crc32c(bad))
-        with pytest.raises(DataLossError, match="no manifest"):
+        with pytest.raises(DataLossError, match="not a manifest"):
             Dataset.load(tmp_path / "d")
 
 
@@ -404,7 +404,7 @@ def test_a_block_that_nobody_wrote_is_damage(block: bytes, tmp_path: Path) -> No
     Dataset.range(3).save(tmp_path / "d")
     with TFRecordWriter(str(records_of(tmp_path / "d"))) as writer:
         writer.write(block)
-    with pytest.raises(DataLossError, match="block 0 is no block"):
+    with pytest.raises(DataLossError, match="block 0 is not a block"):
         list(Dataset.load(tmp_path / "d"))
 
 

@@ -191,7 +191,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
 def test_arguments_are_checked(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="compression"):
         Dataset.range(3).snapshot(tmp_path, "LZ4")
-    with pytest.raises(InvalidArgumentError, match="no name of a folder"):
+    with pytest.raises(InvalidArgumentError, match="not a name of a folder"):
         Dataset.range(3).snapshot(tmp_path, snapshot_name="../x")
     lock = threading.Lock()
     with pytest.raises(InvalidArgumentError, match="snapshot_name="):

@@ -72,5 +72,5 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
         DaskClusterResolver("tcp://127.0.0.1:1").cluster_spec()
     (tmp_path / "other.json").write_text("[]")
     for name in ("missing.json", "other.json"):
-        with pytest.raises(InvalidArgumentError, match="is no scheduler file"):
+        with pytest.raises(InvalidArgumentError, match="is not a scheduler file"):
             DaskClusterResolver(tmp_path / name)

@@ -64,5 +64,5 @@ def test_without_a_number_the_task_is_the_one_at_this_machines_address() -> None
     spec = ClusterSpec({"worker": ["192.0.2.1:1", "127.0.0.1:1"]})
     assert task_here(SimpleClusterResolver(spec)) == Task("worker", 1)
     for ambiguous in (["127.0.0.1:1", "127.0.0.1:2"], ["192.0.2.1:1"]):
-        with pytest.raises(InvalidArgumentError, match="which task this is cannot be told"):
+        with pytest.raises(InvalidArgumentError, match="does not tell which task this is"):
             task_here(SimpleClusterResolver(ClusterSpec({"worker": ambiguous})))

@@ -97,7 +97,7 @@ def test_what_is_given_in_the_place_of_tf_config_is_read_like_it(monkeypatch: py
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ("{not json", "TF_CONFIG is no JSON: .*line 1 column 2"),
+        ("{not json", "TF_CONFIG is not JSON: .*line 1 column 2"),
         (
             '{"cluster": {"worker": ["a", "b"]}, "task": {"index": "x"}}',
             "the task's index is a number, got 'x'",
@@ -288,7 +288,7 @@ def test_a_task_with_a_number_above_0_is_not_alone(monkeypatch: pytest.MonkeyPat
 def test_a_simple_resolver_takes_the_leader_as_a_text() -> None:
     with pytest.raises(TypeError, match="jobs is a dict from job to number of tasks, got"):
         resolvers.SlurmClusterResolver(["worker"])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="port_base is a whole number, got str 'x'"):
+    with pytest.raises(TypeError, match="port_base must be a whole number, got str 'x'"):
         resolvers.SlurmClusterResolver(port_base="x")  # type: ignore[arg-type]
     with pytest.raises(
         TypeError, match="job_to_label_mapping is a dict from job to label selectors, got 'worker'"
@@ -319,7 +319,7 @@ def test_a_resolver_tells_its_task_and_asks_nobody_for_it(monkeypatch: pytest.Mo
     monkeypatch.setenv("TF_CONFIG", json.dumps({"task": {"type": "worker", "index": 2}}))
     assert repr(resolver) == "<TFConfigClusterResolver: this process is worker 2>"
     monkeypatch.setenv("TF_CONFIG", "{")
-    assert repr(resolver).startswith("<TFConfigClusterResolver: TF_CONFIG is no JSON")
+    assert repr(resolver).startswith("<TFConfigClusterResolver: TF_CONFIG is not JSON")
 
     spec = wb.distribute.ClusterSpec({"worker": ["a:1"]})
     assert repr(resolvers.SimpleClusterResolver(spec)) == (

@@ -117,23 +117,23 @@ def test_workers_train_together(servers: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "kind", "told"),
     [
-        (lambda: SGD("0.1"), TypeError, "SGD: learning_rate is a number, got '0.1'"),  # type: ignore[arg-type]
-        (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum is a number from 0 to 1, got None"),  # type: ignore[arg-type]
+        (lambda: SGD("0.1"), TypeError, "SGD: learning_rate must be a number, got '0.1'"),  # type: ignore[arg-type]
+        (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum must be a number from 0 to 1, got None"),  # type: ignore[arg-type]
         (lambda: Adagrad(np.nan), InvalidArgumentError, "Adagrad: learning_rate must be finite, got nan"),
-        (lambda: SGD(np.array([0.1, 0.2])), TypeError, r"SGD: learning_rate is a number, got array\(.*\)"),  # type: ignore[arg-type]
-        (lambda: SGD(nesterov="yes"), TypeError, "SGD: nesterov is True or False, got 'yes'"),  # type: ignore[arg-type]
-        (lambda: SGD(momentum=5), InvalidArgumentError, "SGD: momentum is a number from 0 to 1, got 5"),
+        (lambda: SGD(np.array([0.1, 0.2])), TypeError, r"SGD: learning_rate must be a number, got array\(.*\)"),  # type: ignore[arg-type]
+        (lambda: SGD(nesterov="yes"), TypeError, "SGD: nesterov must be True or False, got 'yes'"),  # type: ignore[arg-type]
+        (lambda: SGD(momentum=5), InvalidArgumentError, "SGD: momentum must be a number from 0 to 1, got 5"),
         (
             lambda: Adagrad(initial_accumulator_value=-1),
             InvalidArgumentError,
-            "Adagrad: initial_accumulator_value is 0 or more, got -1",
+            "Adagrad: initial_accumulator_value must be 0 or more, got -1",
         ),
-        (lambda: Adam(epsilon=-1), InvalidArgumentError, "Adam: epsilon is 0 or more, got -1"),
+        (lambda: Adam(epsilon=-1), InvalidArgumentError, "Adam: epsilon must be 0 or more, got -1"),
         (lambda: SGD(10**400), InvalidArgumentError, "SGD: learning_rate must be finite, got 10*"),
         (
             lambda: Adam(beta_2=1),
             InvalidArgumentError,
-            "Adam: beta_2 is a share, from 0 to less than 1, got 1",
+            "Adam: beta_2 must be a share, from 0 to less than 1, got 1",
         ),
     ],
 )
@@ -154,7 +154,7 @@ def test_a_setting_that_no_step_can_be_made_with_is_refused(
     ],
 )
 def test_texts_complex_numbers_and_dates_are_no_settings(wrong: Any, shown: str) -> None:
-    with pytest.raises(TypeError, match=f"^SGD: learning_rate is a number, got {re.escape(shown)}$"):
+    with pytest.raises(TypeError, match=f"^SGD: learning_rate must be a number, got {re.escape(shown)}$"):
         SGD(wrong)
 
 

@@ -346,7 +346,7 @@ def test_a_partitioner_may_give_any_whole_numbers(four: Any, give: Any) -> None:
 
 @pytest.mark.parametrize("servers", ["2", 1.5, True])
 def test_a_number_of_servers_that_is_none_is_refused(four: Any, servers: Any) -> None:
-    with pytest.raises(TypeError, match=rf"servers is a whole number, got \w+ {servers!r}"):
+    with pytest.raises(TypeError, match=rf"servers must be a whole number, got \w+ {servers!r}"):
         distribute.ParameterServerStrategy(servers=servers)
 
 

@@ -178,7 +178,7 @@ def test_a_lost_server_is_told_and_goes_on_with_its_figures() -> None:
 
         lost = strategy.status()
         assert lost.sentence.startswith("ps:0 is lost: ")
-        assert "every update that was answered" in lost.advice
+        assert "every answered update" in lost.advice
         assert lost.servers[0].updates == 3
         assert [each.name for each in lost.servers[0].variables] == ["w"]
 

@@ -24,12 +24,12 @@ from workbench.runtime.deploy import scheduler_probe
         ("tcp://127.0.0.1:99999", "got 99999"),
         ("tcp://127.0.0.1:http", "'tcp://127.0.0.1:8786'"),
         ("http://127.0.0.1:8786", "its protocol is 'http', and Dask has"),
-        (42, "is no address"),
+        (42, "is not an address"),
     ],
 )
 def test_what_is_no_address_is_told(address: Any, text: str) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=rf"^{address!r} is no address of a Dask scheduler"
+        InvalidArgumentError, match=rf"^{address!r} is not an address of a Dask scheduler"
     ) as caught:
         wb.connect(address)
     assert caught.match(text)

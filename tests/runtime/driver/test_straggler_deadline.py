@@ -84,7 +84,7 @@ def test_a_replica_that_runs_on_is_stopped(any_group: Group, run_any: Run) -> No
     assert (
         "all_reduce #1 sum float64[3] (train.py:9) of replica 0 exceeded its timeout of 0.05 s: after" in text
     )
-    assert "waiting for replica 1, which has not come to it. Look at what replica 1 did meanwhile" in text
+    assert "waiting for replica 1, which has not come to it. Look at what replica 1 did instead" in text
     assert (error.replica, error.collective) == (1, "all_reduce #1")
     assert error.worker == any_group.place(1)[0].address
     (place,) = (note for note in error.__notes__ if note.startswith("replica "))

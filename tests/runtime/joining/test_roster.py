@@ -42,7 +42,7 @@ def test_an_evaluator_joins_from_outside_of_the_cluster() -> None:
     [
         (CLUSTER, Task("worker", 2), r"this task is worker-2, and the cluster has worker-0, worker-1, ps-0"),
         (ClusterSpec({"ps": ["127.0.0.1:1"]}), Task("ps", 0), "has none that leads"),
-        (ClusterSpec({"worker": ["nowhere"]}), Task("worker", 0), "'nowhere' is no address of a task"),
+        (ClusterSpec({"worker": ["nowhere"]}), Task("worker", 0), "'nowhere' is not an address of a task"),
     ],
 )
 def test_a_task_that_cannot_join_is_told_why(spec: ClusterSpec, task: Task, message: str) -> None:
@@ -55,7 +55,7 @@ def test_addresses_of_both_versions() -> None:
     assert addresses.text_of("::1", 80) == "[::1]:80"
     assert addresses.host_and_port("node-1:8888") == ("node-1", 8888)
     for wrong in ("node", ":80", "node:", "node:99999", "node:x"):
-        with pytest.raises(InvalidArgumentError, match="no address of a task"):
+        with pytest.raises(InvalidArgumentError, match="not an address of a task"):
             addresses.host_and_port(wrong)
 
 
@@ -75,7 +75,7 @@ def test_a_host_whose_name_means_loopback_is_reached_at_its_outer_address(
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(UnavailableError, match="no address of this machine"):
+    with pytest.raises(UnavailableError, match="not an address of this machine"):
         addresses.own_ip("192.0.2.1", [])
 
 

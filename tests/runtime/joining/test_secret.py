@@ -47,7 +47,7 @@ def test_the_environment_comes_before_the_file(file: Path, monkeypatch: pytest.M
 def test_a_file_that_others_can_read_is_refused(file: Path) -> None:
     Secret.found_or_made()
     file.chmod(0o640)
-    with pytest.raises(FailedPreconditionError, match=r"can be read by others than you.*chmod 600"):
+    with pytest.raises(FailedPreconditionError, match=r"others than you can read .*chmod 600"):
         Secret.existing()
 
 

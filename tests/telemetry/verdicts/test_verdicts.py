@@ -83,10 +83,10 @@ def test_much_waiting_for_nobody_in_particular_is_explained() -> None:
 
     assert [found.code for found in (short, long)] == ["good", "good"]
     assert short.evidence.startswith(
-        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays count much; "
+        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays matter; "
     )
     assert long.evidence.startswith(
-        "no replica holds up the others step after step: which one comes last changes, see Lateness; "
+        "no replica holds up the others step after step: the last to arrive changes, see Lateness; "
     )
     assert "holds up" not in judged(even())[0].evidence
 
@@ -114,7 +114,7 @@ def test_a_replica_that_is_late_in_most_steps_is_named_though_nothing_is_to_be_d
     mostly = [*finite[:52], *in_turn(1)[52:]]
     assert "replica 2 is late in 55 of 64 steps" in judged(mostly)[0].evidence
     half = [*finite[:26], *in_turn(1)[26:]]
-    assert "which one comes last" not in judged(half)[0].evidence
+    assert "the last to arrive" not in judged(half)[0].evidence
     assert judged(half)[0].evidence.startswith("no replica holds up the others step after step: in steps")
 
 
@@ -147,7 +147,7 @@ def test_evidence_has_whole_parts_as_far_as_there_is_room() -> None:
     found = judged(in_turn(1), events=[agreed])[0]
 
     assert words(found.evidence) == (
-        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays count much; "
+        "no replica holds up the others step after step: in steps as short as 1.00 ms, small delays matter; "
         f"copies of {names} agree after step 1234; the newest 64 steps take 1.00 ms each (median)"
     )
     assert evidence("x" * 300, "y") == "x" * 239 + "…"

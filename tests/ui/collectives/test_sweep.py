@@ -194,6 +194,6 @@ def test_a_file_that_is_no_baseline_is_refused_before_anything_runs(
     path.write_text(content)
     before = strategy.group.committed_step
 
-    with pytest.raises(InvalidArgumentError, match="is no sweep that"):
+    with pytest.raises(InvalidArgumentError, match="is not a sweep that"):
         wb.collectives.sweep(strategy, largest_bytes=64, rounds=2, baseline=path)
     assert strategy.group.committed_step == before

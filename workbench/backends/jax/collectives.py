@@ -124,7 +124,7 @@ def as_traced(value: Any) -> Any:
     """`value` as an array of the program.
 
     Raises:
-      TracingError: if it is no array of numbers.
+      TracingError: if it is not an array of numbers.
     """
     try:
         return jnp.asarray(value)

@@ -48,7 +48,7 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
             return
         raise BackendUnavailable(
             f"JAX runs in this worker already, as process {_started[2]} of {_started[1]} with {_started[0]} devices; "
-            f"connect anew with wb.connect(tpu=...)"
+            f"connect again with wb.connect(tpu=...)"
         )
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         jax.config.update("jax_num_cpu_devices", count)

@@ -275,7 +275,7 @@ def _restricted(
 
 
 def _kept(leaf: Any) -> Fixed | None:
-    """How a leaf of the result is kept: what is no traced value is the same in every step."""
+    """How a leaf of the result is kept: what is not a traced value is the same in every step."""
     if isinstance(leaf, jax.Array):  # traced values are instances, too
         return None
     if isinstance(leaf, _PLAIN):

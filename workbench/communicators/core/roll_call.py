@@ -112,7 +112,7 @@ def _absence(missing: Sequence[int], silent: set[int]) -> str:
     if unknown:
         parts.append(f"waiting for {replicas_text(unknown, MOST_NAMED)}, whose host does not answer")
     return (
-        f"{' and '.join(parts)}. Look at what {replicas_text(late or unknown, MOST_NAMED)} did meanwhile, every "
+        f"{' and '.join(parts)}. Look at what {replicas_text(late or unknown, MOST_NAMED)} did instead: every "
         f"replica must make the same collective calls; or allow more time (CommunicationOptions.timeout_seconds)."
     )
 

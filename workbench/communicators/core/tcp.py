@@ -208,7 +208,7 @@ def read_line(connection: socket.socket) -> dict[str, object]:
     while not line.endswith(b"\n"):
         data = connection.recv(1)  # exactly the line: what follows belongs to the ring
         if not data or len(line) > _MAX_HELLO_BYTES:
-            raise UnavailableError("the other side ended the connection before it said who it is")
+            raise UnavailableError("the other side ended the connection before it identified itself")
         line += data
     try:
         hello = json.loads(line)

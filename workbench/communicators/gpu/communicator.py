@@ -453,7 +453,7 @@ class GpuCommunicator:
         if asked is CommunicationImplementation.NCCL and self._plane.fused and self.size > 1:
             raise BackendUnavailable(
                 f"NCCL was asked for, and the {self.size} replicas share one GPU, where it cannot work: leave the "
-                f"implementation (or NcclAllReduce) out, which takes our own kernel, or use a GPU per replica",
+                f"implementation (or NcclAllReduce) out, which uses workbench's own kernel, or use a GPU per replica",
                 replica=self.rank,
             )
 

@@ -235,7 +235,9 @@ class GpuPlane:
             self._queued.clear()
             self._lanes = {}  # another one: a replica's thread may be going through this one
         if self._device_error and self._on_stuck is not None:
-            self._on_stuck(f"the GPU has failed, which only a new process gets over: {self._device_error}")
+            self._on_stuck(
+                f"the GPU has failed, and only a new process can use it again: {self._device_error}"
+            )
 
     # -- any thread --------------------------------------------------------------------------------------------
 
@@ -405,7 +407,7 @@ class GpuPlane:
         if (failure := self._failure()) is not None and (queued or self._guards):
             self.abort()
             if queued and now - self._aborted_ns > GRACE_SECONDS * 1e9 and self._on_stuck is not None:
-                self._on_stuck(f"what is queued on the GPU does not end after: {failure.text}")
+                self._on_stuck(f"work that is queued on the GPU does not end after: {failure.text}")
 
     def _look_at(self, guard: _Guard, now: int) -> None:
         if now > guard.deadline_ns and self._failure() is None:

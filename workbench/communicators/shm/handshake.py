@@ -171,7 +171,7 @@ def _receive(
             fds += new
             text += data
             if not data or len(text) > _MAX_HELLO_BYTES:
-                raise UnavailableError("a peer ended the connection before it said who it is")
+                raise UnavailableError("a peer ended the connection before it identified itself")
         hello = _parsed(text)
         if accepted is not None and not (
             compare_digest(hello["token"].encode(), me.token.encode()) and hello["process"] in accepted

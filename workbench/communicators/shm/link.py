@@ -151,7 +151,9 @@ class SharedMemoryLink:
         barrier, memory = self._barrier, self._memory
         position.algorithm = "hierarchical" if self._spans_hosts else "direct"
         if len(blocks) > MOST_BLOCKS:
-            raise ValueError(f"a process can exchange {MOST_BLOCKS} blocks at once, got {len(blocks)}")
+            raise ValueError(
+                f"a process can exchange at most {MOST_BLOCKS} blocks together, got {len(blocks)}"
+            )
         parity = (barrier.round + 1) & 1
         own = memory.controls[self._index]
         own.write_table(parity, {number: block.size for number, block in blocks.items()})

@@ -221,7 +221,7 @@ def is_non_decreasing(x: Any, name: str | None = None) -> Any:
     """Whether each element, in the order of the flat array, is at least as large as the one before.
 
     Raises:
-      TypeError: if they are no numbers.
+      TypeError: if they are not numbers.
     """
     numbers = _flat(x, "is_non_decreasing")
     return np.all(numbers[:-1] <= numbers[1:])
@@ -231,7 +231,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
     """Whether each element, in the order of the flat array, is larger than the one before.
 
     Raises:
-      TypeError: if they are no numbers.
+      TypeError: if they are not numbers.
     """
     numbers = _flat(x, "is_strictly_increasing")
     return np.all(numbers[:-1] < numbers[1:])
@@ -240,14 +240,14 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
 def _floats(x: Any, which: str) -> Any:
     array = array_of(x, which)
     if array.dtype.kind not in "fV":
-        raise InvalidArgumentError(f"{which} looks at floating numbers, got {named(dtype_of(x))}")
+        raise InvalidArgumentError(f"{which} checks floating numbers, got {named(dtype_of(x))}")
     return array
 
 
 def _flat(x: Any, which: str) -> Any:
     array = array_of(x, which)
     if array.dtype.kind not in "iufV":
-        raise TypeError(f"{which} looks at numbers with an order, got {named(dtype_of(x))}")
+        raise TypeError(f"{which} compares numbers with an order, got {named(dtype_of(x))}")
     return array.reshape(-1)
 
 

@@ -206,7 +206,7 @@ class TPUStrategy(StrategyV1, tpu.TPUStrategy):
 
     Raises:
       FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
-      InvalidArgumentError: if `steps_per_run` is no positive integer.
+      InvalidArgumentError: if `steps_per_run` is not a positive integer.
     """
 
     def __init__(

@@ -89,13 +89,13 @@ class BlockCalls:
         leaves = part.gather()
         expression, captured = self._expression(part.table, leaves)
         if not captured.unchanged():
-            self._give_up("a name that it refers to stands for something else since it was looked at")
+            self._give_up("a name that it refers to has changed its meaning")
             return None
         columns = expression.of_rows(leaves)
         if columns is None:
             self._refused += 1
             if self._refused == _MOST_REFUSED:
-                self._give_up("NumPy warns of its results")
+                self._give_up("NumPy warns about its results")
             return None
         structure = self._compared(part, columns, first)
         if structure is None:
@@ -111,7 +111,7 @@ class BlockCalls:
         if self._obstacle or len(run) < _FEWEST_ROWS:
             return 0
         if not _is_of_arrays(run.table):
-            self._note("elements do not come out of arrays")
+            self._note("elements do not come from arrays")
             return 0
         try:
             leaves = run.table.take(run.rows[:1])
@@ -131,7 +131,7 @@ class BlockCalls:
         known = self._expressions.get(key)
         if known is None:
             if any(type(leaf) is not np.ndarray for leaf in leaves):
-                raise Unprovable("elements are no plain arrays")
+                raise Unprovable("elements are not plain arrays")
             captured = captured_by(self.function)
             known = self._expressions[key] = recorded(self.apply, table.structure, rows), captured
         expression, captured = known
@@ -152,7 +152,7 @@ class BlockCalls:
             if len(leaves) != len(columns) or not all(
                 _is_row(leaf, column, index) for leaf, column in zip(leaves, columns, strict=True)
             ):
-                self._give_up("on a block it gives something else")
+                self._give_up("it gives something else for a block")
                 return None
         return structure
 

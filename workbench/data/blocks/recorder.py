@@ -49,10 +49,10 @@ def recorded(
 def _output(leaf: Any, recorder: _Recorder) -> Place | Constant:
     if isinstance(leaf, _Recorded):
         if leaf.place < recorder.inputs and leaf.shape:
-            raise Unprovable("it gives an array on as it is")
+            raise Unprovable("it returns an array unchanged")
         return leaf.place
     if not is_number(leaf):
-        raise Unprovable(f"it gives {type(leaf).__name__} in the place of a number or an array")
+        raise Unprovable(f"it returns {type(leaf).__name__} instead of a number or an array")
     return Constant(convert(leaf))
 
 
@@ -155,11 +155,11 @@ def _checked(function: np.ufunc, operands: list[Any], arrays: list[_Recorded]) -
             raise Unprovable(f"it computes with {array.dtype}")
         for value in operands:
             if type(value) is int and array.dtype.kind in "iu" and not fits(value, array.dtype):
-                raise Unprovable(f"{value} is no {array.dtype}")
+                raise Unprovable(f"{value} does not fit {array.dtype}")
     if function in BY_CONSTANT:
         divisor = operands[1]
         if type(divisor) is not int or divisor in (0, -1) or arrays[0].dtype.kind not in "iu":
-            raise Unprovable(f"numpy.{function.__name__} has to be by a constant that is a whole number")
+            raise Unprovable(f"numpy.{function.__name__} needs a constant whole number")
     given = tuple(
         value.dtype
         if isinstance(value, _Recorded)

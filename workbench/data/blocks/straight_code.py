@@ -122,7 +122,7 @@ def _captured(function: Callable[..., Any], rules: _Rules) -> Captured:
     if isinstance(function, np.ufunc) and function in FUNCTIONS:
         return Captured()
     if type(function) is not types.FunctionType:
-        raise Unprovable(f"it is no plain function but of {type(function).__name__}")
+        raise Unprovable(f"it is not a plain function but of {type(function).__name__}")
     functions: dict[types.FunctionType, tuple[types.CodeType, Any]] = {}
     names: list[tuple[dict[str, Any], str, Any]] = []
     cells: list[tuple[types.CellType, Any]] = []
@@ -213,7 +213,7 @@ def _looked_at(code: types.CodeType, rules: _Rules) -> tuple[tuple[str, ...], st
         ):
             return (), "it has branches or loops"
         if operation.opname not in rules.operations:
-            return (), f"it does more than to compute ({operation.opname})"
+            return (), f"it does more than compute ({operation.opname})"
         if (
             isinstance(operation.argval, types.CodeType)
             and not operation.argval.co_flags & inspect.CO_GENERATOR

@@ -57,8 +57,8 @@ class BlockTable:
         )
         if structure != self.structure:
             raise InvalidArgumentError(
-                f"element {self.first + index} has another structure than those before it: a name that the function of "
-                "map refers to stands for something else since then"
+                f"element {self.first + index} has a different structure from those before it: a name that the "
+                "function of map refers to has changed its meaning since then"
             )
         return leaves
 

@@ -96,7 +96,7 @@ def copy_to_device(target_device: Any, source_device: str = "/cpu:0") -> Transfo
       source_device: Where elements are: the CPU.
 
     Raises:
-      InvalidArgumentError: if the target is no device of this machine, or the source is not the CPU; in a pass, if
+      InvalidArgumentError: if the target is not a device of this machine, or the source is not the CPU; in a pass, if
         whole numbers do not fit into the 32 bits that JAX has by default.
       BackendUnavailable: in a pass, if CuPy, JAX or the device is missing.
     """
@@ -208,7 +208,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transfor
     """For `Dataset.apply`: folds the elements of each key into one value; values come in ascending order of keys.
 
     Raises:
-      TypeError: if `reducer` is no `Reducer`.
+      TypeError: if `reducer` is not a `Reducer`.
     """
     if not isinstance(reducer, Reducer):
         raise TypeError(f"group_by_reducer takes a Reducer, got {type(reducer).__name__}")
@@ -241,7 +241,7 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
 
     Raises:
       InvalidArgumentError: by `apply`, if the number of elements is unknown, infinite or greater than `cardinality`, if
-        elements are no dicts, or if they differ in shape.
+        elements are not dicts, or if they differ in shape.
 
     >>> dataset = wb.data.Dataset.from_tensor_slices({"a": np.arange(7, 9)})
     >>> [(int(x["a"]), bool(x["valid"])) for x in dataset.apply(wb.data.experimental.pad_to_cardinality(3))]
@@ -282,7 +282,7 @@ class _Marked:
 def _zero(spec: Any) -> Any:
     if not isinstance(spec, TensorSpec) or not spec.is_static:
         raise InvalidArgumentError(
-            f"pad_to_cardinality: nobody knows the shape of elements to add: {spec}; batch with drop_remainder, or "
+            f"pad_to_cardinality: the shape of elements to add is unknown: {spec}; batch with drop_remainder, or "
             "after padding"
         )
     zeros = np.zeros(cast("tuple[int, ...]", spec.shape), spec.dtype)

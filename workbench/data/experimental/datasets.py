@@ -151,7 +151,7 @@ def to_variant(dataset: Dataset) -> np.ndarray[Any, Any]:
     """An array of shape () and dtype object that holds the description of a dataset, for `from_variant`.
 
     Raises:
-      TypeError: if it is no dataset.
+      TypeError: if it is not a dataset.
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"to_variant takes a dataset, got {type(dataset).__name__}")

@@ -34,7 +34,7 @@ def parse_example_dataset(
     Raises:
       InvalidArgumentError: if no feature is wanted, or one as views, or no call is to be made at a time.
       ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
-      TypeError: if the features are no mapping; by `apply`, if elements are no batches of text.
+      TypeError: if the features are not a mapping; by `apply`, if elements are not batches of text.
 
     >>> records = wb.data.Dataset.from_tensor_slices([wb.io.encode_example({"x": [x]}) for x in range(3)])
     >>> parse = wb.data.experimental.parse_example_dataset({"x": wb.io.FixedLenFeature((), np.int64)})
@@ -91,7 +91,7 @@ def make_batched_features_dataset(
       InvalidArgumentError: if no file matches, no feature is wanted, the label is none of them, or a number of threads
         is none.
       ValueError: if a feature is described by anything else.
-      TypeError: if the features are no mapping.
+      TypeError: if the features are not a mapping.
     """
     name = "make_batched_features_dataset"
     shuffle = flag(shuffle, f"{name}: shuffle")

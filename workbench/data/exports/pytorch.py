@@ -24,7 +24,7 @@ def to_torch(dataset: Dataset) -> Any:
 
     Raises:
       BackendUnavailable: without PyTorch.
-      TypeError: if it is no dataset.
+      TypeError: if it is not a dataset.
     """
     from workbench.backends.torch_datasets import IterableStyle
 

@@ -42,12 +42,12 @@ class TFRecordWriter:
           dataset: Its elements are scalar text or bytes.
 
         Raises:
-          TypeError: if it is no dataset, or of other elements.
+          TypeError: if it is not a dataset, or of other elements.
           NotFoundError: if the file cannot be made.
           StorageFull: if there is no space left.
         """
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"TFRecordWriter.write wants a Dataset, got {type(dataset).__name__}")
+            raise TypeError(f"TFRecordWriter.write takes a Dataset, got {type(dataset).__name__}")
         spec = required_spec(dataset, "TFRecordWriter.write")
         if not isinstance(spec, TensorSpec) or spec.dtype != STRING or spec.shape not in ((), None):
             raise TypeError(

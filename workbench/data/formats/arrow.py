@@ -36,7 +36,7 @@ class ArrowDataset(Dataset):
       defaults: What stands for null, by column.
 
     Raises:
-      TypeError: if the names are no text. Reading raises `InvalidArgumentError` for columns that a file lacks or that
+      TypeError: if the names are not text. Reading raises `InvalidArgumentError` for columns that a file lacks or that
         no array can hold, `DataLossError` for a damaged file or a null without default, `NotFoundError` without a file.
     """
 

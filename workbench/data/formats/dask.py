@@ -135,7 +135,7 @@ class DaskPartitions(FileReader):
         """
         if isinstance(shard, Shard) and len(self.parts) < shard.num_shards:
             raise InvalidArgumentError(
-                f"{len(self.parts)} partition(s) of Dask cannot be dealt to {shard.num_shards} hosts; cut the "
+                f"{len(self.parts)} partition(s) of Dask cannot be divided among {shard.num_shards} hosts; cut the "
                 f"collection into at least {shard.num_shards}, or use AutoShardPolicy.DATA or AutoShardPolicy.OFF"
             )
         return super().sharded(shard, dataset)
@@ -289,7 +289,8 @@ class _Items(_Reading):
         structure = flat[0][1]
         if odd := next((number for number, (_, found) in enumerate(flat) if found != structure), 0):
             raise InvalidArgumentError(
-                f"from_dask: item {odd} of {path} has another structure than item 0; map the bag to items of one kind"
+                f"from_dask: item {odd} of {path} has a different structure from item 0; map the bag to items "
+                f"of one kind"
             )
         ids = [np.array([number]) for number in range(len(flat))]
         return Run(ListTable([leaves for leaves, _ in flat], structure, ids), range(len(flat)))

@@ -89,7 +89,7 @@ def _images(root: str, class_name: str) -> list[str]:
     folder = os.path.normpath(os.path.join(root, class_name))
     if os.path.dirname(folder) != root:
         raise InvalidArgumentError(
-            f"class_names has {class_name!r}, which is no name of a folder in {root!r}"
+            f"class_names has {class_name!r}, which is not a name of a folder in {root!r}"
         )
     if not os.path.isdir(folder):
         raise NotFoundError(f"there is no folder {folder!r} for class {class_name!r}")

@@ -59,7 +59,7 @@ class ImageFolderDataset(Dataset):
       LibraryMissing: if Pillow is missing.
       NotFoundError: if the folder, or that of a class, does not exist.
       InvalidArgumentError: if there are no images, a link leads out of the folder, or arguments cannot be. Reading
-        raises `DataLossError` for what is no image, damaged, cut off or too large.
+        raises `DataLossError` for what is not an image, damaged, cut off or too large.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Decoding:
           NotFoundError: if there is no such file.
         """
         check_inside(self.root, path)
-        damage = any_damage_told(path, "it is no image, damaged or cut off")
+        damage = any_damage_told(path, "it is not an image, damaged or cut off")
         with opened(path) as file, damage, _pillow().open(file, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > self.most_pixels:

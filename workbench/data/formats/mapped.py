@@ -98,14 +98,14 @@ def native(values: Array, what: str, file: str) -> Array:
       file: The path of the file.
 
     Raises:
-      DataLossError: if text is no Unicode: NumPy does not look at it before it is used.
+      DataLossError: if text is not Unicode: NumPy does not look at it before it is used.
     """
     if values.dtype.kind == "U" and values.dtype.itemsize:
         codes = (
             np.ascontiguousarray(values).reshape(-1).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
         )
         if (codes > _LAST_CODE).any() or ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])).any():
-            raise DataLossError(f"{what} holds text that is no Unicode; the file is damaged", file=file)
+            raise DataLossError(f"{what} holds text that is not Unicode; the file is damaged", file=file)
     if values.dtype.kind in "SUO":
         return convert(values)  # type: ignore[no-any-return]
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

@@ -37,7 +37,7 @@ class NumpyDataset(Dataset):
       columns: Which arrays of `.npz` files to read; None for all, which then have equally many rows.
 
     Raises:
-      TypeError: if the names are no text. Reading raises `InvalidArgumentError` for arrays that are missing or
+      TypeError: if the names are not text. Reading raises `InvalidArgumentError` for arrays that are missing or
         cannot be read row by row, `DataLossError` for a damaged file, `NotFoundError` without a file.
     """
 
@@ -95,7 +95,7 @@ class NumpyFiles(SplitReader):
                 with zipfile.ZipFile(file) as archive:
                     yield _Content.of_archive(archive, self.columns, path)
             elif start != MAGIC:
-                raise DataLossError(f"{path!r} is no file of NumPy (.npy, .npz), or damaged", file=path)
+                raise DataLossError(f"{path!r} is not a file of NumPy (.npy, .npz), or damaged", file=path)
             elif self.columns is not None:
                 raise InvalidArgumentError(f"{path!r} holds a single array; columns= is for .npz files")
             else:

@@ -51,7 +51,7 @@ class ParquetDataset(Dataset):
       defaults: What stands for null, by column.
 
     Raises:
-      TypeError: if the names are no text, or the filters no filters.
+      TypeError: if the names are not text, or the filters are not filters.
       InvalidArgumentError: if the filters cannot be understood. Reading raises it for columns that a file lacks or that
         no array can hold, `DataLossError` for a damaged file or a null without default, `NotFoundError` without a file.
     """

@@ -91,7 +91,7 @@ class SplitReader(FileReader):
                 count += file[2]
         if not failed and self.share < count < self.shares:
             raise InvalidArgumentError(
-                f"{count} {self.split_names} of {len(held)} file(s) cannot be dealt to {self.shares} hosts; write "
+                f"{count} {self.split_names} of {len(held)} file(s) cannot be divided among {self.shares} hosts; write "
                 f"files with at least {self.shares}, or use AutoShardPolicy.DATA or AutoShardPolicy.OFF"
             )
         return itertools.chain(held, files)

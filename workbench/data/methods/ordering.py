@@ -250,7 +250,7 @@ class Ordering(Staged):
         expected = whole_number(expected_cardinality, "assert_cardinality: expected_cardinality")
         if expected < INFINITE_CARDINALITY:
             raise InvalidArgumentError(
-                f"assert_cardinality: {expected} is no number of elements; "
+                f"assert_cardinality: {expected} is not a number of elements; "
                 "give one of at least 0, or INFINITE_CARDINALITY"
             )
         return self.with_stage(AssertCardinality(expected), name)

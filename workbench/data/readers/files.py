@@ -52,7 +52,7 @@ class TextLineDataset(_RecordsOfAnyLength):
       strict: Whether a lone carriage return is an error instead of a warning.
 
     Raises:
-      TypeError: if the names are no text.
+      TypeError: if the names are not text.
       InvalidArgumentError: if the compression is unknown.
     """
 
@@ -91,7 +91,7 @@ class TFRecordDataset(_RecordsOfAnyLength):
       strict: Whether a file that ends inside a record's header is an error instead of a warning.
 
     Raises:
-      TypeError: if the names are no text.
+      TypeError: if the names are not text.
       InvalidArgumentError: if the compression is unknown.
 
     >>> with wb.io.TFRecordWriter("words.tfrecord") as writer:
@@ -117,7 +117,7 @@ class FixedLengthRecordDataset(Dataset):
       num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
 
     Raises:
-      TypeError: if the names are no text.
+      TypeError: if the names are not text.
       InvalidArgumentError: if the compression is unknown, or a length makes no sense.
     """
 

@@ -98,7 +98,7 @@ class Address:
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise InvalidArgumentError(
-                f"{_without_token(str(text))!r} is no address; it must be [token@]host:port, such as localhost:5000"
+                f"{_without_token(str(text))!r} is not an address; it must be [token@]host:port, such as localhost:5000"
             )
         return cls(host.removeprefix("[").removesuffix("]"), int(port), token)
 

@@ -43,7 +43,7 @@ def unpacked(segments: list[Fields], payload: bytes, structure: Structure, worke
       worker: Where they come from, for errors.
 
     Raises:
-      DataLossError: if the bytes are no elements.
+      DataLossError: if the bytes are not elements.
     """
     place = f"a block of data worker {worker}"
     runs: list[Run] = []

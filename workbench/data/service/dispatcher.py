@@ -196,7 +196,7 @@ def _work_dir(path: Any) -> str:
             os.chmod(folder, 0o700)
     except OSError as error:
         if isinstance(error, FileExistsError | NotADirectoryError):
-            raise NotFoundError(f"work_dir {folder!r} is no folder: {error}") from error
+            raise NotFoundError(f"work_dir {folder!r} is not a folder: {error}") from error
         raise
     return folder
 

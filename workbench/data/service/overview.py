@@ -157,15 +157,16 @@ def _verdict(jobs: tuple[JobStatus, ...], workers: tuple[WorkerStatus, ...], sta
             "",
         )
     if not workers:
-        wait = f": {_jobs(len(running))} cannot go on" if running else ""
-        return f"No worker is there{wait}.", "start one: workbench data-worker ADDRESS, or a WorkerServer"
+        wait = f": {_jobs(len(running))} cannot continue" if running else ""
+        return f"There is no worker{wait}.", "start one: workbench data-worker ADDRESS, or a WorkerServer"
     for job in running:
         if job.missing and job.consumers:
             indices = ", ".join(map(str, job.missing))
             noun = "consumer" if len(job.missing) == 1 else "consumers"
             return (
                 f"Job {job.name!r} waits for {noun} {indices} of {job.num_consumers}.",
-                "its consumers read in rounds, so all must be there; one that is started again goes on in its round",
+                "its consumers read in rounds, so all of them must be there; one that is started again "
+                "continues in its round",
             )
     if running:
         rate = sum(job.elements_per_second for job in running)

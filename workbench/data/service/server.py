@@ -93,7 +93,7 @@ class Server:
             try:
                 sock, _ = self._socket.accept()
             except OSError:
-                if self._stopped.wait(0.05):  # out of descriptors is no reason to end
+                if self._stopped.wait(0.05):  # out of descriptors is not a reason to end
                     return
                 continue
             thread = threading.Thread(target=self._serve, args=(sock,), name="wb-data-serve", daemon=True)

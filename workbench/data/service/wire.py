@@ -191,16 +191,16 @@ def _line(sock: socket.socket, deadline: float) -> Fields:
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0 or len(line) > _MOST_HELLO_BYTES:
-            raise UnavailableError("the peer did not say who it is in time")
+            raise UnavailableError("the peer did not identify itself in time")
         sock.settimeout(left)
         part = sock.recv(1)  # exactly the line: frames follow
         if not part:
-            raise UnavailableError("the peer ended the connection before it said who it is")
+            raise UnavailableError("the peer ended the connection before it identified itself")
         line += part
     try:
         hello = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UnavailableError("the peer is no data service") from error
+        raise UnavailableError("the peer is not a data service") from error
     if not isinstance(hello, dict):
-        raise UnavailableError("the peer is no data service")
+        raise UnavailableError("the peer is not a data service")
     return hello

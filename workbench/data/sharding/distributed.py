@@ -37,7 +37,7 @@ SCHEDULE = "schedule"
 AS_GIVEN = "as given"
 _NEW_ELEMENTS = (
     "no element of this dataset could be made when it was distributed, or none of those that were tried for some "
-    "seconds, so nobody knew what elements look like, and now it has some: distribute it again, or, if the first ones "
+    "seconds, so it was not known what elements look like; now it has some: distribute it again, or, if the first ones "
     "still fail, let its functions take made-up values too"
 )
 _Item = tuple[Any, Array]

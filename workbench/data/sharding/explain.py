@@ -58,7 +58,7 @@ def explain_sharding(
       max_elements: How many elements to look at.
 
     Raises:
-      TypeError: if `dataset` is no dataset, or `shape` none of these.
+      TypeError: if `dataset` is not a dataset, or `shape` none of these.
       InvalidArgumentError: if elements have no batch dimension, if there are a shape and `hosts` or
         `replicas_per_host`, or if a number is none, or too low.
     """
@@ -237,7 +237,7 @@ def _dropped(
     if reader is not None:
         source = Dataset(reader)
     elif not dataset.source.inputs() and len(delivered) and int(delivered.max()) >> FILE_SHIFT:
-        return None, "stages have numbered the elements anew"
+        return None, "stages have renumbered the elements"
     known = source.cardinality()
     if known == INFINITE_CARDINALITY:
         return None, "the source has no end"

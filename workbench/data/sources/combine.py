@@ -119,7 +119,7 @@ class Zipped(Source):
         """Takes a tuple or dict of datasets, nested as you like.
 
         Raises:
-          TypeError: if something in it is no dataset.
+          TypeError: if something in it is not a dataset.
           InvalidArgumentError: if there is none.
         """
         leaves, structure = tree.flatten_records(
@@ -206,7 +206,7 @@ class Chosen(Source):
 
         Raises:
           InvalidArgumentError: if there is no dataset.
-          TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
+          TypeError: if the choices are not whole numbers, or elements of the datasets differ in structure or dtype.
         """
         _some((choice,), "choose_from_datasets: choice_dataset")
         chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, flag(stop_on_empty, _STOP))

@@ -72,5 +72,5 @@ def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterat
             raise DataLossError(f"{path!r}: {compression} data end too early; the file is cut off", file=path)
     except zlib.error as error:
         raise DataLossError(
-            f"{path!r} is no valid {compression} file: {error}; check compression_type", file=path
+            f"{path!r} is not a valid {compression} file: {error}; check compression_type", file=path
         ) from error

@@ -47,7 +47,7 @@ class FixedLength(FileReader):
                 yield Run(BytesTable(records), range(len(records)))
         if (skip or len(data) != self.footer_bytes) and (total or self.header_bytes or self.footer_bytes):
             raise DataLossError(
-                f"{path!r}: {total:,} bytes are no whole number of {size}-byte records "
+                f"{path!r}: {total:,} bytes are not a whole number of {size}-byte records "
                 f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes; "
                 f"{len(data)} bytes are left over",
                 file=path,
@@ -58,7 +58,7 @@ class FixedLength(FileReader):
         body = size - self.header_bytes - self.footer_bytes
         if body < 0 or body % self.record_bytes:
             raise FileSizeMismatch(
-                f"{path!r}: {size:,} bytes are no whole number of {self.record_bytes}-byte records "
+                f"{path!r}: {size:,} bytes are not a whole number of {self.record_bytes}-byte records "
                 f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes",
                 file=path,
             )

@@ -96,7 +96,7 @@ def checked_signature(signature: Any) -> Any:
     """A nested spec, as the user gave it.
 
     Raises:
-      TypeError: if something in it is no spec, or there is none.
+      TypeError: if something in it is not a spec, or there is none.
     """
     specs = tree.flatten_records(signature, is_leaf=lambda node: isinstance(node, list))[0]
     if not specs or not all(isinstance(spec, Spec) for spec in specs):

@@ -167,7 +167,7 @@ class Listed(Held):
         """Converts what the user gave.
 
         Raises:
-          InvalidArgumentError: if that is no list or an empty one, or its elements differ in structure or have no
+          InvalidArgumentError: if that is not a list or an empty one, or its elements differ in structure or have no
             component.
           TypeError: if they differ in dtype.
         """
@@ -180,7 +180,8 @@ class Listed(Held):
         for index, (_, found) in enumerate(converted):
             if found != structure:
                 raise InvalidArgumentError(
-                    f"from_list: element {index} is {elements[index]!r:.60}, which has another structure than element 0"
+                    f"from_list: element {index} is {elements[index]!r:.60}, which has a different structure "
+                    f"from element 0"
                 )
         if not converted[0][0]:
             raise InvalidArgumentError(

@@ -116,7 +116,7 @@ def sqlite_connection(path: str) -> sqlite3.Connection:
 
 
 def _column(values: list[Any], dtype: np.dtype[Any]) -> Array:
-    """The values of a column, converted as SQLite converts them: what is no number is 0, as is NULL."""
+    """The values of a column, converted as SQLite converts them: what is not a number is 0, as is NULL."""
     if dtype == STRING:
         return np.fromiter(map(_text, values), STRING, len(values))
     if dtype.kind == "f":

@@ -48,7 +48,7 @@ def file_name(name: str | bytes | os.PathLike[str]) -> str:
     """The name of a file as text, a `Url` if it is one.
 
     Raises:
-      TypeError: if it is no name.
+      TypeError: if it is not a name.
       InvalidArgumentError: if a URL holds a password or key, which everybody would see who sees the name.
     """
     text = path_text(name)

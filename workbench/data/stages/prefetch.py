@@ -73,7 +73,7 @@ def check_parallel_calls(
       argument: What its argument is called.
 
     Raises:
-      TypeError: if it is no whole number.
+      TypeError: if it is not a whole number.
       InvalidArgumentError: unless it is positive, AUTOTUNE or None.
     """
     if num_parallel_calls is None:

@@ -98,7 +98,7 @@ def decoded(block: bytes, structure: Structure, place: str, **about: Any) -> Run
             raise ValueError(f"it claims {count} elements without components")
     except _DAMAGES as error:
         raise DataLossError(
-            f"{place} is no block of elements: {error}; write the files again", **about
+            f"{place} is not a block of elements: {error}; write the files again", **about
         ) from error
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if arrays and len(arrays) == len(columns):

@@ -46,9 +46,9 @@ def dtype_of_text(text: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(text) if text[:1] in "<>|" else dtype_named(text)
     except SyntaxError as error:  # numpy reads what has commas as Python literals
-        raise ValueError(f"{text!r} is no dtype") from error
+        raise ValueError(f"{text!r} is not a dtype") from error
     if dtype.kind not in _PORTABLE_KINDS and dtype.isbuiltin != 2:
-        raise ValueError(f"{text!r} is no dtype of stored elements")
+        raise ValueError(f"{text!r} is not a dtype of stored elements")
     return dtype
 
 
@@ -127,7 +127,7 @@ def _built(node: Json, leaves: list[Any]) -> Any:
             return collections.OrderedDict((key, _built(item, leaves)) for key, item in pairs)
         case {"named": name, "fields": fields, "items": items}:
             return _named(name, tuple(fields))(*(_built(item, leaves) for item in items))
-    raise ValueError(f"{node!r} is no structure of stored elements")
+    raise ValueError(f"{node!r} is not a structure of stored elements")
 
 
 @functools.lru_cache(maxsize=256)

@@ -93,7 +93,7 @@ def read_manifest(path: str) -> Manifest:
     try:
         return _parsed(json.loads(body))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise DataLossError(f"{file!r} is no manifest of a stored dataset: {error}", file=file) from error
+        raise DataLossError(f"{file!r} is not a manifest of a stored dataset: {error}", file=file) from error
 
 
 def _parsed(value: Any) -> Manifest:
@@ -110,5 +110,5 @@ def _parsed(value: Any) -> Manifest:
 
 def _name(text: str) -> str:
     if not _PLAIN.fullmatch(text):  # a manifest must not be able to name files elsewhere
-        raise ValueError(f"{text!r} is no name of a file in the folder")
+        raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

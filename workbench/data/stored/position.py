@@ -134,7 +134,7 @@ def read_position(path: str | os.PathLike[str]) -> Position:
     try:
         return _parsed(json.loads(body))
     except (ValueError, TypeError, LookupError) as error:
-        raise DataLossError(f"{name!r} is no position of an iterator: {error}", file=name) from error
+        raise DataLossError(f"{name!r} is not a position of an iterator: {error}", file=name) from error
 
 
 def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pipeline) -> None:
@@ -150,7 +150,7 @@ def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pi
     """
     if position.pipeline != fingerprint_of(dataset):
         raise InvalidArgumentError(
-            f"the position in {os.fspath(path)!r} belongs to another dataset than {dataset!r}; build it as it "
+            f"the position in {os.fspath(path)!r} belongs to a dataset other than {dataset!r}; build it as it "
             "was then, with a seed for each shuffle, and let its functions not change what they refer to"
         )
 

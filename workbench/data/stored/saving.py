@@ -80,7 +80,7 @@ def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], st
       stored: The files.
 
     Raises:
-      TypeError: if that is no dataset, or the function none.
+      TypeError: if that is not a dataset, or the function none.
     """
     dataset = function(reader_func, "reader_func")(make(StoredShards(stored)))
     if not is_dataset(dataset):

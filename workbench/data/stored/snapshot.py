@@ -96,7 +96,7 @@ class Snapshot(Stage):
         name = snapshot_name or ""
         if name and not _NAME.fullmatch(name):
             raise InvalidArgumentError(
-                f"snapshot_name {name!r} is no name of a folder; use letters, digits, '_', '-' and '.'"
+                f"snapshot_name {name!r} is not a name of a folder; use letters, digits, '_', '-' and '.'"
             )
         for argument, given in (("reader_func", reader_func), ("shard_func", shard_func)):
             if given is not None:

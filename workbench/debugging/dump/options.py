@@ -71,8 +71,8 @@ def dump_options(
       dtypes: See `DumpOptions`; dtypes or their names.
 
     Raises:
-      ValueError: for an unknown mode, a text that is no regular expression, or what is no list of dtypes.
-      TypeError: for dtypes that are none, or a size that is no number.
+      ValueError: for an unknown mode, a text that is not a regular expression, or what is not a list of dtypes.
+      TypeError: for dtypes that are none, or a size that is not a number.
       CaptureError: for a function of dtypes that cannot travel.
     """
     if not isinstance(mode, str) or mode.upper() not in MODES:
@@ -83,7 +83,7 @@ def dump_options(
         try:
             re.compile(op_regex)
         except re.error as error:
-            raise ValueError(f"op_regex {op_regex!r} is no regular expression: {error}") from error
+            raise ValueError(f"op_regex {op_regex!r} is not a regular expression: {error}") from error
     names: Any = dtypes
     if dtypes is not None and not callable(dtypes):
         if not isinstance(dtypes, Iterable) or isinstance(dtypes, (str, Mapping)):

@@ -114,7 +114,7 @@ def array_of(row: dict[str, Any], root: Path) -> np.ndarray | None:
         else:
             dtype = np.dtype(name)
         if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data):
-            raise ValueError(f"{len(data)} bytes are no {name}{shape}")
+            raise ValueError(f"{len(data)} bytes are not {name}{shape}")
         return np.frombuffer(data, dtype).reshape(shape)
     except (ValueError, TypeError, AttributeError, ImportError) as error:
         raise DataLossError(

@@ -143,7 +143,7 @@ def enable_dump_debug_info(
 
     Raises:
       ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
-      TypeError: for a root that is no path, a size that is no number, or dtypes that are none.
+      TypeError: for a root that is not a path, a size that is not a number, or dtypes that are none.
       CaptureError: for a function of dtypes that cannot travel to workers.
       FailedPreconditionError: if the folder cannot be made or written.
     """
@@ -160,7 +160,7 @@ def enable_dump_debug_info(
     if _writer is not None and _writer.options.root == options.root:
         if _writer.options != options:
             raise ValueError(
-                f"a dump into {options.root!r} goes on with {_writer.options}, got {options}; end it first: "
+                f"a dump into {options.root!r} is already running with {_writer.options}, got {options}; end it first: "
                 f"wb.debugging.experimental.disable_dump_debug_info()"
             )
         return _writer

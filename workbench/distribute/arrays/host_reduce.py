@@ -42,7 +42,7 @@ def whole_axis(axis: Any, wanted: str = "an integer") -> int:
       wanted: What it could have been, for the error.
 
     Raises:
-      TypeError: if it is no integer.
+      TypeError: if it is not an integer.
     """
     try:
         if isinstance(axis, bool):

@@ -42,7 +42,7 @@ def metadata(name: str) -> str:
     """What the machine's metadata server says of `name`, such as "project/project-id".
 
     Raises:
-      UnavailableError: if there is none: this is no machine of Google Cloud.
+      UnavailableError: if there is none: this is not a machine of Google Cloud.
     """
     request = urllib.request.Request(_METADATA + name, headers={"Metadata-Flavor": "Google"})
     try:
@@ -50,5 +50,5 @@ def metadata(name: str) -> str:
             return str(answer.read().decode())
     except (urllib.error.URLError, OSError) as error:
         raise UnavailableError(
-            f"no metadata server answers for {name!r}, so this is no machine of Google Cloud: pass project and zone"
+            f"no metadata server answers for {name!r}, so this is not a machine of Google Cloud: pass project and zone"
         ) from error

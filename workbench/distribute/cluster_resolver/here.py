@@ -46,7 +46,7 @@ def task_here(resolver: ClusterResolver) -> Task:
     found = [task for task, host in hosts.items() if is_here(ip_of(host))]
     if len(found) != 1:
         raise InvalidArgumentError(
-            f"which task this is cannot be told by its address: {len(found)} of {spec.as_dict()} are this machine's; "
+            f"the address does not tell which task this is: {len(found)} of {spec.as_dict()} are this machine's; "
             f'name it in TF_CONFIG, as in "task": {{"type": "worker", "index": 0}}'
         )
     return found[0]

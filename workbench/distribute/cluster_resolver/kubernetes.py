@@ -26,7 +26,7 @@ class KubernetesClusterResolver(ClusterResolver):
 
     Raises:
       LibraryMissing: if the `kubernetes` package is missing and no client is given.
-      TypeError: if `job_to_label_mapping` is no dict.
+      TypeError: if `job_to_label_mapping` is not a dict.
     """
 
     def __init__(

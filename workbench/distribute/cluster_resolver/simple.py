@@ -22,7 +22,7 @@ class SimpleClusterResolver(ClusterResolver):
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      TypeError: if `cluster_spec` is no `ClusterSpec`, `master` no text, or `num_accelerators` no dict.
+      TypeError: if `cluster_spec` is not a `ClusterSpec`, `master` not text, or `num_accelerators` not a dict.
     """
 
     def __init__(

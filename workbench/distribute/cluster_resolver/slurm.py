@@ -38,7 +38,7 @@ class SlurmClusterResolver(ClusterResolver):
 
     Raises:
       RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
-      TypeError: if `jobs` is no dict, or `port_base` no whole number.
+      TypeError: if `jobs` is not a dict, or `port_base` not a whole number.
       ValueError: if another number is negative, or no whole number.
     """
 

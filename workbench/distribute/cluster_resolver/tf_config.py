@@ -83,7 +83,7 @@ class TFConfigClusterResolver(ClusterResolver):
         """The cluster; empty if the variable is missing or names none.
 
         Raises:
-          ValueError: if the variable is no JSON.
+          ValueError: if the variable is not JSON.
           TypeError: if its cluster is none.
         """
         return ClusterSpec(_config().get("cluster", {}))
@@ -115,8 +115,8 @@ def _config() -> Mapping[str, Any]:
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:
-        error.msg = f"{VARIABLE} is no JSON: {error.msg}"
-        error.args = (f"{VARIABLE} is no JSON: {error.args[0]}",)
+        error.msg = f"{VARIABLE} is not JSON: {error.msg}"
+        error.args = (f"{VARIABLE} is not JSON: {error.args[0]}",)
         raise
     return config if isinstance(config, dict) else {}  # as the reference: anything else is an empty cluster
 

@@ -56,7 +56,7 @@ class TPUClusterResolver(ClusterResolver):
     Raises:
       ValueError: if no TPU is named, or the coordinator has an address and no name.
       NotImplementedError: for a list of several TPUs.
-      TypeError: if `tpu` is no text.
+      TypeError: if `tpu` is not text.
       LibraryMissing: if googleapiclient is missing and is needed to look up a name.
     """
 

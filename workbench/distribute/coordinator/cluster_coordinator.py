@@ -138,7 +138,7 @@ class ClusterCoordinator(CopiedByReference):
         Raises:
           Exception: the error of a function that was scheduled earlier; `fn` is not queued then.
           CaptureError: if `fn` or an argument cannot travel.
-          TypeError: if `fn` is no function, `args` no tuple, or `kwargs` no dictionary.
+          TypeError: if `fn` is not a function, `args` not a tuple, or `kwargs` not a dictionary.
           InvalidArgumentError: if an argument is an iterator of another coordinator.
           ClusterClosed: if the strategy was closed.
 

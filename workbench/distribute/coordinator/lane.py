@@ -169,7 +169,7 @@ class Lane:
             except ClusterClosed:
                 return
             except WorkbenchError as error:
-                down = UnavailableError(f"worker {self.worker} cannot be had: {error}")
+                down = UnavailableError(f"worker {self.worker} is not available: {error}")
                 self._queue.lane_down(self.worker, self._lanes, down)
                 self._closed.wait(_AGAIN_SECONDS)
             else:

@@ -42,7 +42,7 @@ class Shipment:
         """Pickles a function: a `wb.function` once, another one if what it captures has changed.
 
         Raises:
-          TypeError: if it is no function, or calling it would run nothing of it.
+          TypeError: if it is not a function, or calling it would run nothing of it.
           CaptureError: if it cannot travel; the text names the variable.
         """
         if type(fn) is Function and (known := self._functions.get(fn)) is not None:

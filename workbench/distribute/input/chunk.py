@@ -75,7 +75,7 @@ class Chunk:
         if found is None:
             raise StaleGeneration(
                 f"a batch was split among {handle.size} replicas, and others take part now; the iterator that gave it "
-                f"is gone, so it cannot be split anew: iterate over the distributed dataset again"
+                f"is gone, so it cannot be split again: iterate over the distributed dataset again"
             )
         elements, number, _ = found
         return elements.split_anew(number)[(handle.leaf - HEAD) % self.source.width]

@@ -221,7 +221,7 @@ class DistributedDataset(CopiedByReference):
         """
         if position.pipeline != self._fingerprint():
             raise InvalidArgumentError(
-                f"the position belongs to another dataset than {self!r}; build it as it was then, with a seed for each "
+                f"the position belongs to a dataset other than {self!r}; build it as it was then, with a seed for each "
                 f"shuffle, and let its functions not change what they refer to"
             )
 

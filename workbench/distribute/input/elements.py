@@ -163,7 +163,7 @@ class RemoteElements:
             raise ReplicaLost(
                 f"element {number} of a distributed dataset was given {times} times, and each time a replica was lost "
                 f"in the step that took it, so it may be what ends the process. It is not given again: ask for the "
-                f"next element to go on without it, or pass the batch that you have to strategy.run once more",
+                f"next element to continue without it, or pass the batch that you have to strategy.run once more",
                 step=-1,
             )
         if leaves is None:

@@ -265,7 +265,7 @@ class NcclAllReduce(CrossDeviceOps):
         self.packs = _packs(num_packs)
 
     def check_devices(self, devices: Sequence[Device]) -> None:
-        """Refuses devices that are no GPUs.
+        """Refuses devices that are not GPUs.
 
         Raises:
           BackendUnavailable: telling what is needed, and what to use instead.
@@ -283,7 +283,7 @@ _PAIRS = "batch_reduce needs a list of (value, destinations) tuples, got {!r}; w
 
 
 def _packs(num_packs: int) -> int:
-    return count(num_packs, "num_packs", 0, otherwise=" (0 means no packing of our own)")
+    return count(num_packs, "num_packs", 0, otherwise=" (0 means no packing)")
 
 
 def _require_outside(what: str) -> None:

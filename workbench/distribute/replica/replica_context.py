@@ -113,9 +113,9 @@ class ReplicaContext:
                 return rows < count
         if any(len(argument) == len(value) for argument, _ in padded):
             raise TracingError(
-                "row_mask was given an array that is no padded argument itself, but has as many rows as one: which of "
-                "them are data is known of the argument only; call ctx.row_mask(x) with the x that the function was "
-                "given, and use that mask for what is computed from it, too"
+                "row_mask got an array that is not a padded argument itself, but has as many rows as one. Only for the "
+                "argument is it known which rows are data: call ctx.row_mask(x) with the x that the function got, and "
+                "use that mask for what is computed from it, too"
             )
         return rows >= 0
 

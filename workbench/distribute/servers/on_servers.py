@@ -210,7 +210,7 @@ class OnServers(Placement):
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> NoReturn:
-        """Refuses: functions on workers are no replicas of a group."""
+        """Refuses: functions on workers are not replicas of a group."""
         raise self._elsewhere(variable)
 
     def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> NoReturn:

@@ -190,7 +190,7 @@ def _verdict(
         if server.state == "lost":
             return (
                 f"{server.name} is lost: {server.detail}.",
-                "the next function that needs it has it started again, with every update that was answered",
+                "the next function that needs it starts it again, with every answered update",
             )
         if server.state == "stalled":
             return f"{server.name} does not answer.", "functions that need it wait"

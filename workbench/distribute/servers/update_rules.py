@@ -85,7 +85,7 @@ def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
       ranges: The range of each setting, by its name.
 
     Raises:
-      TypeError: if one is no number.
+      TypeError: if one is not a number.
       InvalidArgumentError: if one is out of its range.
     """
     for name, wanted in ranges.items():
@@ -94,10 +94,10 @@ def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
         if number is None or not wanted.has(number):
             what = f"{type(rule).__name__}: {name}"
             if number is None:
-                raise TypeError(f"{what} is {wanted.text}, got {value!r:.80}")
+                raise TypeError(f"{what} must be {wanted.text}, got {value!r:.80}")
             if not math.isfinite(number):
                 raise InvalidArgumentError(f"{what} must be finite, got {value!r:.80}")
-            raise InvalidArgumentError(f"{what} is {wanted.text}, got {value!r:.80}")
+            raise InvalidArgumentError(f"{what} must be {wanted.text}, got {value!r:.80}")
         object.__setattr__(rule, name, bool(number) if wanted is _SWITCH else number)
 
 

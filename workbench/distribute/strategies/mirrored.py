@@ -78,7 +78,7 @@ def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def check_ops(cross_device_ops: CrossDeviceOps | None) -> None:
-    """Refuses what is no CrossDeviceOps object.
+    """Refuses what is not a CrossDeviceOps object.
 
     Raises:
       TypeError: showing how to write it, for a class instead of an object for example.

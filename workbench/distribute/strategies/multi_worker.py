@@ -56,7 +56,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises:
       FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
       InvalidArgumentError: if hosts have different numbers of devices.
-      TypeError: if `cluster_resolver` is no resolver.
+      TypeError: if `cluster_resolver` is not a resolver.
 
     >>> strategy = wb.MultiWorkerMirroredStrategy()  # on all devices of the cluster
     >>> int(strategy.reduce("SUM", strategy.run(lambda: 1), axis=None))

@@ -70,7 +70,8 @@ class ParameterServerStrategy(Strategy):
     Raises:
       FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
-      TypeError: if `servers` is no number, `variable_partitioner` no function, or `cluster_resolver` no resolver.
+      TypeError: if `servers` is not a number, `variable_partitioner` not a function, or `cluster_resolver` not a
+        resolver.
 
     >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
     >>> with strategy.scope():
@@ -340,7 +341,7 @@ class ParameterServerExtended(StrategyExtended):
         """Variables created inside live on the server of `colocate_with_variable`, and are not divided.
 
         Raises:
-          ValueError: if that is no variable of this strategy, or has several shards.
+          ValueError: if that is not a variable of this strategy, or has several shards.
         """
         with super().colocate_vars_with(colocate_with_variable):
             if not isinstance(colocate_with_variable, Variable):

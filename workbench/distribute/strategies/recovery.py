@@ -69,7 +69,8 @@ def restore_before(strategy: DescribedStrategy, arguments: Any) -> None:
     if strategy.times_restored != before and strategy.inputs.has_elements(arguments):
         raise ReplicaLost(
             "all replicas were lost, and training went back to a checkpoint before this step took its batch. The step "
-            "was not run: take the next batch of the iterator, which goes on from the checkpoint if it is a part of it",
+            "was not run: take the next batch of the iterator, which continues from the checkpoint if it is a "
+            "part of it",
             run=group.gang.run_id,
         )
 
@@ -94,7 +95,7 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
     )
     told = (
         f"{_all_lost(strategy, lost)}: everything in the checkpoint {path!r} has the "
-        f"value from there again, and training goes on. Steps since then count for nothing"
+        f"value from there again, and training continues. Steps since then do not count"
     )
     strategy.group.gang.notify(Event("alert", "restored", told, time.monotonic_ns(), severity="warning"))
     warn(told, RuntimeWarning)

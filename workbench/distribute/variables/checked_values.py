@@ -142,7 +142,7 @@ def checked_rows(variable: Any, indices: Any) -> Array:
     """Indices of rows to read.
 
     Raises:
-      TypeError: if they are no integers.
+      TypeError: if they are not integers.
       ValueError: if the variable is a scalar.
       InvalidArgumentError: if one is outside of the variable.
     """

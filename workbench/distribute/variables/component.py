@@ -91,8 +91,8 @@ class VariableComponent(VariableLike):
         if placement is None or not placement.by_replica:
             if env is not None and not contexts.in_cross_replica_context():
                 raise RuntimeError(
-                    f"one replica cannot update {self.name!r} alone, it is everybody's; call {how} of the variable "
-                    f"itself, on all replicas"
+                    f"one replica cannot update {self.name!r} alone, because all replicas share it; call {how} "
+                    f"of the variable itself, on all replicas"
                 )
             getattr(self.variable, how)(array)
             return

@@ -85,7 +85,7 @@ class Placement(ABC):
 
     @abstractmethod
     def common_value(self, variable: DescribedVariable) -> Array:
-        """See `read`, which has checked that this is no replica function."""
+        """See `read`, which has checked that this is not a replica function."""
 
     @abstractmethod
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:

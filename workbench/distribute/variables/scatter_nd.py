@@ -25,7 +25,7 @@ def changed(old: Array, how: str, indices: Any, updates: Any, where: str) -> Arr
       where: The method and the variable, for messages.
 
     Raises:
-      TypeError: if indices are no integers, or the dtype of `old` cannot hold `updates`.
+      TypeError: if indices are not integers, or the dtype of `old` cannot hold `updates`.
       ValueError: if shapes do not fit.
       InvalidArgumentError: if coordinates are outside of `old`.
     """
@@ -52,7 +52,7 @@ def gathered(array: Array, indices: Any, where: str) -> Array:
       An array of shape `indices.shape[:-1] + array.shape[k:]`.
 
     Raises:
-      TypeError: if indices are no integers.
+      TypeError: if indices are not integers.
       ValueError: if there are more coordinates than dimensions.
       InvalidArgumentError: if coordinates are outside of `array`.
     """

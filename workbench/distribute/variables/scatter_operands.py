@@ -33,7 +33,7 @@ def integers(indices: Any, where: str) -> Array:
     """Indices as an array of integers; an empty list, which has no dtype of its own, may stand for none.
 
     Raises:
-      TypeError: if they are no integers.
+      TypeError: if they are not integers.
     """
     given: Array = as_operand(indices)
     if given.dtype.kind in "iu":

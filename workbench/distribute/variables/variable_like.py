@@ -107,7 +107,7 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: if it is no IndexedSlices, or does not fit the dtype.
+          TypeError: if it is not an IndexedSlices, or does not fit the dtype.
           ValueError: if its shape does not fit.
           InvalidArgumentError: if an index is outside of the variable.
           NotImplementedError: for ON_READ variables.
@@ -196,7 +196,7 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: if it is no IndexedSlices; see `scatter_nd_add` for the others.
+          TypeError: if it is not an IndexedSlices; see `scatter_nd_add` for the others.
         """
         where = f"batch_scatter_update of variable {self.name!r}"
         if not isinstance(sparse_delta, IndexedSlices):
@@ -216,7 +216,7 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: if indices are no integers, or the dtype cannot hold `updates`.
+          TypeError: if indices are not integers, or the dtype cannot hold `updates`.
           ValueError: if shapes do not fit.
           InvalidArgumentError: if coordinates are outside of the variable.
           NotImplementedError: for variables of a strategy, as in the reference.

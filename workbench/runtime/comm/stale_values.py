@@ -18,8 +18,8 @@ def stale_value(rank: int, where: str) -> StaleGeneration:
     whose = f" of replica {rank}" if rank >= 0 else ""
     return StaleGeneration(
         f"{where or 'the value'}{whose} is gone: a step computed it in a process that was lost since, or for another "
-        f"strategy. Run that step again (strategy.run), and give its new result to this one; what has to outlive a "
-        f"worker is kept in a wb.Variable, or brought to the notebook (strategy.gather, strategy.reduce)",
+        f"strategy. Run that step again (strategy.run), and give its new result to this one; keep what has to outlive "
+        f"a worker in a wb.Variable, or fetch it to the notebook (strategy.gather, strategy.reduce)",
         replica=rank,
     )
 

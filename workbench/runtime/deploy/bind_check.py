@@ -25,10 +25,10 @@ def warn_of_exposure(addresses: Iterable[str]) -> None:
     exposed = next(filter(is_exposed, addresses), None)
     if exposed is not None:
         warn(
-            f"this Dask cluster listens beyond loopback without TLS ({exposed}): anybody who reaches it can run code "
+            f"this Dask cluster listens beyond loopback without TLS ({exposed}): anyone who can reach it can run code "
             f"on its workers, read what they exchange with this notebook, and send it something else. Start it with "
             f"TLS (distributed.Security; `dask scheduler --tls-ca-file=…`), which a strategy over several of its hosts "
-            f"needs, or with `--host 127.0.0.1`, unless nobody else is in its network",
+            f"needs, or with `--host 127.0.0.1`, unless you trust everyone in its network",
             UserWarning,
         )
 

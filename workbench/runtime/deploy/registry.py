@@ -156,7 +156,7 @@ class Registry:
                 return None  # a shared home folder: of a process that only its own machine can judge
             if _is_locked(descriptor):
                 return entry
-            if entry is not None:  # else it is no entry, but somebody's file
+            if entry is not None:  # else it is not an entry, but somebody's file
                 path.unlink(missing_ok=True)
             return None
         finally:

@@ -35,7 +35,7 @@ def reachable_scheduler(address: str, timeout_seconds: float | None, security: S
       security: What to connect with; what Dask's configuration says by default.
 
     Raises:
-      InvalidArgumentError: if it is no address, or needs certificates that there are none of.
+      InvalidArgumentError: if it is not an address, or needs certificates that there are none of.
       UnavailableError: if no scheduler answers there.
     """
     whole = address if "://" in address else f"tcp://{address}"
@@ -63,7 +63,7 @@ def _place(address: str, whole: str) -> tuple[str, int] | None:
     protocol, _, rest = whole.partition("://")
     if protocol not in backends:
         raise InvalidArgumentError(
-            f"{address!r} is no address of a Dask scheduler: its protocol is {protocol!r}, and Dask has "
+            f"{address!r} is not an address of a Dask scheduler: its protocol is {protocol!r}, and Dask has "
             f"{', '.join(sorted(backends))}; it reads like 'tcp://127.0.0.1:8786'"
         )
     if protocol == "inproc":
@@ -76,7 +76,7 @@ def _place(address: str, whole: str) -> tuple[str, int] | None:
             raise ValueError("it names no host")
     except ValueError as error:
         raise InvalidArgumentError(
-            f"{address!r} is no address of a Dask scheduler: {error}; it reads like 'tcp://127.0.0.1:8786'"
+            f"{address!r} is not an address of a Dask scheduler: {error}; it reads like 'tcp://127.0.0.1:8786'"
         ) from error
     return host, port
 

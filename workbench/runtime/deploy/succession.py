@@ -169,7 +169,8 @@ class Succession:
     def _check_loop(self, lost: WorkerLink) -> None:
         if not self._lookout.has_asked_all():
             raise UnavailableError(
-                f"worker {lost.name} on host {lost.host} {lost.lost}, and nobody could be asked who takes its place: "
+                f"worker {lost.name} on host {lost.host} {lost.lost}, and nothing could tell which worker "
+                f"takes its place: "
                 f"something blocks Dask's event loop in this process, for more than {_LOOP_SECONDS:.0f} s now; steps "
                 f"recover once it runs again"
             )
@@ -181,7 +182,7 @@ class Succession:
         start = f"start `dask worker {scheduler.address}` on {lost.host}"
         if self._own_nannies:
             sign = self._restart_failure(lost) or f"it was not restarted within {RESTART_SECONDS:.0f} s"
-            remedy = "mend that, or connect anew with wb.connect(...)"
+            remedy = "repair that, or connect again with wb.connect(...)"
         elif not nanny:
             sign, remedy = "it has no nanny that restarts it", start
         elif self._lookout.answers_since(nanny) is None:
@@ -191,9 +192,9 @@ class Succession:
             sign = f"its nanny at {nanny} answers and has not restarted it within {RESTART_SECONDS:.0f} s"
             remedy = f"look into its log, or {start}"
         return ReplicaLost(
-            f"worker {lost.name} on host {lost.host} ({lost.address}, pid {lost.pid}) {lost.lost}, and nobody has "
+            f"worker {lost.name} on host {lost.host} ({lost.address}, pid {lost.pid}) {lost.lost}, and no worker has "
             f"taken its place since {when}, for {for_seconds:.0f} s: {sign}. To go on, {remedy}; the next step after "
-            f"that recovers, and until then each fails at once",
+            f"that recovers, and until then each one fails immediately",
             worker=lost.address,
             pid=lost.pid,
             cause=str(lost.lost),

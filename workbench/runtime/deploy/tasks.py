@@ -34,7 +34,7 @@ class Task:
 
 
 def task_of(worker_name: str) -> Task | None:
-    """The task that a Dask worker belongs to, None if its name is no task's, such as "3" or "dask-worker-a"."""
+    """The task that a Dask worker belongs to, None if its name is not a task's, such as "3" or "dask-worker-a"."""
     found = _NAME.fullmatch(worker_name)
     return None if found is None else Task(found[1], int(found[2]))
 

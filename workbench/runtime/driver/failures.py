@@ -217,8 +217,8 @@ def structure_error(step: Step) -> WorkbenchError | None:
     if step.promised is not None and first is not step.promised and first != step.promised:
         return InvalidArgumentError(
             f"{step.name!r} returned {_structure(first)}, and {_structure(step.promised)} in its first run: a "
-            f"@wb.function returns the same nested structure in every step, as others go on with it before it is "
-            f"known; return that, or leave the decorator out",
+            f"@wb.function returns the same nested structure in every step, because others continue with it "
+            f"before it is known; return that, or leave the decorator out",
             step=step.number,
         )
     return None

@@ -100,8 +100,8 @@ class Group(StepQueue):
             renewed: Handle = handle.step.origin.renewed(handle)
             return renewed
         raise StaleGeneration(
-            f"a value has components of {handle.size} replicas, and {self.label} goes on with {self.size}: compute it "
-            f"again. strategy.local_results(value) still gives the components that were not lost",
+            f"a value has components of {handle.size} replicas, and {self.label} continues with {self.size}: "
+            f"compute it again. strategy.local_results(value) still gives the components that were not lost",
             run=self.gang.run_id,
             generation=self.generation,
         )

@@ -112,7 +112,7 @@ class Handle:
         return [self.value(rank) for rank in range(self.size)]
 
     def spec(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
-        """(dtype name, shape) of a component without fetching it, or None if it is no array."""
+        """(dtype name, shape) of a component without fetching it, or None if it is not an array."""
         leaf = self._leaf(rank)
         if type(leaf) is RemoteLeaf:
             return None if leaf.shape is None else (leaf.dtype, leaf.shape)

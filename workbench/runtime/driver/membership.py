@@ -63,7 +63,9 @@ def _replace(group: Replicas, name: str) -> None:
         others = len(group.seats) - len(missing)
         instead = ""
         if others and not group.gang.minimum_replicas:
-            instead = f". To go on with the {others} other replicas meanwhile, connect with minimum_replicas={others}"
+            instead = (
+                f". To continue with the {others} others until then, connect with minimum_replicas={others}"
+            )
         raise ReplicaLost(
             f"{replicas_text(missing, MOST_NAMED)} of {group.label} cannot run: {error}. "
             f"{group.committed_text}{instead}",
@@ -108,4 +110,4 @@ def size_text(label: str, size: int, missing: list[int]) -> str:
     if not missing:
         return f"{label} has all its {size} replicas again"
     without = replicas_text(missing, MOST_NAMED)
-    return f"{label} goes on with {size} of {size + len(missing)} replicas, without {without},"
+    return f"{label} continues with {size} of {size + len(missing)} replicas, without {without},"

@@ -117,7 +117,7 @@ class RecentResults:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a small result has neither NaN nor infinity in it; what is no number has not."""
+    """Whether a small result has neither NaN nor infinity in it; what is not a number has not."""
     import numpy as np
 
     try:

@@ -65,7 +65,7 @@ def _end_together(group: Replicas) -> None:
     if len(links) > 1 and any(worker.lost for worker in links) and links[0].device_kind == "TPU":
         for worker in links:
             if not worker.lost:
-                group.gang.kill(worker, "was ended because JAX cannot go on without a host that was lost")
+                group.gang.kill(worker, "was ended because JAX cannot continue without a host that was lost")
 
 
 def _connect(group: Replicas) -> None:

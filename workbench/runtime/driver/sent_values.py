@@ -63,8 +63,8 @@ class Sent:
         group = handle.group
         if len(self._parts) != group.size:
             raise StaleGeneration(
-                f"a value has components for {len(self._parts)} replicas, and {group.label} goes on with {group.size}: "
-                f"make it again for these, with strategy.distribute_values_from_function",
+                f"a value has components for {len(self._parts)} replicas, and {group.label} continues with "
+                f"{group.size}: make it again for these, with strategy.distribute_values_from_function",
                 run=group.gang.run_id,
                 generation=group.generation,
             )

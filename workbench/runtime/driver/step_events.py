@@ -96,7 +96,7 @@ def step_failed(step: Step) -> Iterator[Event]:
 
 
 def step_succeeded(step: Step) -> Event:
-    """A line for the first step that succeeded after one that failed, so that the failure is no news any more."""
+    """A line for the first step that succeeded after one that failed, so that the failure is no longer news."""
     return Event(
         "lifecycle",
         "step_succeeded",

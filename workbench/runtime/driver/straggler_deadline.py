@@ -79,6 +79,6 @@ class Overdue:
         who = f"{replicas_text(ranks, MOST_NAMED)} {'is' if len(ranks) == 1 else 'are'}"
         print(
             f"{who} still in the step that exceeded its timeout, inside C code: waiting until it stops. "
-            f"After {_END_AFTER_SECONDS:.0f} s the worker is restarted; interrupt twice to do so at once.",
+            f"After {_END_AFTER_SECONDS:.0f} s the worker is restarted; interrupt twice to restart it immediately.",
             file=sys.stderr,
         )

@@ -18,7 +18,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InvalidArgumentError(f"{address!r} is no address of a task; it reads like '10.0.0.5:8786'")
+        raise InvalidArgumentError(f"{address!r} is not an address of a task; it reads like '10.0.0.5:8786'")
     return host, int(port)
 
 
@@ -78,7 +78,7 @@ def own_ip(host: str, peers: Sequence[str]) -> str:
     ip = ip_among(host, peers)
     if not is_here(ip):
         raise UnavailableError(
-            f"the cluster has this task on {host} ({ip}), which is no address of this machine "
+            f"the cluster has this task on {host} ({ip}), which is not an address of this machine "
             f"({socket.gethostname()}): start the task there, or correct the address"
         )
     return ip

@@ -68,7 +68,7 @@ def require_agreement(
         hosts, workers, devices = (counted(number, noun) for number, noun in counts)
         has = f"no named tasks, only {hosts}, {workers} and {devices}"
     plays = (
-        f" To play them on this machine: wb.connect(hosts={len(tasks)}, replace=True)."
+        f" To stand in for them on this machine: wb.connect(hosts={len(tasks)}, replace=True)."
         if connected.here
         else ""
     )

@@ -25,8 +25,8 @@ def scheduler_file_address(path: Path) -> str:
         return str(json.loads(path.read_text(encoding="utf-8"))["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
-            f"{path} is no scheduler file ({type(error).__name__}: {error}); `dask scheduler --scheduler-file` writes "
-            f"one"
+            f"{path} is not a scheduler file ({type(error).__name__}: {error}); `dask scheduler "
+            f"--scheduler-file` writes one"
         ) from error
 
 

@@ -158,17 +158,18 @@ class Membership:
         except (OSError, TimeoutError) as error:
             if (refused := _refused_certificate(error)) is not None:
                 raise WrongSecret(
-                    f"the scheduler at {self.scheduler} has another secret than this task ({refused.verify_message})"
+                    f"the scheduler at {self.scheduler} has a different secret from this task "
+                    f"({refused.verify_message})"
                 ) from error
             return f"no scheduler of {self.roster.chief} answers at {self.scheduler}"
         if identity.get("type") != "Scheduler":
-            return f"what answers at {self.scheduler} is no scheduler"
+            return f"what answers at {self.scheduler} is not a scheduler"
         names = self.roster.task.worker_names(len(self._variables()))
         taken = [worker for worker in identity["workers"].values() if worker["name"] in names]
         if taken:
             return (
-                f"the cluster has a {self.roster.task} at {taken[0]['host']} already, which it may not have "
-                f"missed yet; if that is another task, give this one another number"
+                f"the cluster already has a {self.roster.task} at {taken[0]['host']}, and may not have noticed "
+                f"that it has ended; if that is another task, give this one another number"
             )
         return ""
 
@@ -190,7 +191,7 @@ class Membership:
             async with asyncio.timeout(_START_SECONDS):
                 await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
-                raise _Ended if hearing.over.result() else ConnectionError("the scheduler has gone meanwhile")
+                raise _Ended if hearing.over.result() else ConnectionError("the scheduler has ended")
             starting.result()
         except BaseException as error:
             starting.cancel()

@@ -64,7 +64,7 @@ class Secret:
                 about = os.fstat(file.fileno())
                 if about.st_uid not in (os.getuid(), 0) or stat.S_IMODE(about.st_mode) & 0o077:
                     raise FailedPreconditionError(
-                        f"{path} can be read by others than you, and who has it can run code on your clusters: `chmod "
+                        f"others than you can read {path}, and anyone who has it can run code on your clusters: `chmod "
                         f"600` it (in Kubernetes: defaultMode: 0400 of the volume), or set {VARIABLE}"
                     )
                 return cls(file.read(4096).strip(), str(path))

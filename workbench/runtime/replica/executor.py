@@ -210,7 +210,7 @@ class DeviceExecutor:
         except Exception as error:  # pickling calls code of whatever the values are
             kinds = " or ".join(dict.fromkeys(type(value).__name__ for value in values))
             refusal = CaptureError(
-                f"a {kinds} that a replica function returned cannot be brought to the notebook: "
+                f"a {kinds} that a replica function returned cannot be sent to the notebook: "
                 f"{type(error).__name__}: {safe_text(error)}; return arrays, numbers or what pickles, or pass it on to "
                 f"a replica function, which needs no pickling"
             )

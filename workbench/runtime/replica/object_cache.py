@@ -29,7 +29,7 @@ class ShippedObjects:
                 self._loaded.pop(object_id, None)
 
     def get(self, object_id: Any) -> Any:
-        """The object with this id. Anything that is no id is the object itself (driver in the same process)."""
+        """The object with this id. Anything that is not an id is the object itself (driver in the same process)."""
         if type(object_id) is not int:
             return object_id
         try:

@@ -27,7 +27,7 @@ class Arguments:
 
     Attributes:
       structure: The structure of (args, kwargs), or None without arguments.
-      kinds: Per leaf "row", "shared", "padded", or ("fixed", value) for what is no array.
+      kinds: Per leaf "row", "shared", "padded", or ("fixed", value) for what is not an array.
       rows: Arrays with a row per replica; a padded one is followed by its counts of rows.
       shared: Values that are the same for all replicas.
       signature: The signature of the leaves, hashable: equal where a program fits that was compiled for the same
@@ -115,7 +115,7 @@ def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
 
 
 def _fixed(value: Any, index: int) -> tuple[Any, Any, Any]:
-    """What is no array is part of the program: another value is another program."""
+    """What is not an array is part of the program: another value is another program."""
     if isinstance(value, np.ndarray):
         raise TracingError(
             f"argument {index} is an array of {value.dtype}: a traced program computes with numbers only; convert it "

@@ -150,7 +150,7 @@ def shared(stores: Sequence[RowStore], key: Hashable) -> VariableRows | None:
 
 
 def place(stores: Sequence[RowStore], key: Hashable, rows: Rows) -> None:
-    """Puts `rows` in the place of equal components, which is no assignment: the next program finds them there."""
+    """Puts `rows` in the place of equal components, which is not an assignment: the next program finds them there."""
     variable = VariableRows(rows)
     variable.written = stores[0].written(key)
     for position, store in enumerate(stores):

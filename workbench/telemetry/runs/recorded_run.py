@@ -98,7 +98,7 @@ class Run:
           steps: Numbers of steps, as each strategy counts its own.
 
         Raises:
-          InvalidArgumentError: if these are no steps.
+          InvalidArgumentError: if these are not steps.
           DataCorruption: if the file is damaged.
         """
         if steps.step != 1 or steps.start < 0:

@@ -37,7 +37,7 @@ class Looks:
         """The model of a view, or None if there is none.
 
         Raises:
-          DataCorruption: if it is no JSON.
+          DataCorruption: if it is not JSON.
         """
         if view not in self.models:
             return None

@@ -59,8 +59,8 @@ def waiting(group: GroupView) -> str:
     if _takes_turns(group):
         return f"{nobody}: they take turns on {_cores(cores)}"
     if group.pace.step_us < _SHORT_STEP_US:
-        return f"{nobody}: in steps as short as {time_text(group.pace.step_us)}, small delays count much"
-    return f"{nobody}: which one comes last changes, see Lateness"
+        return f"{nobody}: in steps as short as {time_text(group.pace.step_us)}, small delays matter"
+    return f"{nobody}: the last to arrive changes, see Lateness"
 
 
 def _often_late(lateness: Lateness) -> str:

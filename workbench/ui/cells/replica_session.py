@@ -82,7 +82,7 @@ def prepare(env: ReplicaEnv) -> bool:
 def _input(prompt: object = "") -> str:
     """Stands in for Python's `input`, which would read from a terminal that workers have not got."""
     raise FailedPreconditionError(
-        f"input({prompt!r}): nobody can answer on a replica. Ask in the notebook, and send the answer along: "
+        f"input({prompt!r}): nobody can answer on a replica. Ask in the notebook, and pass the answer on: "
         f"%%replica --push NAME"
     )
 

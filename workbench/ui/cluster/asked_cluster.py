@@ -19,7 +19,7 @@ def cluster_of(
 
     Raises:
       FailedPreconditionError: if there is none yet, or `of` is the strategy that needs none.
-      TypeError: if `of` is no strategy or cluster.
+      TypeError: if `of` is not a strategy or cluster.
     """
     current = call.format("").replace(", )", ")")
     if of is not None and not isinstance(of, Strategy | Cluster):

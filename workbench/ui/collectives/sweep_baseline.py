@@ -34,7 +34,7 @@ def load_baselines(path: str | Path) -> dict[tuple[str, str], Baseline]:
     """What a file holds, by operation and dtype.
 
     Raises:
-      InvalidArgumentError: if it is no file that `save_sweeps` wrote.
+      InvalidArgumentError: if it is not a file that `save_sweeps` wrote.
       OSError: if it cannot be read.
     """
     source = Path(path)
@@ -52,7 +52,7 @@ def load_baselines(path: str | Path) -> dict[tuple[str, str], Baseline]:
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
-            f"baseline {str(path)!r} is no sweep that wb.collectives.sweep(...).save(path) has written: {error}"
+            f"baseline {str(path)!r} is not a sweep that wb.collectives.sweep(...).save(path) has written: {error}"
         ) from error
 
 

@@ -115,7 +115,7 @@ def what_if(
       replicas: Numbers of replicas.
 
     Raises:
-      TypeError: if `link` is no `LinkCost`.
+      TypeError: if `link` is not a `LinkCost`.
       ValueError: if a number makes no sense.
     """
     if not isinstance(link, LinkCost):

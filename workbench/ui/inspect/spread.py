@@ -27,7 +27,7 @@ _FIGURES: Final[dict[str, Callable[[Summary], float]]] = {
 
 
 def spread_of(replicas: Sequence[ReplicaSummary]) -> ReplicaSpread | None:
-    """How the components of more than 32 replicas compare; None for fewer, or where they are no arrays of numbers."""
+    """How the components of more than 32 replicas compare; None for fewer, or where they are not arrays of numbers."""
     summaries = [replica.summary for replica in replicas if isinstance(replica.summary, Summary)]
     if len(replicas) <= MAX_ROWS or len(summaries) < len(replicas):
         return None

@@ -37,7 +37,7 @@ def assigned(env: ReplicaEnv, components: list[Any], keys: list[str], _: Any) ->
 
 
 def described(value: Any, *, exact: bool = False) -> Summary | str:
-    """Facts about a value, or only its type if it is no array of numbers.
+    """Facts about a value, or only its type if it is not an array of numbers.
 
     Raises:
       BackendUnavailable: if it is on a device that this process has no access to.

@@ -35,7 +35,7 @@ def misfits(
         return [] if any(not wrong for wrong in found) else min(found, key=len)
     if origin is tuple:
         if not isinstance(value, list):
-            return [f"{where}: {value!r:.80} is no list"]
+            return [f"{where}: {value!r:.80} is not a list"]
         kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
         if len(kinds) != len(value):
             return [f"{where}: {len(value)} items"]
@@ -58,4 +58,4 @@ def misfits(
         fits = isinstance(value, int | float) and not isinstance(value, bool)
     else:
         fits = value is None if kind is type(None) else type(value) is kind
-    return [] if fits else [f"{where}: {value!r:.80} is no {getattr(kind, '__name__', kind)}"]
+    return [] if fits else [f"{where}: {value!r:.80} is not of the type {getattr(kind, '__name__', kind)}"]

@@ -127,7 +127,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
 
     Raises:
       DataCorruption: if the file is damaged.
-      InvalidArgumentError: if these are no steps.
+      InvalidArgumentError: if these are not steps.
     """
     span = run.span()
     snapshot = run.snapshot() if steps is None else run.snapshot_of(steps)

@@ -28,7 +28,7 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
     together; those of a `Mirrored` and of a mirrored variable as copies. Waits for the step that makes it.
 
     Raises:
-      TypeError: if it is no array on several devices.
+      TypeError: if it is not an array on several devices.
     """
     if hasattr(value, "addressable_shards") and hasattr(value, "sharding"):
         return _jax_model(value, name)
@@ -51,7 +51,7 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
 
 
 def _specs(value: DistributedValues | Variable) -> list[Spec | None]:
-    """Of each component; None for what is no array of numbers. Replicas are not asked."""
+    """Of each component; None for what is not an array of numbers. Replicas are not asked."""
     if isinstance(value, Variable):
         place = place_of(value)
         copies = 1 if place is None or central_device(value) is not None else place[0].size

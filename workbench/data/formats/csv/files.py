@@ -54,7 +54,7 @@ class CsvDataset(Dataset):
       num_parallel_reads: If above 1, that many files are read at a time, by threads; their rows come in turn.
 
     Raises:
-      TypeError: if the names are no text, or a dtype is none.
+      TypeError: if the names are not text, or a dtype is none.
       InvalidArgumentError: if compression, delimiter or quote cannot be. Reading raises it for columns that a file
         lacks and records that do not fit, `DataLossError` for a file that is cut off, `NotFoundError` without a file.
     """
@@ -307,7 +307,9 @@ class _Records:
             try:
                 column = form.parse(record, self._names, {name: kind}).column(name)
             except pa.ArrowInvalid:
-                return InvalidArgumentError(f"{place}, column {name!r}: {field[:60]!r} is no {kind}")
+                return InvalidArgumentError(
+                    f"{place}, column {name!r}: {field[:60]!r} cannot be read as {kind}"
+                )
             if (
                 column.null_count
                 and name not in self._reading.defaults

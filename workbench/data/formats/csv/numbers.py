@@ -17,7 +17,7 @@ _HEXADECIMAL: Final = "^[+-]?0[xX]"
 
 
 def may_be_hexadecimal(text: bytes) -> bool:
-    """Whether Arrow may accept what is no whole number."""
+    """Whether Arrow may accept what is not a whole number."""
     return b"0x" in text or b"0X" in text
 
 
@@ -45,7 +45,7 @@ def as_numbers(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     texts = pc.ascii_trim(texts, _BLANKS)
     if pa.types.is_integer(kind):
         if not pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py() and texts.null_count < len(texts):
-            raise pa.ArrowInvalid(f"a text is no {kind}")
+            raise pa.ArrowInvalid(f"a text cannot be read as {kind}")
         return pc.cast(pc.ascii_ltrim(texts, "+"), kind)
     found = pc.fill_null(pc.match_substring_regex(texts, _HEXADECIMAL), False)
     if not pc.any(found).as_py():
@@ -77,4 +77,4 @@ def _hexadecimal(text: str) -> float:
     except OverflowError:
         return float("-inf" if text.startswith("-") else "inf")
     except ValueError as error:
-        raise pa.ArrowInvalid(f"{text!r:.60} is no number") from error
+        raise pa.ArrowInvalid(f"{text!r:.60} is not a number") from error

@@ -102,7 +102,7 @@ def _last_record_end(text: bytes, mark: bytes) -> int:
 
 def _unclosed(quote: str) -> str:
     return (
-        f"the file is cut off, or {quote!r} is no quotation mark in it: then give quote='' (use_quote_delim=False)"
+        f"the file is cut off, or {quote!r} is not a quotation mark in it: then give quote='' (use_quote_delim=False)"
         if quote
-        else "it is no CSV file"
+        else "it is not a CSV file"
     )

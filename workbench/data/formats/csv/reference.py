@@ -45,7 +45,7 @@ class CsvDataset(Dataset):
       exclude_cols: Numbers of the columns to leave out; one of the two may be given.
 
     Raises:
-      TypeError: if the names are no text, or a type or default is of another type than these.
+      TypeError: if the names are not text, or a type or default is of another type than these.
       InvalidArgumentError: if arguments do not fit each other. Reading raises it for records that do not fit.
     """
 

@@ -60,7 +60,7 @@ class ZarrDataset(Dataset):
 
     Raises:
       LibraryMissing: if zarr is missing.
-      TypeError: if the names are no text. Reading raises `InvalidArgumentError` for arrays that are missing or cannot
+      TypeError: if the names are not text. Reading raises `InvalidArgumentError` for arrays that are missing or cannot
         be read row by row, `DataLossError` for a damaged store, `NotFoundError` without one.
     """
 
@@ -221,8 +221,8 @@ def _checked(array: Any, what: str) -> Any:
     for name in names:
         if name not in _CODECS:
             raise InvalidArgumentError(
-                f"{what} has the codec {name!r}, which is not used: it may run code of the file, or nobody has checked "
-                f"that it does not; write it with one of {', '.join(sorted(_CODECS))}"
+                f"{what} has the codec {name!r}, which workbench does not use: it may run code of the file, or "
+                f"nobody has checked that it does not; write it with one of {', '.join(sorted(_CODECS))}"
             )
     if array.dtype.kind not in "biufcSUmMTO" or (array.dtype.kind == "O" and "vlen-utf8" not in names):
         raise InvalidArgumentError(f"{what}: arrays of {array.dtype} cannot be read; write numbers or text")

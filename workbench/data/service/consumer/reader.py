@@ -167,7 +167,7 @@ class Reader:
             return (
                 f"consumer {self._reading.index} has waited {seconds} for the others of job "
                 f"{self._reading.job_name!r}, which read in rounds: nobody reads as consumer_index {indices} of "
-                f"{self._reading.num_consumers}; start it, and it goes on where it was"
+                f"{self._reading.num_consumers}; start it, and it continues where it was"
             )
         return None
 

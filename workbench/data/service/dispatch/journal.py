@@ -164,7 +164,7 @@ def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
         try:
             entries.append(json.loads(body))
         except (ValueError, RecursionError) as error:
-            raise _damaged(path, start, f"it is no JSON: {error}") from error
+            raise _damaged(path, start, f"it is not JSON: {error}") from error
         start = body_start + length + _CRC.size
     return entries, start
 
@@ -172,7 +172,7 @@ def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
 def _damaged(path: str, offset: int, why: str) -> DataLossError:
     return DataLossError(
         f"the dispatcher's journal {path!r} is damaged: record at byte {offset:,}: {why}. What follows cannot be "
-        f"trusted, so the dispatcher does not start: restore the file, or give it an empty work_dir, which begins anew",
+        f"trusted, so the dispatcher does not start: restore the file, or give it an empty work_dir, which starts over",
         file=path,
         offset=offset,
     )

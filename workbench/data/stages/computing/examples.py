@@ -43,7 +43,7 @@ class ParseExamples(Map):
         Raises:
           InvalidArgumentError: if no feature is wanted, or one as views, which elements of datasets cannot hold.
           ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
-          TypeError: if the features are no mapping.
+          TypeError: if the features are not a mapping.
         """
         if not features:
             raise InvalidArgumentError("parse_example: features is empty; name what you want of the examples")
@@ -65,7 +65,7 @@ class ParseExamples(Map):
 
     @staticmethod
     def check(element_spec: Any) -> None:
-        """Refuses elements that are no batches of serialized examples, as far as that is known.
+        """Refuses elements that are not batches of serialized examples, as far as that is known.
 
         Raises:
           TypeError: for these.

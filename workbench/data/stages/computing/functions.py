@@ -237,7 +237,7 @@ class TakeWhile(Stage):
 
 
 def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
-    """Refuses a predicate whose result is no scalar bool, as far as made-up values can tell.
+    """Refuses a predicate whose result is not a scalar bool, as far as made-up values can tell.
 
     Args:
       fn: The predicate.

@@ -226,7 +226,7 @@ def _told_if_slow(what: str, upstream: Pipeline) -> Iterator[Callable[[], None]]
     """Warns if the first element does not come for some time; what it gives is called when it has come."""
     told = (
         f"{what} is learnt from the first element of {upstream!r}, as the function refuses made-up values, and none "
-        f"has come for {_TELLING_SECONDS:g} s; the search goes on until one comes or the data ends"
+        f"has come for {_TELLING_SECONDS:g} s; the search continues until an element arrives or the data ends"
     )
     timer = threading.Timer(_TELLING_SECONDS, shared(warn), (told, DataWarning))
     timer.daemon = True

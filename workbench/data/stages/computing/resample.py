@@ -51,7 +51,7 @@ class RejectionResample(Stage):
           seed: Seed of the choices.
 
         Raises:
-          InvalidArgumentError: if they are no distributions over the same classes.
+          InvalidArgumentError: if they are not distributions over the same classes.
         """
         wanted = _shares("target_dist", target)
         known = None if initial is None else _shares("initial_dist", initial)

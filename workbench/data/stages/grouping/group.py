@@ -58,7 +58,7 @@ class GroupByWindow(Stage):
 
         Raises:
           ValueError: unless exactly one of the two sizes is given.
-          TypeError: if a function is none, or the size is no whole number.
+          TypeError: if a function is none, or the size is not a whole number.
         """
         if (window_size is None) == (window_size_func is None):
             raise InvalidArgumentError("group_by_window needs either window_size or window_size_func")

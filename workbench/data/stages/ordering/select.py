@@ -138,7 +138,7 @@ class Shard(Stage):
                 break
         if self.index < count < self.num_shards:
             raise InvalidArgumentError(
-                f"{count} file(s) cannot be dealt to {self.num_shards} hosts; use at least "
+                f"{count} file(s) cannot be divided among {self.num_shards} hosts; use at least "
                 f"{self.num_shards} files, "
                 "or AutoShardPolicy.DATA, or AutoShardPolicy.OFF"
             )

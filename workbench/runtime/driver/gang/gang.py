@@ -257,7 +257,7 @@ class Gang(Generic[G]):
             )
         if self.closed:
             raise ClusterClosed(
-                "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy anew"
+                "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy again"
             )
 
     def receive_some(self) -> None:
