@@ -120,7 +120,11 @@ def test_workers_train_together(servers: Any) -> None:
         (lambda: SGD("0.1"), TypeError, "SGD: learning_rate must be a number, got '0.1'"),  # type: ignore[arg-type]
         (lambda: SGD(0.1, momentum=None), TypeError, "SGD: momentum must be a number from 0 to 1, got None"),  # type: ignore[arg-type]
         (lambda: Adagrad(np.nan), InvalidArgumentError, "Adagrad: learning_rate must be finite, got nan"),
-        (lambda: SGD(np.array([0.1, 0.2])), TypeError, r"SGD: learning_rate must be a number, got array\(.*\)"),  # type: ignore[arg-type]
+        (
+            lambda: SGD(np.array([0.1, 0.2])),
+            TypeError,
+            r"SGD: learning_rate must be a number, got array\(.*\)",
+        ),  # type: ignore[arg-type]
         (lambda: SGD(nesterov="yes"), TypeError, "SGD: nesterov must be True or False, got 'yes'"),  # type: ignore[arg-type]
         (lambda: SGD(momentum=5), InvalidArgumentError, "SGD: momentum must be a number from 0 to 1, got 5"),
         (
