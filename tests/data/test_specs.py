@@ -559,6 +559,14 @@ def _down_behind_a_branch(x: Any) -> Any:
         (_TEXTS, lambda text: np.zeros(3) if text == b"cat" else np.zeros(4)),
         (_TEXTS, lambda text: np.zeros(3) if text.startswith(b"c") else np.zeros(4)),
         (_TEXTS, lambda text: np.zeros(3) if b"," in text else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text < b"0" else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text[:1] == b"d" else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text.isalpha() else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text.count(b"x") > 1 else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text.split(b";")[0].strip() == b"x" else np.zeros(4)),
+        (_TEXTS, lambda text: np.zeros(3) if text.decode().lower() in ("cat", "dog") else np.zeros(4)),
+        (_VECTORS, lambda x: np.zeros(3) if len(np.unique(x)) > 2 and 9 in x else np.zeros(4)),
+        (Dataset.from_tensors(np.zeros((4, 4))), lambda x: np.zeros(int(x.sum()) % 4)),
     ],
 )
 def test_sizes_that_the_values_of_elements_decide_are_unknown(dataset: Dataset, fn: Any) -> None:
@@ -587,6 +595,7 @@ def test_sizes_that_the_values_of_elements_decide_are_unknown(dataset: Dataset, 
         (_LENGTHS, lambda x: np.pad(x[:8], (0, 8 - len(x[:8]))), (8,)),
         (_NUMBERS.batch(4), lambda x: x.sum(axis=0, keepdims=True), (1,)),
         (_TEXTS, lambda text: np.zeros(3) if text.endswith(b"c") else np.ones(3), (3,)),
+        (_TEXTS, lambda text: np.eye(3)[text.decode().strip().count(",")], (3,)),
     ],
 )
 def test_sizes_that_are_the_same_on_every_way_through_a_function_are_known(

@@ -67,9 +67,9 @@ class Filling:
 ONES: Final = Filling((1,), b"1", rows=2, rank=1, count=1)
 TWOS: Final = Filling((2,), b"22", rows=3, rank=2, count=2)
 APART: Final = (
-    Filling((0, -1, 7, 20), b"", rows=5, rank=1, count=3),
-    Filling((-1, 20, 0, 7), b"1,2", rows=0, rank=2, count=1),
-    Filling((20, 7, -1, 0), b"3 4 5", rows=9, rank=3, count=2),
+    Filling((0, -1, 7, 20, 3), b"", rows=5, rank=1, count=3),
+    Filling((-1, 20, 0, 7, 3), b"1,2", rows=0, rank=2, count=1),
+    Filling((20, 7, -1, 0, 3), b"3 4 5", rows=9, rank=3, count=2),
 )
 """Values that have little in common: of other signs, zero, greater, and of several kinds in one array."""
 

@@ -114,22 +114,38 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
     known = relax(ones, twos)
     if not _has_sizes(known) or time.monotonic() - begun > _TRIAL_SECONDS:
         return known
-    for filling in made_up.APART:
-        with contextlib.suppress(Exception), trial():  # it need not take these
-            known = relax(known, spec_of_result(result_example(fn, upstream, filling)))
-    return _on_every_way(lambda element: spec_of_result(_quietly(fn, element)), upstream, ones, known)
+    return _covering_others(lambda made: spec_of_result(_quietly(fn, made)), upstream, ones, known)
 
 
-def _on_every_way(spec: Callable[[Any], Any], upstream: Pipeline, first: Any, known: Any) -> Any:
-    """`known`, less the sizes that results have not on every way through a function.
+def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, known: Any) -> Any:
+    """`known`, less the sizes that results have not for other values, and on every way through a function.
 
     Args:
       spec: Gives the spec of the function's result for an element.
       upstream: The pipeline whose elements it gets.
-      first: The spec of its result for an element of ones.
+      ones: The spec of its result for an element of ones.
+      known: The spec of results, as far as that and twos tell.
+    """
+    found = {made_up.ONES: ones}
+    for filling in made_up.APART:
+        with contextlib.suppress(Exception), trial():  # it need not take these
+            found[filling] = spec(made_up.element(upstream, filling))
+            known = relax(known, found[filling])
+    for filling in (made_up.ONES, made_up.APART[0]):
+        if filling in found:
+            known = _on_every_way(spec, made_up.element(upstream, filling), found[filling], known)
+    return known
+
+
+def _on_every_way(spec: Callable[[Any], Any], element: Any, first: Any, known: Any) -> Any:
+    """`known`, less the sizes that results have not on every way through a function.
+
+    Args:
+      spec: Gives the spec of the function's result for an element.
+      element: A made-up element.
+      first: The spec of the result for it.
       known: The spec of results, as far as other values tell.
     """
-    element = made_up.element(upstream, made_up.ONES)
     found, escaped = ways(lambda answers: spec(made_up.watched(element, answers)))
     if not found or found[0] != first:  # watched values are not taken for what they stand for
         return known

@@ -173,7 +173,7 @@ for _name in (
 
 
 class WatchedText(MadeUpText):
-    """Made-up text that asks `Answers` whether it is what it is compared with."""
+    """Made-up text that asks `Answers` whether it is what it is compared with, and whether it has what is sought."""
 
     answers: Answers
 
@@ -184,26 +184,58 @@ class WatchedText(MadeUpText):
         watched.answers = answers
         return watched
 
-    def __eq__(self, other: object) -> bool:
-        return self.answers.answer(bytes(self) == other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __contains__(self, part: Any) -> bool:
-        return self.answers.answer(part in bytes(self))
-
     def __hash__(self) -> int:
         self.answers.escaped = True
         return hash(bytes(self))
 
-    def startswith(self, *prefix: Any) -> bool:
-        """As of bytes, as the answers want it."""
-        return self.answers.answer(bytes(self).startswith(*prefix))
 
-    def endswith(self, *suffix: Any) -> bool:
-        """As of bytes, as the answers want it."""
-        return self.answers.answer(bytes(self).endswith(*suffix))
+class _WatchedWords(str):
+    """What a watched text is decoded to."""
+
+    answers: Answers
+
+    def __hash__(self) -> int:
+        self.answers.escaped = True
+        return hash(str(self))
+
+
+def _watched_text(result: Any, answers: Answers) -> Any:
+    """What a method of a text gives, watched as well, if it is text, a number or true or not."""
+    match result:
+        case bool():
+            return answers.answer(result)
+        case int():
+            return WatchedArray.of(result, answers)
+        case bytes():
+            return WatchedText.of(result, answers)
+        case str():
+            words = _WatchedWords(result)
+            words.answers = answers
+            return words
+        case list() | tuple():
+            return type(result)(_watched_text(part, answers) for part in result)
+    return result
+
+
+def _asking(kind: type, name: str) -> Callable[..., Any]:
+    method = getattr(kind, name)
+
+    @functools.wraps(method)
+    def asking(self: Any, *args: Any, **more: Any) -> Any:
+        return _watched_text(method(self, *args, **more), self.answers)
+
+    return asking
+
+
+_ASKING: Final = (
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__ __getitem__ count decode endswith find isalnum isalpha "
+    "isdigit islower isspace isupper lower lstrip partition replace rfind rpartition rsplit rstrip split splitlines "
+    "startswith strip upper"
+).split()
+for _kind, _watched_kind in ((bytes, WatchedText), (str, _WatchedWords)):
+    for _name in _ASKING:
+        if hasattr(_kind, _name):
+            setattr(_watched_kind, _name, _asking(_kind, _name))
 
 
 @functools.lru_cache(maxsize=256)
