@@ -17,7 +17,7 @@ import workbench as wb
 from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
-from workbench.data.stages.computing import probe
+from workbench.data.stages.computing import probe, trials
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 INT = TensorSpec((), np.int64)
@@ -626,6 +626,23 @@ def test_a_loop_that_ends_for_no_made_up_value_ends_nevertheless(fn: Any) -> Non
         assert made.element_spec.shape in [(3,), (None,)]
         assert [row.shape for row in made] == [(3,)] * 8
     assert sys.gettrace() is None
+
+
+def test_a_trial_ends_wherever_its_lines_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines(count: int) -> int:
+        for _ in range(count):
+            pass
+        return count
+
+    ended = 0
+    for most in range(30):
+        monkeypatch.setattr(trials, "_MOST_LINES", most)
+        try:
+            assert trials.tried(lambda: lines(10)) == 10
+        except trials.Unending:
+            ended += 1
+        assert sys.gettrace() is None
+    assert 5 < ended < 25
 
 
 def test_a_debugger_keeps_its_trace_while_functions_are_tried() -> None:

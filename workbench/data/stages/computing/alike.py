@@ -8,6 +8,7 @@ another result, its results have one size.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.spec import TensorSpec, relax
 from workbench.data.stages.computing.made_up import APART, ONES, Filling
-from workbench.data.stages.computing.trials import trial
+from workbench.data.stages.computing.trials import tried
 from workbench.data.structure import flatten
 from workbench.io.made_up import TextAlike, features_of
 
@@ -89,14 +90,14 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
 
     def covering(shapes: list[tuple[int, ...]], filling: Filling) -> Any:
         made = [part.filled(shape, filling) for part, shape in zip(parts, shapes, strict=True)]
-        with np.errstate(all="ignore"), trial():  # nobody asked about these values
-            return relax(known, spec_of(structure.pack(made)))
+        with np.errstate(all="ignore"):  # nobody asked about these values
+            return relax(known, tried(functools.partial(spec_of, structure.pack(made))))
 
     shapes = [part.shape for part in parts]
     for filling in (ONES, APART[0]):
         known = covering(shapes, filling)
-    for tried, others in enumerate(_other_shapes(parts, _steps(known))):
-        if tried == _MOST_TRIALS:
+    for count, others in enumerate(_other_shapes(parts, _steps(known))):
+        if count == _MOST_TRIALS:
             raise TypeError("there are too many sizes to try")
         with contextlib.suppress(Exception):
             known = covering(others, ONES)

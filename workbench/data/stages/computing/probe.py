@@ -15,6 +15,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from workbench.data.spec import DatasetSpec, ElementsSpec, any_rank, any_size, r
 from workbench.data.stage import Pipeline
 from workbench.data.stages.computing import made_up
 from workbench.data.stages.computing.alike import shared_sizes
-from workbench.data.stages.computing.trials import trial
+from workbench.data.stages.computing.trials import tried
 from workbench.data.stages.computing.watched import ways
 from workbench.data.structure import flatten_element
 from workbench.data.tables import Failed
@@ -128,8 +129,8 @@ def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, 
     """
     found = {made_up.ONES: ones}
     for filling in made_up.APART:
-        with contextlib.suppress(Exception), trial():  # it need not take these
-            found[filling] = spec(made_up.element(upstream, filling))
+        with contextlib.suppress(Exception):  # it need not take these
+            found[filling] = tried(partial(spec, made_up.element(upstream, filling)))
             known = relax(known, found[filling])
     for filling in (made_up.ONES, made_up.APART[0]):
         if filling in found:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 _MOST_LINES: Final = 200_000
+_Result = TypeVar("_Result")
 
 
 class Unending(Exception):
@@ -25,19 +25,21 @@ class _LinesSpent(BaseException):
     """Ends a trial that has run too many lines."""
 
 
-@contextlib.contextmanager
-def trial() -> Iterator[None]:
-    """Ends what runs inside after 200,000 lines of Python; inside of another trial, together with that.
+def tried(call: Callable[[], _Result]) -> _Result:
+    """What `call` returns, if it does within 200,000 lines of Python; inside of another trial, together with that.
 
     A debugger sees lines as well, and there can be only one of both: under it, nothing is ended.
 
     Raises:
-      Unending: if that came.
+      Unending: if it does not.
     """
-    if sys.gettrace() is not None:
-        with _told(AnswersSpent):
-            yield
-        return
+    try:
+        return call() if sys.gettrace() is not None else _within_lines(call)
+    except AnswersSpent:
+        raise Unending from None
+
+
+def _within_lines(call: Callable[[], _Result]) -> _Result:
     left = _MOST_LINES
 
     def count(frame: Any, event: str, arg: Any) -> Any:
@@ -47,17 +49,10 @@ def trial() -> Iterator[None]:
             raise _LinesSpent
         return count
 
-    with _told(AnswersSpent, _LinesSpent):
-        sys.settrace(count)
-        try:
-            yield
-        finally:
-            sys.settrace(None)
-
-
-@contextlib.contextmanager
-def _told(*spent: type[BaseException]) -> Iterator[None]:
+    sys.settrace(count)  # from the next frame on: this one, which handles what it raises, is not traced
     try:
-        yield
-    except spent:
+        return call()
+    except _LinesSpent:
         raise Unending from None
+    finally:
+        sys.settrace(None)

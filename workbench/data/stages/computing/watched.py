@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workbench.data.stages.computing.trials import AnswersSpent, trial
+from workbench.data.stages.computing.trials import AnswersSpent, tried
 from workbench.io.made_up import MadeUpText
 
 _MOST_WAYS: Final = 16
@@ -72,8 +72,7 @@ def ways(spec: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
             break
         answers = Answers(waiting.popleft())
         try:
-            with trial():
-                found.append(spec(answers))
+            found.append(tried(functools.partial(spec, answers)))
         except Exception:  # the values, or what was answered, do not suit it
             if not found:
                 break
