@@ -153,8 +153,10 @@ def test_of_few_replicas_and_of_many_a_pane_is_not_left_white(
         ("heat_map", "collectives"),
         ("sweep", "collectives"),
         ("collectives", "stuck"),
+        ("stuck", "stuck"),
         ("topology", "topology"),
         ("values", "values_numbers"),
+        ("array_sharding", "array_uneven"),
         ("dataset_sharding", "dataset_files"),
         ("log", "lost"),
     ],
@@ -177,6 +179,33 @@ def test_the_names_of_figures_are_whole(browser: Browser, size: tuple[int, int])
     cut = "names => names.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
     assert page.locator(".wb-figure-name").count() == 4
     assert page.locator(".wb-figure-name").evaluate_all(cut) == []
+
+
+def test_the_course_of_values_is_higher_than_their_newest_ones(browser: Browser) -> None:
+    page = pane(browser, (700, 1200), "values", model("values_numbers"))
+    page.wait_for_function(f"() => ({LEFT_FREE})() < 0.05")
+    heights = page.locator(".wb-chart").evaluate_all("(charts) => charts.map((one) => one.clientHeight)")
+    assert len(heights) == 4  # of two values, the newest ones and their course
+    for newest, course in zip(heights[::2], heights[1::2], strict=True):
+        assert newest < 0.7 * course
+    page.close()
+
+
+@pytest.mark.parametrize("size", [(680, 460), (700, 400), (860, 400)])
+def test_in_a_low_pane_that_is_not_wide_lanes_and_lateness_stand_side_by_side(
+    browser: Browser, size: tuple[int, int]
+) -> None:
+    page = pane(browser, size, "overview", with_loss())
+    page.evaluate(PAINTED)
+    tops = set()
+    for name in ("lanes", "lateness"):
+        card = page.locator(f".wb-module-{name}")
+        box = card.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= size[1]
+        assert card.evaluate("(card) => card.scrollWidth <= card.clientWidth")
+        tops.add(box["y"])
+    assert len(tops) == 1
     page.close()
 
 

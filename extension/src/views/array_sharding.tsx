@@ -84,12 +84,14 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const room = widthOf(inside) - BESIDE;
   const flat = shape.length < 2;
   const full = room / Math.max(1, columns);
-  const heights = [LEAST, USUAL, MOST].map(
-    (most) => FOOT + (flat ? MIN_SIDE : clamped(rows * full, MIN_SIDE, most)),
-  );
+  // A bar is as high as there is room, as long as the rows of the table have theirs.
+  const sides = flat
+    ? [MIN_SIDE, MIN_SIDE, clamped(MOST - 16 * parts.length, MIN_SIDE, MOST)]
+    : [LEAST, USUAL, MOST].map((most) => clamped(rows * full, MIN_SIDE, most));
+  const heights = sides.map((side) => FOOT + side);
   const scale = flat ? full : Math.min(full, ((inside.height || heights[1]!) - FOOT) / Math.max(1, rows));
   const width = clamped(columns * scale, MIN_SIDE, room);
-  const height = flat ? MIN_SIDE : Math.max(MIN_SIDE, rows * scale);
+  const height = Math.max(MIN_SIDE, flat ? (inside.height || heights[1]!) - FOOT : rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
   const blocks = blocksOf(parts, place);
   const many = blocks.length > MAX_BLOCKS;

@@ -1,16 +1,19 @@
 // The banner that says which collective does not get on, and who is waited for.
-import { Head } from "../parts/head";
+import { Exportable } from "../export/scope";
+import { Head, Rest } from "../parts/head";
 import { Card } from "../parts/verdict";
 import { groupText } from "../parts/terms";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
+import { lanes } from "./lanes";
 
 const MAX_LAST = 4;
 
 export const stuck: View<Collectives> = {
   title: "Stuck collectives",
-  draw({ model }) {
+  draw(shown) {
+    const { model } = shown;
     const groups = model.snapshot.groups.filter((group) => group.stuck !== null);
     return (
       <div class="wb-part">
@@ -20,6 +23,11 @@ export const stuck: View<Collectives> = {
         ) : (
           <Card severity="good" sentence="No collective is stuck" />
         )}
+        <Rest>
+          <Exportable view="lanes" title={lanes.title} model={shown.model}>
+            <lanes.draw {...shown} />
+          </Exportable>
+        </Rest>
       </div>
     );
   },
