@@ -38,6 +38,7 @@ interface Props {
 export function Squares({ model, hosts, context }: Props) {
   const places = hosts.flatMap((host) => host.places);
   const most = Math.max(...hosts.map((host) => host.places.length));
+  const greatest = Math.max(...places.map(({ replica }) => replica?.replica ?? 0));
   const isLinked = hosts.length > 1 && model.strategies.some((strategy) => strategy.transport);
   const layout = useRef<Layout>();
   const { selected } = context;
@@ -60,6 +61,8 @@ export function Squares({ model, hosts, context }: Props) {
       if (isLinked && from < right - 12)
         paintBox(painting, palette.quiet, left + from, top + NAME / 2, right - from - 6, 1);
       canvas.font = palette.font;
+      // All of them or none: numbers of few digits alone would look like a choice.
+      const isNumbered = canvas.measureText(String(greatest)).width < width - gap - 2;
       host.places.forEach((place, column) => {
         const replica = place.replica?.replica ?? -1;
         const box = {
@@ -69,7 +72,7 @@ export function Squares({ model, hosts, context }: Props) {
           height: height - gap,
         };
         canvas.globalAlpha = isLit(selected, replica) ? 1 : 0.35;
-        paintPlace(painting, place, box, places.length <= MOST_COLOURED);
+        paintPlace(painting, place, box, places.length <= MOST_COLOURED, isNumbered);
         canvas.globalAlpha = 1;
         if ((cursor?.row === row && cursor.column === column) || selected.replica === replica)
           paintCursor(painting, box);
@@ -104,7 +107,13 @@ export function Squares({ model, hosts, context }: Props) {
   );
 }
 
-function paintPlace(painting: Painting, place: Place, box: Rectangle, coloured: boolean): void {
+function paintPlace(
+  painting: Painting,
+  place: Place,
+  box: Rectangle,
+  coloured: boolean,
+  isNumbered: boolean,
+): void {
   const { canvas, palette } = painting;
   const { x, y, width, height } = box;
   const { device, replica } = place;
@@ -132,7 +141,7 @@ function paintPlace(painting: Painting, place: Place, box: Rectangle, coloured: 
   const ink = isLate ? "#000" : news && ground ? palette.ground : palette.text;
   const number = replica && String(replica.replica);
   if (width < RICH || height < RICH / 2) {
-    const text = joined([sign, number], " ");
+    const text = joined([sign, isNumbered && number], " ");
     const short = canvas.measureText(text).width < width - 2 ? text : sign || "";
     if (height > 13) paintText(painting, ink, short, x + width / 2, y + height / 2, "center");
     return;
