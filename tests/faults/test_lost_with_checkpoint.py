@@ -13,7 +13,9 @@ import pytest
 
 import workbench as wb
 from tests.faults.conftest import lost_together
+from tests.until import until
 from workbench.data import Dataset
+from workbench.distribute.strategies import strategy as strategies
 from workbench.errors import ReplicaLost
 
 STEPS = 20
@@ -136,6 +138,32 @@ def test_a_batch_from_before_the_checkpoint_is_refused_once(tmp_path: Path) -> N
         batch = next(training.batches)
         with pytest.raises(ReplicaLost, match="no replica survived"):
             training.strategy.run(lost_together, args=(batch,))
+        with (
+            pytest.warns(RuntimeWarning),
+            pytest.raises(ReplicaLost, match="take the next batch of the iterator"),
+        ):
+            training.strategy.run(training.step, args=(batch,))
+        assert int(training.count) == 20
+
+
+def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(tmp_path)
+
+    def late(value: Any, group: Any) -> Any:  # `run` prepares its arguments after it has looked for losses
+        monkeypatch.undo()
+        training.kill_all()
+        until(lambda: all(worker.lost for worker in group.gang.workers.values()), "the end of both workers")
+        return strategies.handed_over(value, group)
+
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        for _ in range(5):
+            training.strategy.run(training.step, args=(next(training.batches),))
+            training.done()
+        batch = next(training.batches)
+        monkeypatch.setattr(strategies, "handed_over", late)
         with (
             pytest.warns(RuntimeWarning),
             pytest.raises(ReplicaLost, match="take the next batch of the iterator"),

@@ -57,21 +57,23 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
     placement.reseed(variables, lost, survivors)
 
 
-def restore_before(strategy: DescribedStrategy, arguments: Any) -> None:
-    """Recovers before a step takes its arguments, where that may give everything an earlier value.
+def require_taken_since(strategy: DescribedStrategy, times_restored: int, arguments: Any) -> None:
+    """Refuses elements of distributed datasets that a step took before everything went back to a checkpoint.
+
+    Args:
+      strategy: The strategy.
+      times_restored: How often that had happened when the step was called.
+      arguments: What the step was called with.
 
     Raises:
-      ReplicaLost: if it did, and elements of distributed datasets are among the arguments: those come again.
+      ReplicaLost: if it has happened since, and such elements are among the arguments: they come again.
     """
-    group = strategy.group
-    before = strategy.times_restored
-    group.make_ready()
-    if strategy.times_restored != before and strategy.inputs.has_elements(arguments):
+    if strategy.times_restored != times_restored and strategy.inputs.has_elements(arguments):
         raise ReplicaLost(
             "all replicas were lost, and training went back to a checkpoint before this step took its batch. The step "
             "was not run: take the next batch of the iterator, which continues from the checkpoint if it is a "
             "part of it",
-            run=group.gang.run_id,
+            run=strategy.group.gang.run_id,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
@@ -225,8 +226,14 @@ class Strategy(DescribedStrategy):
             prepared = self._prepare(fn, group, options)
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
             args = checked_arguments(args, kwargs)
-        if group.stale and self.restorer is not None:
-            _restore_before(self, (args, kwargs))
+        check = None
+        if self.restorer is not None:
+            restored = self.times_restored
+            if group.stale:
+                group.make_ready()
+            # Also of a loss that is noticed from here on.
+            check = partial(_require_taken_since, self, restored, (args, kwargs))
+            check()
         try:
             if group.may_grow and not _made_before((args, kwargs)):
                 group.grow()
@@ -235,7 +242,13 @@ class Strategy(DescribedStrategy):
             if kwargs:
                 kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
             result = group.run(
-                prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge, wrap=PerReplica
+                prepared,
+                args,
+                kwargs,
+                pipelined=pipelined,
+                on_merge=self._on_merge,
+                wrap=PerReplica,
+                check=check,
             )
         except (ReplicaLost, ReplicaStalled):
             self.inputs.owe((args, kwargs))
@@ -448,10 +461,11 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
         reseed_variables(strategy, lost, survivors)
 
 
-def _restore_before(strategy: Strategy, arguments: Any) -> None:
-    from workbench.distribute.strategies.recovery import restore_before
+def _require_taken_since(strategy: Strategy, times_restored: int, arguments: Any) -> None:
+    if strategy.times_restored != times_restored:
+        from workbench.distribute.strategies.recovery import require_taken_since
 
-    restore_before(strategy, arguments)
+        require_taken_since(strategy, times_restored, arguments)
 
 
 def _resize(strategy: Strategy | None) -> None:

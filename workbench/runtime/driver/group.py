@@ -137,6 +137,7 @@ class Group(StepQueue):
         on_merge: MergeFunction | None = None,
         ranks: Sequence[int] | None = None,
         wrap: Callable[[Handle], Any] = _itself,
+        check: Callable[[], None] | None = None,
     ) -> Any:
         """Calls `program(env, *args, **kwargs)` once on every replica.
 
@@ -149,6 +150,7 @@ class Group(StepQueue):
           on_merge: Called as `on_merge(fn, args, kwargs)` when all replicas wait in `env.merge`.
           ranks: Run on these replicas only.
           wrap: What to make of the handle of each leaf; the handle itself unless given.
+          check: Raises where the arguments must not be used any more; called right before they are sent.
 
         Returns:
           The structure that the program returned, with a wrapped `Handle` for each leaf.
@@ -165,6 +167,8 @@ class Group(StepQueue):
                 while self.places is not places:  # a batch that is split anew may meet the next loss
                     places = self.places
                     args, kwargs = self._all_renewed(args, kwargs or {})
+            if check is not None:
+                check()
             promised = prepared.structure if pipelined and not self.nesting else None
             step = self._send(prepared, args, kwargs, on_merge, ranks, promised)
             if promised is not None:
