@@ -55,7 +55,7 @@ def modules() -> Iterator[ModuleType]:
         try:
             yield importlib.import_module(found.name)
         except (ImportError, BackendUnavailable) as error:
-            missing = error if isinstance(error, ImportError) else error.__cause__
+            missing = error.__cause__ if isinstance(error, BackendUnavailable) else error
             if not isinstance(missing, ImportError) or (missing.name or "").split(".")[0] not in OPTIONAL:
                 raise
 
