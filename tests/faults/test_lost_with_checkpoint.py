@@ -15,6 +15,7 @@ import workbench as wb
 from tests.faults.conftest import lost_together
 from tests.until import until
 from workbench.data import Dataset
+from workbench.distribute.input.source import InputSource
 from workbench.distribute.strategies import strategy as strategies
 from workbench.errors import ReplicaLost
 
@@ -170,6 +171,28 @@ def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
         ):
             training.strategy.run(training.step, args=(batch,))
         assert int(training.count) == 20
+
+
+def test_an_iterator_that_notices_the_loss_while_it_asks_for_elements_continues_from_the_checkpoint(
+    tmp_path: Path, undisturbed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(tmp_path)
+    fetch = InputSource.fetch
+
+    def late(source: InputSource, *arguments: Any) -> Any:
+        if training.checkpoint.steps > 5:
+            monkeypatch.undo()
+            training.kill_all()
+            workers = source.group.gang.workers.values()
+            until(lambda: all(worker.lost for worker in workers), "the end of both workers")
+        return fetch(source, *arguments)
+
+    monkeypatch.setattr(InputSource, "fetch", late)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        with pytest.warns(RuntimeWarning, match="training continues"):
+            train(training, -1)
+        assert training.result() == undisturbed
 
 
 def test_before_the_first_checkpoint_the_loss_is_told(tmp_path: Path) -> None:

@@ -311,7 +311,13 @@ class DistributedIterator:
             raise ValueError(str(error)) from None  # the class that the reference has for it
         if self._dataset.input is not None and strategy.restorer is not None and strategy.group.stale:
             strategy.group.make_ready()  # which may move this to where it was in a checkpoint
-        return next(self._elements)
+        elements = self._elements
+        element = next(elements, _NOTHING)
+        if elements is not self._elements:  # moved in the meantime: that element comes again
+            return next(self)
+        if element is _NOTHING:
+            raise StopIteration
+        return element
 
     def get_next(self) -> Any:
         """The next element.
