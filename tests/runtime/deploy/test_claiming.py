@@ -144,7 +144,7 @@ def test_a_second_connect_closes_no_cluster_that_a_strategy_uses() -> None:
         with pytest.raises(FailedPreconditionError, match="Test") as caught:
             runtime.connect(replicas=2, processes=False)
         text = str(caught.value)
-        assert "a cluster of 1 device on 1 host (1×cpu) runs" in text
+        assert "a cluster of 1 device on 1 host (1×cpu) is running" in text
         assert "Test (variables w, b)" in text
         assert "wb.connect(replicas=2, processes=False, replace=True)" in text
         assert not first.closed
