@@ -72,6 +72,6 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
   if (hasNote) {
     const frame = { from, to, left, right: left + steps.length * size, top, foot };
     (range ? paintRange : paintFrame)(painting, frame);
-    paintEnd(painting, palette.quiet, note, noteEnd, foot + 12);
+    paintEnd(painting, palette.accent, note, noteEnd, foot + 12); // as the frame
   }
 }
