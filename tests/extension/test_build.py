@@ -20,7 +20,6 @@ def test_the_types_and_the_format_are_right(built: ModuleType) -> None:
     built.npm("run", "check")
 
 
-@pytest.mark.timeout(600)  # hundreds of them, in a process for each file, beside other tests
 def test_the_unit_tests_in_typescript_pass(built: ModuleType) -> None:
     built.npm("test")
 
