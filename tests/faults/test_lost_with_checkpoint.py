@@ -52,6 +52,13 @@ class Training:
         for worker in self.cluster.gang.workers.values():
             os.kill(worker.pid, signal.SIGKILL)
 
+    def batch_after_checkpoint(self) -> Any:
+        """Takes the five steps to the first checkpoint; the batch that comes then."""
+        for _ in range(5):
+            self.strategy.run(self.step, args=(next(self.batches),))
+            self.done()
+        return next(self.batches)
+
     def result(self) -> tuple[float, int, int, list[int]]:
         checkpoint = self.checkpoint
         return float(self.w), int(self.count), checkpoint.steps, checkpoint.history
@@ -133,10 +140,7 @@ def test_a_batch_from_before_the_checkpoint_is_refused_once(tmp_path: Path) -> N
     training = Training(tmp_path)
     with training.cluster:
         training.cluster.checkpoint = training.manager
-        for _ in range(5):
-            training.strategy.run(training.step, args=(next(training.batches),))
-            training.done()
-        batch = next(training.batches)
+        batch = training.batch_after_checkpoint()
         with pytest.raises(ReplicaLost, match="no replica survived"):
             training.strategy.run(lost_together, args=(batch,))
         with (
@@ -160,10 +164,7 @@ def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
 
     with training.cluster:
         training.cluster.checkpoint = training.manager
-        for _ in range(5):
-            training.strategy.run(training.step, args=(next(training.batches),))
-            training.done()
-        batch = next(training.batches)
+        batch = training.batch_after_checkpoint()
         monkeypatch.setattr(strategies, "handed_over", late)
         with (
             pytest.warns(RuntimeWarning),
