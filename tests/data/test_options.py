@@ -25,6 +25,18 @@ SETTINGS = (
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("error")
+def test_names_of_frameworks_are_joined() -> None:
+    one, other = Options(), Options()
+    one.framework_type = ["a"]
+    other.framework_type = ["b", "a"]
+    chained = Dataset.range(3).with_options(one).map(lambda x: x).with_options(other).repeat(2)
+    assert chained.options().framework_type == ["a", "b", "a"]
+    zipped = Dataset.zip((Dataset.range(3).with_options(one), Dataset.range(3).with_options(other)))
+    assert zipped.options().framework_type == ["a", "b", "a"]
+    assert one.framework_type == ["a"]
+
+
 def test_both_spellings_are_one_option() -> None:
     options = Options()
     options.deterministic = False

@@ -445,7 +445,7 @@ def test_the_result_of_a_map_is_checked_for_a_small_element(
     mapped = Dataset.range(3).map(lambda x: x + 1)
     assert calls == [1]
     mapped.map(lambda x: x + 1)
-    assert calls == [1, 1, 2, 1]  # two tell what the first map gives
+    assert [int(np.asarray(call)) for call in calls] == [1, 1, 0, 1]  # two tell what the first map gives
     calls.clear()
     Dataset.from_tensors(np.zeros(8193)).map(lambda x: x + 1)
     Dataset.from_tensors(np.zeros(2731)).batch(2).map(lambda x: x + 1)

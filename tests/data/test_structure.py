@@ -33,6 +33,39 @@ def test_python_numbers_get_the_dtypes_of_the_reference(value: object, dtype: st
     assert convert(value).dtype == np.dtype(dtype)
 
 
+@pytest.mark.parametrize("kind", [">i4", ">i8", ">f4", "<i4", "<f8"])
+def test_arrays_get_the_byte_order_of_this_machine(kind: str) -> None:
+    array = np.array([1, 2, 1], kind)
+    datasets = [
+        Dataset.from_tensor_slices(array),
+        Dataset.from_tensor_slices((array, array)).map(lambda x, _: x),
+        Dataset.range(3).map(lambda x: array[x]),
+        Dataset.from_tensors(array),
+    ]
+    for dataset in datasets:
+        assert dataset.element_spec.dtype.isnative
+        assert all(element.dtype.isnative for element in dataset)
+    if np.dtype(kind).kind == "i":
+        assert [int(x) for x in datasets[0].unique()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("items", "dtype", "expected"),
+    [
+        ([1, 2], "int32", [1, 2]),
+        ([1.5, 2], "float32", [1.5, 2.0]),
+        ([np.bool_(True), np.bool_(False)], "bool", [True, False]),
+        ([2**53 + 1, 0], "int64", [2**53 + 1, 0]),
+        (["a", b"b"], "string", [b"a", b"b"]),
+    ],
+)
+def test_a_generator_may_yield_arrays_of_objects(items: Any, dtype: str, expected: Any) -> None:
+    elements = Dataset.from_generator(lambda: iter([np.array(items, object)]), dtype)
+    assert [element.tolist() for element in elements] == [expected]
+    with pytest.raises(InvalidArgumentError, match=r"does not fit|may hold only text"):
+        list(Dataset.from_generator(lambda: iter([np.array([1.5, None], object)]), "int32"))
+
+
 def test_text_and_bytes_become_bytes() -> None:
     assert convert("ä") == "ä".encode()
     assert convert(b"a\0") == b"a\0"

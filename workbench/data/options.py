@@ -150,13 +150,15 @@ class _Settings:
         return result
 
     def merge(self, options: _Settings) -> Any:
-        """A new object with the settings of both; where they differ, `options` wins, with a warning."""
+        """A new object with the settings of both, lists joined; where they differ, `options` wins, with a warning."""
         result = self._copy(False)
         fresh = type(self)()
         for name, new in vars(options).items():
             old = getattr(result, name)
             if isinstance(new, _Settings):
                 object.__setattr__(result, name, old.merge(new))
+            elif isinstance(new, list):
+                object.__setattr__(result, name, [*old, *new])
             elif new != getattr(fresh, name):
                 if old not in (getattr(fresh, name), new):
                     told = f"option {name} was {old!r} and becomes {new!r}"

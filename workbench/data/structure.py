@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench import tree
-from workbench.backends.numpy import STRING, require_unmasked
+from workbench.backends.numpy import STRING, native, require_unmasked
 from workbench.data.spec import Cardinality, is_dataset
 from workbench.errors import InvalidArgumentError, WrongType
 
@@ -98,7 +98,7 @@ def flatten(value: Any, component: Callable[[Any], Any] | None = None) -> tuple[
       component: What converts a leaf, `convert` by default.
     """
     if type(value) is np.ndarray and value.dtype.kind not in "OUS":
-        return [value], LEAF
+        return [native(value)], LEAF
     leaves, spec = tree.flatten(value, is_leaf=lambda node: isinstance(node, list))
     try:
         return [(component or convert)(leaf) for leaf in leaves], _structure(spec)
@@ -134,7 +134,7 @@ def convert(value: Any) -> Any:
     match value:
         case np.ndarray():
             require_unmasked(value)
-            return value if value.dtype.kind not in "OUS" else _strings(value)[()]
+            return native(value) if value.dtype.kind not in "OUS" else _strings(value)[()]
         case bytes():
             return bytes(value)
         case str():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import numpy as np
+
+from workbench.backends.kept_memory import keep_freed_memory
 
 Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -16,8 +17,6 @@ LONGEST_WINDOW: Final = 512
 _SHORT: Final = 16
 _WORD: Final = 8
 _END: Final = 128
-# glibc's DEFAULT_MMAP_THRESHOLD_MAX, less the head of a block.
-_LARGEST_COUNTED_BYTES: Final = (32 << 20) - (8 << 10)
 
 
 class ExampleBytes(Protocol):
@@ -158,7 +157,7 @@ class Apart:
 
     def __init__(self, serialized: list[bytes], sizes: Places, views: bool = False) -> None:
         """Refers to the examples, which have `sizes` bytes; `views` says whether texts are views of them."""
-        _keep_freed_memory()
+        keep_freed_memory()
         self._serialized = serialized
         self._texts: Sequence[Text] = [memoryview(data) for data in serialized] if views else serialized
         count = len(serialized)
@@ -229,17 +228,6 @@ class Apart:
     def equal(self, rows: Places, starts: Places, size: int) -> Octets:
         """The `size` bytes at each start, one after the other."""
         return self.packed(rows, starts, np.full(starts.shape, size))
-
-
-@lru_cache(1)
-def _keep_freed_memory() -> None:
-    """Makes the C library keep what long values took for the next batch.
-
-    By default glibc gives freed memory at the end of the heap back to the kernel, and each batch of pictures faults
-    all of its pages in again, which takes five times as long as copying them. After a large block was freed it keeps
-    up to twice as much, here 64 MiB, unless MALLOC_TRIM_THRESHOLD_ says otherwise. The block is never touched.
-    """
-    np.empty(_LARGEST_COUNTED_BYTES, np.uint8)
 
 
 def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Octets, Places, Places]:

@@ -13,6 +13,7 @@ import pytest
 import workbench as wb
 from tests.data.service.servers import free_port, service, worker_of
 from tests.until import until
+from workbench.data.service import methods
 from workbench.data.service.dispatch.acknowledged import Acknowledged
 from workbench.data.service.splits import split_counts
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
@@ -347,10 +348,43 @@ def test_a_dataset_is_registered_once_and_read_by_its_id() -> None:
             assert numbers(read) == list(range(7))
         with pytest.raises(InvalidArgumentError, match="another dataset is registered as 'seven'"):
             wb.data.service.register_dataset(target, Dataset.range(8), dataset_id="seven")
-        with pytest.raises(InvalidArgumentError, match="element_spec"):
-            wb.data.service.from_dataset_id("parallel_epochs", target, one)
+        for known in (one, named):  # the dispatcher knows the spec
+            read = wb.data.service.from_dataset_id("parallel_epochs", target, known)
+            assert read.element_spec == spec
+            assert numbers(read) == list(range(7))
+        with pytest.raises(wb.errors.NotFoundError, match="no dataset 5"):
+            wb.data.service.from_dataset_id("parallel_epochs", target, 5)
         with pytest.raises(wb.errors.NotFoundError, match="no dataset 5"):
             list(wb.data.service.from_dataset_id("parallel_epochs", target, 5, spec))
+
+
+def test_a_dataset_that_an_earlier_version_registered_is_read_with_its_spec(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    described = methods._described
+    monkeypatch.setattr(
+        methods,
+        "_described",
+        lambda *args: {name: value for name, value in described(*args).items() if name != "spec"},
+    )
+    with service(1) as target:
+        known = wb.data.service.register_dataset(target, Dataset.range(7))
+        with pytest.raises(InvalidArgumentError, match="element_spec"):
+            wb.data.service.from_dataset_id("parallel_epochs", target, known)
+        read = wb.data.service.from_dataset_id(
+            "parallel_epochs", target, known, Dataset.range(7).element_spec
+        )
+        assert numbers(read) == list(range(7))
+
+
+def test_a_number_of_elements_is_known_where_workers_cannot_change_it() -> None:
+    with service(1) as target:
+        for mode in ("parallel_epochs", "distributed_epoch"):
+            applied = distribute(mode, target, max_outstanding_requests=wb.data.AUTOTUNE)
+            assert Dataset.range(0).apply(applied).cardinality() == 0
+            assert Dataset.range(3).repeat().apply(applied).cardinality() == wb.data.INFINITE_CARDINALITY
+            assert Dataset.range(3).apply(applied).cardinality() == wb.data.UNKNOWN_CARDINALITY
+            assert numbers(Dataset.range(3).apply(applied)) == [0, 1, 2]
 
 
 def test_a_dispatcher_without_a_journal_has_forgotten_jobs_when_it_is_started_again() -> None:

@@ -43,12 +43,14 @@ class _Rules:
       builtins: Built-in functions, by name.
       attributes: What it may ask values for.
       generators: Whether it may make generators, whose code runs only for those who read them.
+      arrays: Whether it may refer to arrays and tuples of numbers.
     """
 
     operations: frozenset[str]
     builtins: Mapping[str, Any]
     attributes: frozenset[str]
     generators: bool
+    arrays: bool = False
 
 
 _EXACT: Final = _Rules(
@@ -62,6 +64,9 @@ _WITHOUT_EFFECT: Final = _Rules(
     ATTRIBUTES | {"shape", "size", "ndim", "dtype"},
     generators=True,
 )
+
+_SUBSCRIPTS: Final = frozenset(("BINARY_SUBSCR", "BINARY_SLICE"))
+_BY_SIZE: Final = _OPERATIONS | _SUBSCRIPTS | {"BUILD_SLICE", "DICT_UPDATE", "STORE_SUBSCR"}
 
 
 class Unprovable(Exception):
@@ -116,6 +121,36 @@ def require_no_effect(function: Callable[..., Any]) -> None:
       Unprovable: if a call may have one.
     """
     _captured(function, _WITHOUT_EFFECT)
+
+
+def require_names(function: Callable[..., Any], names: frozenset[str]) -> None:
+    """Refuses functions that branch, or refer to anything but numbers, arrays, and some names of NumPy and of arrays.
+
+    Args:
+      function: The function.
+      names: The names, besides those of functions that are exact element by element.
+
+    Raises:
+      Unprovable: for these functions. A function that refers to an array and takes parts of arrays is one of them: the
+        array could be the whole, and what tells the part could come from the arguments.
+    """
+    captured = _captured(function, _by_size(names))
+    given = [value for _, _, defaults in captured.functions for value in defaults or ()]
+    given += [value for *_, value in captured.names] + [value for _, value in captured.cells]
+    has_array = any(type(value) is np.ndarray for value in given)
+    if has_array and any(_takes_parts(code) for _, code, _ in captured.functions):
+        raise Unprovable("it refers to an array, and takes parts of arrays")
+
+
+@functools.cache
+def _by_size(names: frozenset[str]) -> _Rules:
+    return _Rules(_BY_SIZE, {"abs": abs, "len": len}, ATTRIBUTES | names, generators=False, arrays=True)
+
+
+@functools.lru_cache(maxsize=256)
+def _takes_parts(code: types.CodeType) -> bool:
+    # Since Python 3.14, `BINARY_OP` does that, too.
+    return any(each.opname in _SUBSCRIPTS or each.argrepr == "[]" for each in dis.get_instructions(code))
 
 
 def _captured(function: Callable[..., Any], rules: _Rules) -> Captured:
@@ -187,6 +222,8 @@ def _is_function(name: str, value: Any, rules: _Rules) -> bool:
         return False
     if isinstance(value, np.ufunc) and value in FUNCTIONS:
         return False
+    if rules.arrays and _are_numbers(value):
+        return False
     kind = f"module {value.__name__}" if isinstance(value, types.ModuleType) else type(value).__name__
     raise Unprovable(f"it refers to {kind} {name!r}")
 
@@ -194,6 +231,13 @@ def _is_function(name: str, value: Any, rules: _Rules) -> bool:
 def is_number(value: Any) -> bool:
     """Whether a value is a number of Python or NumPy that cannot change, of a kind that blocks are made of."""
     return type(value) in (bool, int, float) or (isinstance(value, np.generic) and type(value) in DTYPES)
+
+
+def _are_numbers(value: Any) -> bool:
+    """Whether a value is an array of numbers, or a tuple of numbers."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind in "biufc"
+    return type(value) is tuple and all(map(is_number, value))
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ import numpy as np
 from workbench.arguments import count
 from workbench.communicators.core.tcp import is_loopback
 from workbench.data.dataset import Dataset
+from workbench.data.options import AUTOTUNE
 from workbench.data.service.address import Address, Tls
 from workbench.data.service.channel import Channel
 from workbench.data.service.consumer.reading import Reading
@@ -19,10 +20,10 @@ from workbench.data.service.cross_trainer_cache import CrossTrainerCache
 from workbench.data.service.policy import CACHE_NEEDS_NO_END, NEEDS_NO_END, ShardingPolicy
 from workbench.data.service.splits import split_counts
 from workbench.data.service.wire import Fields
-from workbench.data.spec import INFINITE_CARDINALITY, required_spec
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, required_spec
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprints
-from workbench.data.stored.layout import spec_json
+from workbench.data.stored.layout import spec_json, spec_of_json
 from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.comm.messages import dumps
 
@@ -60,8 +61,8 @@ def distribute(
         end. A consumer that is slow keeps the others from running far ahead, and one that was killed and is started
         again goes on in the round where it was. Workers that come after the first round take part when others are lost.
       num_consumers: How many consumers read in rounds; goes with `consumer_index` and `job_name`.
-      max_outstanding_requests: How many elements may be on their way or wait for the loop; by default about two
-        megabytes per worker, and in rounds two elements per worker.
+      max_outstanding_requests: How many elements may be on their way or wait for the loop; by default, and with
+        `AUTOTUNE`, about two megabytes per worker, and in rounds two elements per worker.
       data_transfer_protocol: None or "grpc".
       compression: Compression of elements in transit: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP"
         or None.
@@ -92,9 +93,21 @@ def distribute(
         if reading.trainer and fields["finite"]:
             raise InvalidArgumentError(CACHE_NEEDS_NO_END)
         dataset_id = _registered(dataset, fields, None, reading)
-        return _dataset_of(reading, dataset_id, required_spec(dataset, _SERVICE))
+        spec, known = required_spec(dataset, _SERVICE), _known_cardinality(dataset, reading)
+        return _dataset_of(reading, dataset_id, spec, known)
 
     return apply
+
+
+def _known_cardinality(dataset: Dataset, reading: Reading) -> int:
+    """How many elements workers make of a dataset, where that depends on nothing but the dataset."""
+    cardinality = dataset.cardinality()
+    if cardinality == 0:
+        return 0
+    # Parts of files may be empty although all of them are endless.
+    mode = ShardingPolicy(reading.mode)
+    whole = mode in (ShardingPolicy.OFF, ShardingPolicy.DYNAMIC, ShardingPolicy.DATA)
+    return INFINITE_CARDINALITY if whole and cardinality == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
 
 
 def register_dataset(
@@ -152,7 +165,8 @@ def from_dataset_id(
       processing_mode: See `distribute`.
       service: Address of the dispatcher.
       dataset_id: What `register_dataset` gave.
-      element_spec: `dataset.element_spec` of the registered dataset.
+      element_spec: `dataset.element_spec` of the registered dataset; by default the dispatcher is asked for it, and
+        named tuples are of a class made anew.
       job_name: See `distribute`.
       consumer_index: See `distribute`.
       num_consumers: See `distribute`.
@@ -164,18 +178,32 @@ def from_dataset_id(
       timeout_seconds: See `distribute`.
 
     Raises:
-      InvalidArgumentError: for an unknown mode or a malformed address, or without `element_spec`.
+      InvalidArgumentError: for an unknown mode or a malformed address; or if the dispatcher does not know the
+        `element_spec`, as of a dataset that an earlier version registered.
+      NotFoundError: if the dispatcher is asked for it and knows no such dataset.
+      UnavailableError: if it is asked and does not answer.
     """
     reading = _reading(
         processing_mode, service, job_name, _Rounds(consumer_index, num_consumers), max_outstanding_requests,
         data_transfer_protocol, cross_trainer_cache, target_workers, tls, timeout_seconds,
     )  # fmt: skip
-    if element_spec is None:
-        raise InvalidArgumentError(
-            "from_dataset_id needs the element_spec of the registered dataset: element_spec=dataset.element_spec"
-        )
     found = dataset_id if isinstance(dataset_id, str) else int(dataset_id)
-    return _dataset_of(reading, found, element_spec)
+    return _dataset_of(reading, found, _known_spec(reading, found) if element_spec is None else element_spec)
+
+
+def _known_spec(reading: Reading, dataset_id: int | str) -> Any:
+    """The nested spec of a registered dataset, from the dispatcher."""
+    channel = Channel(reading.address, reading.tls, "dispatcher", reading.timeout_seconds)
+    try:
+        reply, _ = channel.call("spec", {"dataset": dataset_id})
+    finally:
+        channel.close()
+    if reply["spec"] is None:
+        raise InvalidArgumentError(
+            "from_dataset_id needs the element_spec of this dataset, which an earlier version registered: "
+            "element_spec=dataset.element_spec"
+        )
+    return spec_of_json(reply["spec"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +254,8 @@ def _reading(
     if job_name is not None and not (isinstance(job_name, str) and job_name):
         raise InvalidArgumentError(f"job_name is {job_name!r}; it must be a text that is not empty, or None")
     most = max_outstanding_requests
+    if most == AUTOTUNE:
+        most = None
     if most is not None:
         most = count(most, "max_outstanding_requests", otherwise=", or None")
     if data_transfer_protocol not in (None, "grpc"):
@@ -271,7 +301,9 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
     """What the dispatcher knows of a dataset."""
     if not isinstance(dataset, Dataset):
         raise TypeError(f"the data service takes a Dataset, got {type(dataset).__name__}")
-    spec_json(required_spec(dataset, _SERVICE))  # refuses here what cannot travel, such as nested datasets
+    spec = spec_json(
+        required_spec(dataset, _SERVICE)
+    )  # refuses here what cannot travel, such as nested datasets
     if compression == "AUTO" and is_loopback(address.host):
         compression = None
     codec = check_stored_compression(compression)
@@ -288,6 +320,7 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
         "endless": dataset.cardinality() == INFINITE_CARDINALITY,
         "finite": dataset.cardinality() >= 0,
         "compression": codec,
+        "spec": spec,
     }
 
 
@@ -308,5 +341,7 @@ def _registered(dataset: Dataset, fields: Fields, wanted: str | None, reading: R
     return found
 
 
-def _dataset_of(reading: Reading, dataset_id: int | str, element_spec: Any) -> Dataset:
-    return Dataset.of_source(ServiceSource(replace(reading, dataset=dataset_id), element_spec))
+def _dataset_of(
+    reading: Reading, dataset_id: int | str, element_spec: Any, known: int = UNKNOWN_CARDINALITY
+) -> Dataset:
+    return Dataset.of_source(ServiceSource(replace(reading, dataset=dataset_id), element_spec, known=known))

@@ -142,6 +142,8 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
 
 def _component(value: Any) -> Any:
     """A component; Python numbers stay as they are until the signature says which dtype they have."""
+    if isinstance(value, np.ndarray) and value.dtype == STRING and value.size:
+        value = value.tolist()  # of objects, which may be numbers
     return value if _holds_numbers(value) else convert(value)
 
 

@@ -44,12 +44,14 @@ class ServiceSource(Source):
       reading: What to read, and where.
       spec: The nested spec of an element.
       iterations: Numbers the openings.
+      known: How many elements there are, if their dataset tells.
     """
 
     name: ClassVar[str] = "data service"
     reading: Reading
     spec: Any
     iterations: Iterations = field(default_factory=Iterations, compare=False)
+    known: int = UNKNOWN_CARDINALITY
 
     @property
     def is_shared(self) -> bool:
@@ -71,9 +73,9 @@ class ServiceSource(Source):
         return self.spec
 
     def cardinality(self) -> int:
-        """Workers may join and leave, so it is not known, unless the dataset must have no end."""
+        """Workers may join and leave, so it is not known, unless the dataset has no end or no element."""
         endless = self.reading.num_consumers or self.reading.trainer
-        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
+        return INFINITE_CARDINALITY if endless else self.known
 
 
 def _structure_of(element_spec: Any) -> Structure:

@@ -64,6 +64,7 @@ class Coordinator:
         self._stopped = False
         self._methods: dict[str, Callable[[Fields, bytes, Session], Reply]] = {
             "register": self._register,
+            "spec": self._spec,
             "dataset": self._dataset,
             "job": self._job,
             "view": self._view,
@@ -132,6 +133,9 @@ class Coordinator:
         self._ledger.keep(digest, payload)
         self._write({"what": "dataset", "dataset": asdict(registered)})
         return {"id": registered.id}, b""
+
+    def _spec(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        return {"spec": self._ledger.registered(fields["dataset"]).spec}, b""
 
     def _job(self, fields: Fields, payload: bytes, session: Session) -> Reply:
         name, iteration = fields["name"], fields["iteration"]

@@ -28,6 +28,7 @@ class Registered:
       compression: The compression of its elements on their way.
       finite: Whether it is known to have one.
       kind: What tells it from other datasets but those that differ only in seeds of shuffles and drawn seeds.
+      spec: The nested spec of its elements, as `spec_json` writes it; None if an earlier version registered it.
     """
 
     id: int | str
@@ -39,6 +40,7 @@ class Registered:
     compression: str
     finite: bool = False
     kind: str = ""
+    spec: Any = None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from workbench import tree
+from workbench.backends.kept_memory import keep_freed_memory
 from workbench.backends.numpy import STRING
 from workbench.data.sources.memory import Whole
 from workbench.data.spec import DatasetSpec, TensorSpec
@@ -16,6 +17,11 @@ from workbench.data.stage import Pipeline
 from workbench.data.stages.computing.watched import Answers, WatchedArray, WatchedText
 from workbench.data.stages.ordering.select import Repeat
 from workbench.io.made_up import MadeUpText
+
+_LARGE_BYTES: Final = 1 << 17
+"""glibc asks the kernel for each such block at first."""
+_REPEATED: Final = 256
+"""Long strips are copied faster than short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,11 @@ class Filling:
             values = abs(values)
         elif dtype.kind in "fc" and len(self.values) > 1:
             values = values * 1.25
-        array = np.empty(shape, dtype)
-        flat = array.reshape(-1)
-        for place, value in enumerate(values.astype(dtype)):
-            flat[place :: len(values)] = value
-        return array[()]
+        if math.prod(shape) * dtype.itemsize > _LARGE_BYTES:
+            keep_freed_memory()
+        if len(values) == 1:
+            return np.full(shape, values.astype(dtype)[0])[()]
+        return np.resize(np.tile(values.astype(dtype), _REPEATED), shape)[()]
 
     def shape(self, spec: TensorSpec) -> tuple[int, ...]:
         """The shape of what fits a spec."""

@@ -5,7 +5,7 @@ two and three rows; where the rank is, a vector and a matrix; texts of one byte 
 examples take for examples that have what is wanted. If the result then seems to have sizes, the function is also
 called with values that have little in common, and with ones that notice what it decides by them, so that it goes its
 other ways, too (`watched.py`), unless it is slow. A dimension of the result that differs between any two calls is
-unknown.
+unknown. Where code and values cannot matter, two calls are enough (`sized.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from workbench.data.spec import DatasetSpec, ElementsSpec, any_rank, any_size, r
 from workbench.data.stage import Pipeline
 from workbench.data.stages.computing import made_up
 from workbench.data.stages.computing.alike import shared_sizes
+from workbench.data.stages.computing.sized import depends_on_sizes, sized
 from workbench.data.stages.computing.trials import tried
 from workbench.data.stages.computing.watched import ways
 from workbench.data.structure import flatten_element
@@ -107,7 +108,13 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
     """
     spec_of_result = spec or _spec
     begun = time.monotonic()
-    results = result_example(fn, upstream), result_example(fn, upstream, made_up.TWOS)
+    first = result_example(fn, upstream)
+    if depends_on_sizes(fn, upstream.element_spec):
+        with contextlib.suppress(Exception):
+            known, other = spec_of_result(first), spec_of_result(_quietly(fn, _sized(upstream)))
+            if known == other:
+                return known
+    results = first, result_example(fn, upstream, made_up.TWOS)
     try:
         ones, twos = map(spec_of_result, results)
     except TypeError as error:
@@ -116,6 +123,10 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
     if not _has_sizes(known) or time.monotonic() - begun > _TRIAL_SECONDS:
         return known
     return _covering_others(lambda made: spec_of_result(_quietly(fn, made)), upstream, ones, known)
+
+
+def _sized(upstream: Pipeline) -> Any:
+    return sized(made_up.element(upstream, made_up.APART[0]))
 
 
 def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, known: Any) -> Any:
