@@ -6,6 +6,7 @@ from tests.differential.choices import ChoicePrograms
 from tests.differential.described import DescribedPrograms
 from tests.differential.failing import FailingPrograms
 from tests.differential.files import FilePrograms
+from tests.differential.prefixes import PrefixPrograms
 from tests.differential.programs import Drawn, Programs
 from tests.differential.sequences import SequencePrograms
 from tests.differential.served import ServedPrograms
@@ -30,4 +31,5 @@ KINDS: dict[str, type[Drawn]] = {
     "served": ServedPrograms,
     "values": ValuePrograms,
     "wire": WirePrograms,
+    "prefixes": PrefixPrograms,
 }
