@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -303,18 +305,23 @@ def test_more_buffers_than_a_launch_takes_are_combined_in_order(
         )
 
 
-def test_many_arrays_are_looked_at_with_one_wait_for_each_32(
-    install: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class OnDevice(np.ndarray):
-        device = Device()
+class OnDevice(np.ndarray):
+    device = Device()
 
+
+@pytest.fixture
+def marking(install: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[str]]:
+    """Arrays of NumPy as those of a device: the streams on which was waited, and the dtypes of what was checked."""
     waits: list[int] = []
     fake: Any = Fake()
     fake.ascontiguousarray = np.ascontiguousarray
-    fake.cuda.get_current_stream = lambda: SimpleNamespace(synchronize=lambda: waits.append(1))
+    streams = itertools.cycle(
+        SimpleNamespace(ptr=k, synchronize=functools.partial(waits.append, k)) for k in (1, 1, 2)
+    )
+    fake.cuda.get_current_stream = lambda: next(streams)
     install(fake)
-    words, marked = Flags(np.zeros(64, FLAG)), []
+    words: Flags = Flags(np.zeros(64, FLAG))
+    marked: list[str] = []
 
     def mark(self: Any, array: Any, flag: int) -> None:
         marked.append(array.dtype.name)
@@ -324,11 +331,40 @@ def test_many_arrays_are_looked_at_with_one_wait_for_each_32(
     monkeypatch.setattr(gpu.CupyAccelerator, "flags", words)
     monkeypatch.setattr(gpu.CupyAccelerator, "view", lambda self, x: x)
     monkeypatch.setattr(gpu.CupyAccelerator, "flag_not_finite", mark)
+    return waits, marked
+
+
+def test_many_arrays_are_looked_at_with_one_wait_for_each_32(marking: tuple[list[int], list[str]]) -> None:
+    waits, marked = marking
     arrays = [np.ones(3, np.float32).view(OnDevice) for _ in range(40)]
     arrays[35][1] = np.inf
     arrays[7] = np.ones(3, np.int32).view(OnDevice)
 
     assert cupy_contents.finite(arrays) == [k != 35 for k in range(40)]
     assert cupy_contents.finite(arrays[:2]) == [True, True]  # the words are clear again
-    assert len(waits) == 3
+    assert waits[:4] == [1, 2] * 2, "on each stream that was the current one"
+    assert len(waits) == 5
     assert "int32" not in marked
+
+
+def test_queued_checks_tell_what_they_found_without_waiting_and_begin_anew_after_a_wait(
+    marking: tuple[list[int], list[str]],
+) -> None:
+    waits, _ = marking
+    fine, bad = np.ones(3, np.float32).view(OnDevice), np.full(3, np.nan, np.float32).view(OnDevice)
+    checks = cupy_contents.QueuedChecks()
+    checks.add(fine)
+    assert not checks.found_any()
+    checks.add(bad)
+    checks.add(bad)
+    assert checks.found_any()
+    assert not waits
+    assert checks.wait() == [1, 2]
+    assert not checks.found_any()
+    checks.add(bad)
+    for _ in range(31):
+        assert not checks.full
+        checks.add(fine)
+    assert checks.full
+    assert checks.wait() == [0]
+    checks.close()

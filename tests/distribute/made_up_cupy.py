@@ -10,7 +10,7 @@ import ctypes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,26 @@ from workbench.backends.flags import FLAG, Flags
 from workbench.communicators.core.finiteness import can_be_infinite
 
 
+class Device:
+    """The only one."""
+
+    id = 0
+
+
+class Stream:
+    """The only one, on which everything is done at once."""
+
+    ptr = 0
+
+    def synchronize(self) -> None:
+        pass
+
+
 class ndarray(NDArrayOperatorsMixin):
     """An array "on the GPU"."""
+
+    device = Device()
+    host = np.empty(0)
 
     def __init__(self, host: np.ndarray) -> None:
         self.host = host
@@ -95,6 +113,7 @@ class Module(ModuleType):
     """`cupy`: NumPy's functions over such arrays."""
 
     ndarray = ndarray
+    cuda = SimpleNamespace(Device=Device, get_current_stream=Stream)
 
     def __init__(self) -> None:
         super().__init__("cupy")

@@ -13,28 +13,79 @@ from workbench.backends import cupy as gpu
 from workbench.backends.numpy import can_be_infinite
 from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
 
-_ARRAYS_AT_ONCE = 32
+_AT_ONCE = 32
+
+
+class QueuedChecks:
+    """Checks for NaN and infinity that a GPU makes when it gets to them; only `wait` waits for them.
+
+    Each check runs behind what the current stream has to do then, and before what it gets later. For one thread.
+    """
+
+    def __init__(self) -> None:
+        self._flags = gpu.accelerator.flags.take(_AT_ONCE)
+        self._streams: dict[int, Any] = {}
+        self._bad: list[int] = []  # arrays that no kernel could look at
+        self._count = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there is room for no further array before `wait`."""
+        return self._count == _AT_ONCE
+
+    def add(self, array: Any) -> None:
+        """Queues the check of one more array on the current stream."""
+        x = gpu.accelerator.view(array)
+        if can_be_infinite(x.dtype) and x.size:
+            cupy = gpu.namespace()
+            # A kernel reads memory of its own device only.
+            if self._flags is None or x.device.id != cupy.cuda.Device().id:
+                if not np.isfinite(gpu.to_host(x)).all():
+                    self._bad.append(self._count)
+            else:
+                stream = cupy.cuda.get_current_stream()
+                self._streams[stream.ptr] = stream
+                gpu.accelerator.flag_not_finite(
+                    cupy.ascontiguousarray(x).reshape(-1), self._flags.of(self._count)
+                )
+        self._count += 1
+
+    def found_any(self) -> bool:
+        """Whether an array is known by now not to be finite."""
+        return bool(self._bad) or (self._flags is not None and bool(self._flags.words.any()))
+
+    def wait(self) -> list[int]:
+        """Which arrays, counted from 0, were not finite, in the order of `add`; the next one is array 0."""
+        for stream in self._streams.values():
+            stream.synchronize()
+        bad = set(self._bad)
+        if self._flags is not None:
+            bad.update(np.flatnonzero(self._flags.words).tolist())
+            self._flags.words[:] = 0
+        self._streams.clear()
+        self._bad.clear()
+        self._count = 0
+        return sorted(bad)
+
+    def close(self) -> None:
+        """Waits, and gives back what the checks used."""
+        self.wait()
+        if self._flags is not None:
+            gpu.accelerator.flags.give_back(self._flags)
+            self._flags = None
 
 
 def finite(arrays: Sequence[Any]) -> list[bool]:
-    """Whether each of some GPU arrays has neither NaN nor infinity in it; waits once for the current stream."""
-    cupy = gpu.namespace()
-    here = cupy.cuda.Device().id
+    """Whether each of some GPU arrays has neither NaN nor infinity in it; waits for the current stream."""
     found: list[bool] = []
-    for start in range(0, len(arrays), _ARRAYS_AT_ONCE):
-        chunk = [gpu.accelerator.view(x) for x in arrays[start : start + _ARRAYS_AT_ONCE]]
-        taken = gpu.accelerator.flags.take(_ARRAYS_AT_ONCE)
-        for place, x in enumerate(chunk):
-            if taken is not None and x.size and can_be_infinite(x.dtype) and x.device.id == here:
-                gpu.accelerator.flag_not_finite(cupy.ascontiguousarray(x).reshape(-1), taken.of(place))
-        cupy.cuda.get_current_stream().synchronize()
-        for place, x in enumerate(chunk):
-            if taken is None or x.device.id != here:  # a kernel reads memory of its own device only
-                found.append(not can_be_infinite(x.dtype) or bool(np.isfinite(gpu.to_host(x)).all()))
-            else:
-                found.append(not taken.words[place])
-        if taken is not None:
-            gpu.accelerator.flags.give_back(taken)
+    checks = QueuedChecks()
+    for start in range(0, len(arrays), _AT_ONCE):
+        chunk = arrays[start : start + _AT_ONCE]
+        for x in chunk:
+            checks.add(x)
+        bad = checks.wait()
+        found += [place not in bad for place in range(len(chunk))]
+    checks.close()
     return found
 
 

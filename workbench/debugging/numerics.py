@@ -107,8 +107,9 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
       thread. The error names operation, line, and replica and step, or worker and function. The processor detects such
       operations, so this takes no time. Your own `np.errstate` and `np.seterr` still apply.
     * The first operation of JAX that makes one, likewise, except in the calling thread.
-    * The first line of a replica function after which a variable holds an array of CuPy with one, likewise; which takes
-      time, as each line waits for the GPU. Not under a debugger.
+    * The first line of a replica function after which a variable holds an array of CuPy with one, likewise. The GPU
+      checks these arrays when it gets to them, and the line does not wait: the error may come some lines later. On
+      Python 3.11, not under a debugger.
     * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions, scheduled
       functions and functions of datasets, and elements of datasets, also those that CuPy computed: workbench reads each
       array once.
@@ -201,11 +202,8 @@ def check(value: _T, what: str) -> _T:
     """
     if thread.place:
         for leaf in tree.flatten(value)[0]:
-            try:
-                array = view(fetched(leaf) if _may_be_bad_on_gpu(leaf) else leaf)
-            except Exception:  # texts, finite arrays on a device, values that are being traced
-                continue
-            if can_be_infinite(array.dtype) and (found := not_finite(array)):
+            array = _maybe_not_finite(leaf)
+            if array is not None and (found := not_finite(array)):
                 raise NotFinite(f"{what} is not finite {thread.place}: {found}")
     return value
 
@@ -214,9 +212,13 @@ def _is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
-def _may_be_bad_on_gpu(leaf: Any) -> bool:
-    """Whether an array of CuPy has elements that are not finite: looked at where it is, only bad ones are copied."""
-    if type(leaf).__module__.partition(".")[0] != "cupy" or not can_be_infinite(leaf.dtype):
-        return False
-    (finite,) = cupy_contents.finite([leaf])
-    return not finite
+def _maybe_not_finite(leaf: Any) -> np.ndarray | None:
+    """The leaf on the host, if it is an array that may have elements that are not finite; None otherwise."""
+    if type(leaf).__module__.partition(".")[0] == "cupy":  # looked at where it is: only a bad one is copied
+        looked_at = hasattr(leaf, "dtype") and can_be_infinite(leaf.dtype)
+        return fetched(leaf) if looked_at and not all(cupy_contents.finite([leaf])) else None
+    try:
+        array = view(leaf)
+    except Exception:  # texts, values that are being traced
+        return None
+    return array if can_be_infinite(array.dtype) else None

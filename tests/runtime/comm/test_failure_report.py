@@ -1,17 +1,21 @@
-"""How a replica's exception travels."""
+"""How a replica's exception travels, and which of its lines are the user's."""
 
 from __future__ import annotations
 
+import json
 import linecache
+import site
 import threading
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from tblib import pickling_support
 
+import workbench
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.comm.failure_report import rebuild, report
+from workbench.runtime.comm.failure_report import is_users, rebuild, report
 
 
 class Picky(Exception):
@@ -84,3 +88,26 @@ def test_replicas_that_fail_at_once_find_the_same_file_changed(monkeypatch: pyte
     assert not others[0].is_alive()
     assert "in raised" in failure.traceback
     assert "deleted.py" not in linecache.cache
+
+
+@pytest.mark.parametrize(
+    "file_name",
+    [
+        workbench.__file__,
+        json.__file__,
+        np.__file__,
+        "<frozen importlib._bootstrap>",
+        "/usr/lib/python3/dist-packages/six.py",
+        f"{site.getusersitepackages()}/torch/nn/modules/module.py",
+        "/opt/pinned/site-packages/optree/ops.py",
+    ],
+)
+def test_installed_packages_are_not_the_users(file_name: str) -> None:
+    assert not is_users(file_name)
+
+
+@pytest.mark.parametrize(
+    "file_name", ["/home/ada/train.py", "/tmp/ipykernel_1/2.py", "<ipython-input-1-a>", "<string>"]
+)
+def test_scripts_and_cells_are_the_users(file_name: str) -> None:
+    assert is_users(file_name)

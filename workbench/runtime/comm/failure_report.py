@@ -30,6 +30,8 @@ _NOT_THE_USERS = (
     "<frozen ",
     *dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")),
 )
+# Wherever else packages are installed: for one user, by the Linux distribution, with `pip install --target`.
+_INSTALLED = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +202,12 @@ def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:
 
 def is_users(file_name: str) -> bool:
     """Whether a file holds the user's own code: not ours, not Python's, not an installed package's."""
-    return not file_name.startswith(_NOT_THE_USERS)
+    return not (file_name.startswith(_NOT_THE_USERS) or any(folder in file_name for folder in _INSTALLED))
 
 
 def user_place(frame: FrameType | None) -> str:
     """The innermost line of the user's own code, as "train.py:84 in step"; "" if there is none."""
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+    while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return ""
