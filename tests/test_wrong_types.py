@@ -160,3 +160,124 @@ def test_a_table_has_rows(value: Any) -> None:
 def test_operands_of_assertions_have_one_kind() -> None:
     _refuses(lambda: wb.debugging.assert_near("x", 1.0))
     _refuses(lambda: wb.debugging.assert_near(True, 1.0))
+
+
+_NO_PLACE: tuple[Any, ...] = (None, 1, 1.5, [1], {}, object(), len, b"x")
+
+
+@pytest.mark.parametrize("value", _NO_PLACE)
+def test_what_was_written_is_opened_by_its_path(value: Any) -> None:
+    for call in (wb.open_run, wb.open_dump, wb.record):
+        _refuses(lambda call=call: call(value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, "x", object(), len])
+def test_values_of_replicas_are_a_list(value: Any) -> None:
+    for kind in (wb.distribute.PerReplica, wb.distribute.Mirrored):
+        _refuses(lambda kind=kind: kind(value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [1, -1, 1.5, True, "", "x", b"x", object(), len, {1}, 1j, (1, 2), {"a": 1}])
+def test_a_dtype_has_a_name(value: Any) -> None:
+    _refuses(lambda: wb.Variable(1.0, dtype=value))
+    _refuses(lambda: wb.debugging.assert_type(1, value))
+    _refuses(lambda: wb.debugging.assert_same_float_dtype([1.0], value))
+
+
+@pytest.mark.parametrize("value", [1.5, "x", [1], {}, object(), float("nan"), np.array([1, 2])])
+def test_shards_are_counted(value: Any) -> None:
+    partitioners = wb.distribute.experimental.partitioners
+    _refuses(lambda: partitioners.FixedShardsPartitioner(value))
+    _refuses(lambda: partitioners.MinSizePartitioner(value))
+    _refuses(lambda: partitioners.MaxSizePartitioner(value))
+    for partitioner in (partitioners.FixedShardsPartitioner(2), partitioners.MinSizePartitioner()):
+        _refuses(lambda partitioner=partitioner: partitioner((4, 2), "float32", value))  # type: ignore[misc]
+        _refuses(lambda partitioner=partitioner: partitioner([value, 2], "float32"))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [[1], {}, {1}, 1.5, None, object()])
+def test_tasks_have_names_and_numbers(value: Any) -> None:
+    spec = wb.distribute.ClusterSpec({"worker": ["a:1"]})
+    for ask in (spec.num_tasks, spec.task_indices, spec.job_tasks, lambda job: spec.task_address(job, 0)):
+        _refuses(lambda ask=ask: ask(value))  # type: ignore[misc]
+    _refuses(lambda: spec.task_address("worker", value))
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, object(), len])
+def test_assertions_about_several_values_want_a_list(value: Any) -> None:
+    _refuses(lambda: wb.debugging.assert_rank_in([1], value))
+    _refuses(lambda: wb.debugging.assert_shapes(value))
+    _refuses(lambda: wb.debugging.assert_shapes([value]))
+    if value is not None:
+        _refuses(lambda: wb.debugging.assert_same_float_dtype(value))
+        _refuses(lambda: wb.debugging.assert_shapes([(np.ones(2), value)]))
+
+
+@pytest.mark.parametrize("value", [None, "x", [1], {}, object(), 1.5])
+def test_a_global_batch_has_a_number_of_rows(value: Any) -> None:
+    _refuses(lambda: wb.distribute.InputContext(2, 0, 2).get_per_replica_batch_size(value))
+
+
+@pytest.mark.parametrize("value", ["x", {}, object(), len, {1}])
+def test_a_norm_is_a_number(value: Any) -> None:
+    _refuses(lambda: wb.nn.embedding_lookup(np.ones((2, 2)), [0], max_norm=value))
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, 1, "x", object(), len, np.array([1, 2])])
+def test_options_of_collectives_are_communication_options(strategy: wb.MirroredStrategy, value: Any) -> None:
+    def reduced() -> None:
+        get_replica_context().all_reduce("SUM", np.ones(2), value)
+
+    def gathered() -> None:
+        get_replica_context().all_gather(np.ones(2), 0, value)
+
+    for step in (reduced, gathered):
+        if type(value) is not object:  # which cannot travel
+            _refuses(lambda step=step: strategy.run(step))  # type: ignore[misc]
+        _refuses(lambda step=step: get_strategy().run(step))  # type: ignore[misc]
+    made = strategy.run(lambda: np.ones(2))
+    _refuses(lambda: strategy.extended.reduce_to("SUM", made, made, value))
+    _refuses(lambda: strategy.extended.batch_reduce_to("SUM", [(made, made)], value))
+    _refuses(lambda: wb.distribute.RingAllReduce().reduce("SUM", made, made, value))
+    _refuses(lambda: wb.distribute.RingAllReduce().batch_reduce("SUM", [(made, made)], value))
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [1], {}, object()])
+def test_functions_for_replicas_are_functions(strategy: wb.MirroredStrategy, value: Any) -> None:
+    with strategy.scope():
+        variable = wb.Variable(1.0)
+    for each in (strategy, get_strategy()):
+        _refuses(lambda each=each: each.extended.update_non_slot(variable, value))  # type: ignore[misc]
+        _refuses(lambda each=each: each.experimental_distribute_values_from_function(value))  # type: ignore[misc]
+        if type(value) is not object:  # which cannot travel
+            _refuses(lambda each=each: each.run(lambda: get_replica_context().merge_call(value)))  # type: ignore[misc]
+    _refuses(lambda: strategy.extended.update(variable, value))
+    _refuses(lambda: get_strategy().extended.update(wb.Variable(1.0), value))
+
+
+@pytest.mark.parametrize("value", [1, 1.5, "x", {}, len])
+def test_arguments_of_other_functions_are_a_tuple(strategy: wb.MirroredStrategy, value: Any) -> None:
+    with strategy.scope():
+        variable = wb.Variable(1.0)
+    for each in (strategy, get_strategy()):
+        _refuses(lambda each=each: each.extended.update_non_slot(variable, lambda *_: 1, value))  # type: ignore[misc]
+        _refuses(
+            lambda each=each: each.run(lambda: get_replica_context().merge_call(lambda *_: 1, value))  # type: ignore[misc]
+        )
+    _refuses(lambda: strategy.extended.update(variable, lambda *_: 1, value))
+    _refuses(lambda: strategy.extended.update(variable, lambda *_: 1, (), [value]))
+    _refuses(lambda: strategy.extended.update(variable, lambda *_: 1, (), {1: value}))
+    _refuses(lambda: strategy.run(lambda: get_replica_context().merge_call(lambda *_: 1, (), {1: value})))
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, object(), len])
+def test_values_to_reduce_come_in_pairs(strategy: wb.MirroredStrategy, value: Any) -> None:
+    for pairs in (value, [value], [(value,)]):
+        _refuses(lambda pairs=pairs: strategy.extended.batch_reduce_to("SUM", pairs))  # type: ignore[misc]
+        _refuses(lambda pairs=pairs: wb.distribute.RingAllReduce().batch_reduce("SUM", pairs))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [1, 1.5, object(), len])
+def test_devices_of_an_update_have_names(strategy: wb.MirroredStrategy, value: Any) -> None:
+    _refuses(lambda: strategy.extended.update_non_slot(value, lambda: 1))
+    _refuses(lambda: strategy.extended.read_var(value))

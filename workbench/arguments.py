@@ -1,14 +1,18 @@
-"""What arguments have to be: whole numbers, True or False, functions. Python's and NumPy's count alike."""
+"""What arguments have to be: whole numbers, True or False, functions, lists. Python's and NumPy's count alike."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from workbench.errors import InvalidArgumentError, WrongType
+
+_Item = TypeVar("_Item")
 
 
 def whole_number(value: Any, argument: str) -> int:
@@ -70,6 +74,33 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     if callable(value):
         return value
     raise WrongType(f"{argument} must be a function, got {type(value).__name__} {value!r:.60}")
+
+
+def several(value: Iterable[_Item], argument: str, example: str) -> Iterable[_Item]:
+    """Values in a list or anything else that can be iterated over, but for a text.
+
+    Args:
+      value: What was given.
+      argument: Its name.
+      example: How it is written, for the error.
+
+    Raises:
+      WrongType: if it is something else.
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return value
+    raise WrongType(f"{argument} must be a list, such as {example}, got {type(value).__name__} {value!r:.60}")
+
+
+def path(value: str | os.PathLike[str], argument: str) -> Path:
+    """The path of a file or folder.
+
+    Raises:
+      WrongType: if it is neither a text nor a path.
+    """
+    if isinstance(value, str | os.PathLike):
+        return Path(value)
+    raise WrongType(f"{argument} must be a path, got {type(value).__name__} {value!r:.60}")
 
 
 def _integer(value: Any) -> int | None:

@@ -151,6 +151,6 @@ class DeviceSpec:
 def _integer(name: str, value: Any) -> int | None:
     try:
         return None if value is None else int(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # the last one is infinity's
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an integer, got {value!r}") from None

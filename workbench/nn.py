@@ -40,9 +40,12 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
     rows = _rows_of_parts(params, ids) if isinstance(params, list | tuple) else _rows(params, ids)
     if max_norm is None:
         return rows
+    limit = as_array(max_norm)
+    if limit.dtype.kind not in "iuf":
+        raise WrongType(f"embedding_lookup: max_norm is a number, got {max_norm!r:.60}")
     axes = tuple(range(np.ndim(ids), rows.ndim))
     norms = np.sqrt((rows * rows).sum(axis=axes, keepdims=True))
-    return rows * np.minimum(1, max_norm / np.maximum(norms, np.finfo(rows.dtype).tiny)).astype(rows.dtype)
+    return rows * np.minimum(1, limit / np.maximum(norms, np.finfo(rows.dtype).tiny)).astype(rows.dtype)
 
 
 def _rows(table: Any, ids: Any) -> Any:

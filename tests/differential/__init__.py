@@ -14,6 +14,9 @@ described: options, specs and optionals (`described.py`). shared: parts of hosts
 
 served: data services with several workers (`served.py`). values: what Python values become (`values.py`).
 
+clusters: clusters, resolvers, device strings and partitioners, with environments and arguments of all kinds
+(`clusters.py`).
+
 wire: examples as protocol buffers allow them, and damaged (`wire.py`).
 
 Without TensorFlow, the suite runs the programs here only: they end, with errors that users are meant to see, and stages

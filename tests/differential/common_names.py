@@ -8,6 +8,7 @@ import functools
 import gzip
 import itertools
 import json
+import os
 import shutil
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -177,6 +179,39 @@ def is_refused(refusals: tuple[type[Exception], ...], make: Any) -> bool:
     return False
 
 
+def asked(refusals: tuple[type[Exception], ...], make: Any, *questions: Any) -> list[Any]:
+    """What something answers to questions, each as a text; "refused" for one of some errors."""
+    made = make()
+    found = []
+    for question in questions:
+        try:
+            found.append(_told(question(made)))
+        except refusals:
+            found.append("refused")
+    return found
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(sorted(f"{_told(key)}: {_told(part)}" for key, part in value.items()))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_told, value))}]"
+    for method in ("as_dict", "to_string"):
+        if hasattr(value, method):
+            return f"{type(value).__name__.removesuffix('V2')} {_told(getattr(value, method)())}"
+    return repr(value)
+
+
+def _set_to(made: Any, name: str, value: Any) -> Any:
+    setattr(made, name, value)
+    return getattr(made, name)
+
+
+def _in_environment(variables: dict[str, str], ask: Any) -> Any:
+    with mock.patch.dict(os.environ, variables, clear=True):
+        return ask()
+
+
 def _tree() -> str:
     """The name of a folder with files and folders."""
     folder = Path(tempfile.mkdtemp(dir=_folder()))
@@ -284,6 +319,9 @@ _LIKE = {"ValueError": "InvalidArgumentError"}  # which TensorFlow makes of thos
 _NUMBERS = itertools.count()
 
 COMMON = {
+    "set_to": _set_to,
+    "in_environment": _in_environment,
+    "visible": lambda: os.environ.get("CUDA_VISIBLE_DEVICES"),
     "Pair": Pair,
     "Fields": Fields,
     "folder": new_folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.differential.choices import ChoicePrograms
+from tests.differential.clusters import ClusterPrograms
 from tests.differential.described import DescribedPrograms
 from tests.differential.failing import FailingPrograms
 from tests.differential.files import FilePrograms
@@ -26,6 +27,7 @@ KINDS: dict[str, type[Drawn]] = {
     "sequences": SequencePrograms,
     "choices": ChoicePrograms,
     "stored": StoredPrograms,
+    "clusters": ClusterPrograms,
     "described": DescribedPrograms,
     "shared": SharedPrograms,
     "served": ServedPrograms,

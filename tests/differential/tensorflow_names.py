@@ -15,6 +15,7 @@ from tests.differential.common_names import (
     COMMON,
     Fields,
     Pair,
+    asked,
     free_ports,
     is_refused,
     rest,
@@ -99,6 +100,14 @@ def names() -> dict[str, Any]:
     refusals = tf.errors.OpError, ValueError, TypeError, NotImplementedError, AttributeError
     return COMMON | {
         "is_refused": functools.partial(is_refused, refusals),
+        "asked": functools.partial(asked, (Exception,)),
+        "ClusterSpec": tf.train.ClusterSpec,
+        "resolvers": tf.distribute.cluster_resolver,
+        "DeviceSpec": tf.DeviceSpec,
+        "partitioners": tf.distribute.experimental.partitioners,
+        "divided": lambda partitioner, shape, dtype, *more, **named: list(
+            partitioner(tf.TensorShape(shape), tf.as_dtype(dtype), *more, **named)
+        ),
         "several": lambda workers, fixed: several(workers, fixed)[0].target,
         "experimental": tf.data.experimental,
         "service": tf.data.experimental.service,

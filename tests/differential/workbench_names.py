@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import tempfile
+from dataclasses import FrozenInstanceError
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.differential.common_names import (
     COMMON,
     Fields,
     Pair,
+    asked,
     free_ports,
     is_refused,
     rest,
@@ -95,6 +97,24 @@ def names(servers: contextlib.ExitStack | None = None) -> dict[str, Any]:
     return COMMON | {
         "is_refused": functools.partial(
             is_refused, (wb.errors.WorkbenchError, ValueError, TypeError, NotImplementedError)
+        ),
+        "asked": functools.partial(
+            asked,
+            (
+                wb.errors.WorkbenchError,
+                ValueError,
+                TypeError,
+                NotImplementedError,
+                FrozenInstanceError,
+                KeyError,
+            ),
+        ),
+        "ClusterSpec": wb.distribute.ClusterSpec,
+        "resolvers": wb.distribute.cluster_resolver,
+        "DeviceSpec": wb.DeviceSpec,
+        "partitioners": wb.distribute.experimental.partitioners,
+        "divided": lambda partitioner, shape, dtype, *more, **named: list(
+            partitioner(shape, dtype, *more, **named)
         ),
         "several": several,
         "experimental": wb.data.experimental,

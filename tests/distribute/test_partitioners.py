@@ -45,8 +45,14 @@ def test_a_partitioner_of_ones_own_is_a_subclass() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: partitioners.MinSizePartitioner(0), "min_shard_bytes must be at least 1, got 0"),
-        (lambda: partitioners.MaxSizePartitioner(8, -1), "max_shards must be at least 1, got -1"),
+        (
+            lambda: partitioners.MinSizePartitioner(0),
+            "min_shard_bytes must be an integer of at least 1, got 0",
+        ),
+        (
+            lambda: partitioners.MaxSizePartitioner(8, -1),
+            "max_shards must be an integer of at least 1, got -1",
+        ),
         (lambda: partitioners.MaxSizePartitioner(8, bytes_per_string=0), "bytes_per_string must be"),
         (lambda: partitioners.FixedShardsPartitioner(2)((), np.float32), r"shape \(\) has no dimension 0"),
         (

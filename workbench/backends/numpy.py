@@ -281,14 +281,17 @@ def as_dtype(dtype: Any) -> np.dtype:
       TypeError: if it names none, as None does, which to NumPy is float64, or a class such as dict, which is object.
     """
     if dtype is None:
-        raise TypeError("a dtype is missing; give one, such as np.float32")
+        raise WrongType("a dtype is missing; give one, such as np.float32")
     if dtype is str or dtype is bytes or (isinstance(dtype, str) and dtype == "string"):
         return STRING
     if dtype is float or (isinstance(dtype, str) and dtype == "float"):
         return np.dtype(np.float32)
-    found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    try:
+        found = dtype_named(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise WrongType(f'{dtype!r:.60} is not a dtype; give one, such as np.float32 or "int64"') from None
     if found == STRING and isinstance(dtype, type) and dtype not in (object, np.object_):
-        raise TypeError(f"{dtype.__name__} is not a dtype; give one, such as np.float32")
+        raise WrongType(f"{dtype.__name__} is not a dtype; give one, such as np.float32")
     return STRING if found.kind in "US" else found
 
 

@@ -13,6 +13,7 @@ from workbench.errors import InvalidArgumentError, WorkbenchError
 from workbench.runtime.deploy.tasks import CHIEFS, Task
 from workbench.runtime.joining.addresses import host_and_port
 from workbench.runtime.joining.join import join
+from workbench.runtime.joining.membership import WrongSecret
 from workbench.runtime.joining.roster import Roster
 from workbench.runtime.joining.secret import FILE_VARIABLE, VARIABLE, Secret
 
@@ -81,7 +82,7 @@ def _by_environment(options: argparse.Namespace) -> Roster:
 
 
 def _advice(error: Exception) -> str:
-    if "a different secret" not in str(error):
+    if not isinstance(error, WrongSecret):
         return ""
     return (
         f". All tasks need the same one: the same file for all of them ({FILE_VARIABLE}), or {VARIABLE}; compare what "

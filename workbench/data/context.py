@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from workbench.arguments import count
+from workbench.arguments import count, whole_number
 from workbench.errors import InvalidArgumentError
 
 
@@ -33,11 +33,12 @@ class InputContext:
         Raises:
           ValueError: if the batch cannot be divided evenly.
         """
-        size, rest = divmod(global_batch_size, self.num_replicas_in_sync)
+        rows = whole_number(global_batch_size, "global_batch_size")
+        size, rest = divmod(rows, self.num_replicas_in_sync)
         if rest:
             raise InvalidArgumentError(
                 f"global batch {global_batch_size} is not divisible by {self.num_replicas_in_sync} replicas; "
-                f"use {global_batch_size - rest} or {global_batch_size - rest + self.num_replicas_in_sync}"
+                f"use {rows - rest} or {rows - rest + self.num_replicas_in_sync}"
             )
         return size
 

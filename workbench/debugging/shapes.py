@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
+from workbench.arguments import several
 from workbench.debugging.operands import described, dtype_of, each_replica, prefix, shape_of
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 
 _ANY = (None, ".")
 _LEADING = (..., "...", "*")
+_PAIRS = "[(x, ('N', 3))]"
 
 
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
@@ -74,7 +76,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
       InvalidArgumentError: if it is not.
       TypeError: if one of `ranks` is not a whole number.
     """
-    wanted = [_rank(rank, "assert_rank_in") for rank in ranks]
+    wanted = [_rank(rank, "assert_rank_in") for rank in several(ranks, "assert_rank_in: ranks", "[1, 2]")]
 
     def check(x: Any) -> None:
         if len(shape_of(x)) not in wanted:
@@ -141,7 +143,11 @@ def assert_shapes(
     workbench.errors.InvalidArgumentError: assert_shapes: array 1 has shape (5, 3), where 'Q' is 3; it is 2 in ...
     """
     given = shapes.items() if isinstance(shapes, dict) else shapes
-    pairs = [(array, shape) for array, shape in given if shape is not None]
+    pairs = [
+        (array, shape)
+        for array, shape in map(_pair, several(given, "assert_shapes: shapes", _PAIRS))
+        if shape is not None
+    ]
     wanted = [_entries(shape) for _, shape in pairs]
 
     def check(*arrays: Any) -> None:
@@ -160,10 +166,18 @@ def assert_shapes(
     each_replica(check, *(array for array, _ in pairs))
 
 
+def _pair(pair: Any) -> tuple[Any, Any]:
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return pair[0], pair[1]
+    raise WrongType(f"assert_shapes: shapes has pairs of array and shape, such as {_PAIRS}, got {pair!r:.60}")
+
+
 def _entries(shape: Any) -> tuple[bool, list[Any]]:
     """Whether leading dimensions are left open, and the others' entries: None, a size or a symbol."""
     if isinstance(shape, Integral):
-        raise InvalidArgumentError(f"assert_shapes: a shape is a tuple, got {shape}; write ({shape},)")
+        raise WrongType(f"assert_shapes: a shape is a tuple, got {shape}; write ({shape},)")
+    if not isinstance(shape, Iterable):
+        raise WrongType(f"assert_shapes: a shape is a tuple, such as ('N', 3), got {shape!r:.60}")
     given = list(shape)
     leading = bool(given) and any(given[0] is mark or given[0] == mark for mark in _LEADING)
     entries = given[1:] if leading else given

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import several
 from workbench.backends.numpy import as_dtype
 from workbench.debugging.operands import dtype_of, each_replica, named, prefix
 from workbench.errors import InvalidArgumentError
@@ -68,7 +69,9 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
       InvalidArgumentError: if they have several dtypes, or one that is not floating.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    for index, tensor in enumerate(() if tensors is None else tensors):
+    for index, tensor in enumerate(
+        () if tensors is None else several(tensors, "assert_same_float_dtype: tensors", "[x, y]")
+    ):
         if tensor is None:
             continue
         found = dtype_of(tensor)

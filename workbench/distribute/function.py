@@ -116,6 +116,9 @@ def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tup
             f"{call}: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
             f"kwargs={{'name': value}}"
         )
+    for name in kwargs or ():
+        if not isinstance(name, str):
+            raise WrongType(f"{call}: the names in kwargs must be texts, got {name!r:.60}")
     return tuple(args)
 
 

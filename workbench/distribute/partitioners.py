@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import count, whole_number
 from workbench.backends.numpy import STRING, as_dtype
 from workbench.errors import InvalidArgumentError, WrongType
 
@@ -46,14 +47,14 @@ class FixedShardsPartitioner(Partitioner):
         wb.distribute.experimental.partitioners.FixedShardsPartitioner(2)((10, 3), "float32")  # [2, 1]
 
     Attributes:
-      num_shards: How many; not checked, as in the reference.
+      num_shards: How many; numbers below 1 are not refused, as in the reference.
 
     >>> wb.distribute.partitioners.FixedShardsPartitioner(2)((1000, 16), np.float32)
     [2, 1]
     """
 
     def __init__(self, num_shards: int) -> None:
-        self.num_shards = num_shards
+        self.num_shards = whole_number(num_shards, "num_shards")
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """The number of partitions along each dimension; see `Partitioner`."""
@@ -77,15 +78,16 @@ class MinSizePartitioner(Partitioner):
     def __init__(
         self, min_shard_bytes: int = 256 << 10, max_shards: int = 1, bytes_per_string: int = 16
     ) -> None:
-        self.min_shard_bytes = _positive("min_shard_bytes", min_shard_bytes)
-        self.max_shards = _positive("max_shards", max_shards)
-        self.bytes_per_string = _positive("bytes_per_string", bytes_per_string)
+        self.min_shard_bytes = count(min_shard_bytes, "min_shard_bytes")
+        self.max_shards = count(max_shards, "max_shards")
+        self.bytes_per_string = count(bytes_per_string, "bytes_per_string")
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """The number of partitions along each dimension; see `Partitioner`."""
+        rows = _length(shape, axis)
         size_bytes = _elements(shape) * _element_bytes(dtype, self.bytes_per_string)
         wanted = math.ceil(size_bytes / self.min_shard_bytes)
-        return _along(axis, shape, max(1, min(wanted, self.max_shards, _length(shape, axis))))
+        return _along(axis, shape, max(1, min(wanted, self.max_shards, rows)))
 
 
 class MaxSizePartitioner(Partitioner):
@@ -103,9 +105,9 @@ class MaxSizePartitioner(Partitioner):
     def __init__(
         self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16
     ) -> None:
-        self.max_shard_bytes = _positive("max_shard_bytes", max_shard_bytes)
-        self.max_shards = _positive("max_shards", max_shards) if max_shards else None
-        self.bytes_per_string = _positive("bytes_per_string", bytes_per_string)
+        self.max_shard_bytes = count(max_shard_bytes, "max_shard_bytes")
+        self.max_shards = None if max_shards in (None, 0) else count(max_shards, "max_shards")
+        self.bytes_per_string = count(bytes_per_string, "bytes_per_string")
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
         """The number of partitions along each dimension; see `Partitioner`."""
@@ -125,14 +127,14 @@ def _along(axis: int, shape: Sequence[int], shards: int) -> list[int]:
 def _length(shape: Sequence[int], axis: int) -> int:
     if not isinstance(shape, list | tuple):
         raise WrongType(f"a partitioner divides a shape, such as (1000, 64), got {shape!r:.60}")
-    if not -len(shape) <= axis < len(shape):
+    if not -len(shape) <= whole_number(axis, "axis") < len(shape):
         raise np.exceptions.AxisError(f"a variable of shape {tuple(shape)} has no dimension {axis} to divide")
     _elements(shape)
     return int(shape[axis])
 
 
 def _elements(shape: Sequence[int]) -> int:
-    if any(size is None or size < 0 for size in shape):
+    if any(size is None or whole_number(size, "a size of a variable") < 0 for size in shape):
         raise InvalidArgumentError(f"a variable has sizes of 0 and more, got shape {tuple(shape)}")
     return math.prod(shape)
 
@@ -140,9 +142,3 @@ def _elements(shape: Sequence[int]) -> int:
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
     kind = as_dtype(dtype)
     return bytes_per_string if kind == STRING else kind.itemsize
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidArgumentError(f"{name} must be at least 1, got {value}")
-    return value

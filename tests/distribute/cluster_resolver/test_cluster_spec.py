@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
 
 ClusterSpec = wb.distribute.ClusterSpec
+
+
+def test_texts_of_numpy_are_texts() -> None:
+    spec = wb.distribute.ClusterSpec({np.str_("worker"): [np.str_("a:1")]})
+    assert repr(spec) == "ClusterSpec({'worker': ['a:1']})"
+    assert spec == wb.distribute.ClusterSpec(spec) == {"worker": {0: "a:1"}}
 
 
 def test_a_cluster_answers_by_job_and_number() -> None:

@@ -179,6 +179,8 @@ def test_slurm_works_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"tasks_per_node": {"n1": 2.0}}, ValueError, "tasks_per_node must be an integer"),
         ({"gpus_per_node": -4}, ValueError, "gpus_per_node must be an integer of at least 0"),
         ({"gpus_per_node": 4, "gpus_per_task": -1}, ValueError, "gpus_per_task must be an integer"),
+        ({"gpus_per_node": 2**31}, ValueError, "no host has more than 4,096 GPUs"),
+        ({"tasks_per_node": 2**40}, RuntimeError, "have 2199023255552 tasks, Slurm started 2"),
     ],
 )
 def test_slurm_refuses_numbers_that_make_no_cluster(
@@ -192,6 +194,19 @@ def test_slurm_refuses_numbers_that_make_no_cluster(
 def test_slurm_refuses_a_task_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     _step(monkeypatch, 9, 2, "n[1-2]", "1(x2)")
     with pytest.raises(RuntimeError, match="SLURM_PROCID is 9, and tasks have numbers from 0 to 1"):
+        resolvers.SlurmClusterResolver()
+
+
+@pytest.mark.parametrize("variable", ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"])
+@pytest.mark.parametrize("value", ["", "a", "1.5", "-1", "9" * 12])
+def test_slurm_says_which_variable_is_no_number(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _step(monkeypatch, 1, 2, "n[1-2]", "1(x2)")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(
+        RuntimeError, match=f"{variable}, .*, is a whole number from 0 to 1,000,000, got '{value}'"
+    ):
         resolvers.SlurmClusterResolver()
 
 
@@ -268,10 +283,19 @@ def test_a_range_of_hosts_that_no_cluster_has_is_refused_at_once() -> None:
         resolvers.expand_hostlist("n[0-99999999999]")
     with pytest.raises(InvalidArgumentError, match="malformed numbers of tasks"):
         resolvers.expand_tasks_per_node("1(x99999999999)")
+    with pytest.raises(InvalidArgumentError, match="malformed numbers of tasks"):
+        resolvers.expand_tasks_per_node("99999999999")
     assert resolvers.expand_hostlist("rack[1-2]-gpu,m") == ["rack1-gpu", "rack2-gpu", "m"]
     assert resolvers.expand_hostlist("[1-2],m,") == ["1", "2", "m"]
     with pytest.raises(InvalidArgumentError, match="malformed host list"):
         resolvers.expand_hostlist("n[1-2] , m")
+
+
+@pytest.mark.parametrize("index", ["1e999", "-1e999", '"x"', "[]"])
+def test_an_index_that_is_no_number_is_told(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", f'{{"task": {{"type": "worker", "index": {index}}}}}')
+    with pytest.raises(InvalidArgumentError, match="TF_CONFIG: the task's index is a number"):
+        _ = resolvers.TFConfigClusterResolver().task_id
 
 
 def test_a_session_master_counts_also_if_it_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,10 @@ import enum
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from workbench.arguments import count
+from workbench.errors import WrongType
 
 Algorithm = Literal["auto", "one_device", "hierarchical", "ring"]
 
@@ -91,6 +92,20 @@ def _implementation(value: object) -> CommunicationImplementation:
 
 
 Options = CommunicationOptions | CollectiveHints
+
+
+def checked_options(options: Any) -> Options | None:
+    """What was given as the options of a collective, or None.
+
+    Raises:
+      WrongType: if it is something else.
+    """
+    if options is None or isinstance(options, Options):
+        return options
+    raise WrongType(
+        f"the options of a collective are CommunicationOptions, got {type(options).__name__} {options!r:.60}; write "
+        "wb.distribute.CommunicationOptions(timeout_seconds=30)"
+    )
 
 
 class Reduction(NamedTuple):

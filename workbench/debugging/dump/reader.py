@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from workbench import arguments
 from workbench.data.readers.files import TFRecordDataset
 from workbench.debugging.dump.options import MODES
 from workbench.debugging.dump.schema import SCHEMA
@@ -47,7 +48,7 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
       NotFoundError: if there is no such folder.
       InvalidArgumentError: if it holds no dump.
     """
-    folder = Path(root)
+    folder = arguments.path(root, "the folder of a dump")
     if not folder.is_dir():
         raise NotFoundError(
             f"there is no folder {str(folder)!r}; give the dump_root of enable_dump_debug_info"

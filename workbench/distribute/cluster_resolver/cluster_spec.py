@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from workbench.errors import InvalidArgumentError
+from workbench.arguments import whole_number
+from workbench.errors import InvalidArgumentError, WrongType
 
 Tasks = list[str] | dict[int, str]
 """Addresses by task: a list, or a dict where some numbers are missing."""
@@ -72,9 +73,10 @@ class ClusterSpec:
           InvalidArgumentError: if there is no such job or task.
         """
         tasks = self._job(job_name)
-        if task_index not in tasks:
-            raise InvalidArgumentError(f"job {job_name!r} has no task {task_index}: it has {list(tasks)}")
-        return tasks[task_index]
+        number = whole_number(task_index, "task_index")
+        if number not in tasks:
+            raise InvalidArgumentError(f"job {job_name!r} has no task {number}: it has {list(tasks)}")
+        return tasks[number]
 
     def job_tasks(self, job_name: str) -> list[str | None]:
         """A job's addresses by number, None where a number is missing.
@@ -86,7 +88,7 @@ class ClusterSpec:
         return [tasks.get(index) for index in range(max(tasks, default=-1) + 1)]
 
     def _job(self, name: str) -> dict[int, str]:
-        if name not in self._jobs:
+        if _text(name, "the name of a job") not in self._jobs:
             raise InvalidArgumentError(f"this cluster has no job {name!r}: it has {self.jobs}")
         return self._jobs[name]
 
@@ -142,8 +144,8 @@ def _number(job: Any, index: Any) -> int:
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{what} is a text, got {type(value).__name__}: {value!r:.80}")
-    return value
+        raise WrongType(f"{what} is a text, got {type(value).__name__}: {value!r:.80}")
+    return str(value)  # NumPy's texts are shown in another way
 
 
 def _dense(tasks: dict[int, str]) -> Tasks:

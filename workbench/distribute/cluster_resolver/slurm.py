@@ -10,14 +10,19 @@ from workbench.arguments import count as count_of
 from workbench.arguments import whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
-from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node
-from workbench.errors import FailedPreconditionError
+from workbench.distribute.cluster_resolver.slurm_lists import (
+    MOST_TASKS,
+    expand_hostlist,
+    expand_tasks_per_node,
+)
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.process import gpus
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 DEALT = "WORKBENCH_SLURM_GPUS"
 """What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the GPUs of the host that it dealt from."""
 
+_MOST_GPUS = 4096  # a number such as 2**31 is a mistake, not a list to build
 _TASKS_PER_NODE = "SlurmClusterResolver: tasks_per_node"
 
 
@@ -57,8 +62,8 @@ class SlurmClusterResolver(ClusterResolver):
                 f"SlurmClusterResolver: jobs is a dict from job to number of tasks, got {jobs!r:.80}"
             )
         self._port_base = whole_number(port_base, "SlurmClusterResolver: port_base")
-        self._rank = int(_variable("PROCID", "the number of this task"))
-        count = int(_variable("STEP_NUM_TASKS", "the number of tasks"))
+        rank = _number("PROCID", "the number of this task")
+        count = _number("STEP_NUM_TASKS", "the number of tasks")
         counts = {"worker": count} if jobs is None else jobs
         self._jobs = {
             job: count_of(counts[job], f"SlurmClusterResolver: jobs[{job!r}]", 0) for job in sorted(counts)
@@ -68,11 +73,11 @@ class SlurmClusterResolver(ClusterResolver):
                 f"jobs {self._jobs} have {sum(self._jobs.values())} tasks, Slurm started {count}: make them agree"
             )
         self._tasks = _tasks_by_host(tasks_per_node)
-        self._rank = _rank_here(self._tasks, self._rank)
         if sum(self._tasks.values()) != count:
             raise FailedPreconditionError(
                 f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
             )
+        self._rank = _rank_here(self._tasks, rank)
         if not 0 <= self._rank < count:
             raise FailedPreconditionError(
                 f"SLURM_PROCID is {self._rank}, and tasks have numbers from 0 to {count - 1}"
@@ -180,7 +185,27 @@ def _tasks_by_host(tasks_per_node: int | Mapping[str, int] | None) -> dict[str, 
 
 
 def _given(name: str, gpus: int | None) -> int | None:
-    return None if gpus is None else count_of(gpus, f"SlurmClusterResolver: {name}", 0)
+    if gpus is None:
+        return None
+    number = count_of(gpus, f"SlurmClusterResolver: {name}", 0)
+    if number > _MOST_GPUS:
+        raise InvalidArgumentError(
+            f"SlurmClusterResolver: {name} is {number}, and no host has more than {_MOST_GPUS:,} GPUs"
+        )
+    return number
+
+
+def _number(name: str, what: str) -> int:
+    value = _variable(name, what)
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if 0 <= number <= MOST_TASKS:
+        return number
+    raise FailedPreconditionError(
+        f"SLURM_{name}, {what}, is a whole number from 0 to {MOST_TASKS:,}, got {value!r:.60}"
+    )
 
 
 def _variable(name: str, what: str) -> str:

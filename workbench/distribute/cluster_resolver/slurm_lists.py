@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from workbench.errors import InvalidArgumentError
 
 _HOSTS = re.compile(r"(?P<before>[^\[\],\s]*)(?:\[(?P<numbers>[\d,-]+)\](?P<after>[^\[\],\s]*))?")
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
-_MAX_HOSTS = 1_000_000  # a range such as 0-999999999 is a mistake, not a list to build
+MOST_TASKS: Final = 1_000_000
+"""Of tasks and hosts: a range such as 0-999999999 is a mistake, not a list to build."""
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
@@ -34,8 +36,8 @@ def expand_hostlist(hostlist: str) -> list[str]:
             hosts += [
                 found["before"] + number + found["after"] for number in _numbers(found["numbers"], hostlist)
             ]
-        if len(hosts) > _MAX_HOSTS:
-            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {_MAX_HOSTS:,} hosts")
+        if len(hosts) > MOST_TASKS:
+            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {MOST_TASKS:,} hosts")
     return hosts
 
 
@@ -48,7 +50,7 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
     counts: list[int] = []
     for part in tasks_per_node.split(","):
         found = _TASKS.fullmatch(part)
-        if found is None or int(found[2] or 1) > _MAX_HOSTS:
+        if found is None or max(int(found[1]), int(found[2] or 1)) > MOST_TASKS:
             raise InvalidArgumentError(f"malformed numbers of tasks {tasks_per_node!r:.80}: expected 3(x2),1")
         counts += [int(found[1])] * int(found[2] or 1)
     return counts
@@ -63,7 +65,7 @@ def _numbers(text: str, hostlist: str) -> list[str]:
                 f"malformed host list {hostlist!r}: {part!r} is no number and no range"
             )
         first, last = found[1], found[2] or found[1]
-        if int(last) - int(first) >= _MAX_HOSTS:
-            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {_MAX_HOSTS:,} hosts")
+        if int(last) - int(first) >= MOST_TASKS:
+            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {MOST_TASKS:,} hosts")
         numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return numbers

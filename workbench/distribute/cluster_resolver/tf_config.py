@@ -57,7 +57,7 @@ class TFConfigClusterResolver(ClusterResolver):
             return None
         try:
             return int(index)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             where = VARIABLE if self._task_id is None else type(self).__name__
             raise InvalidArgumentError(f"{where}: the task's index is a number, got {index!r:.80}") from None
 

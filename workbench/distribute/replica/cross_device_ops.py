@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.arguments import count
+from workbench.arguments import count, several
 from workbench.backends.users_line import Line, apply_at, users_line
 from workbench.communicators.core.options import (
     Algorithm,
@@ -14,6 +14,7 @@ from workbench.communicators.core.options import (
     CommunicationOptions,
     Options,
     Reduction,
+    checked_options,
 )
 from workbench.device_names import Device
 from workbench.device_spec import DeviceSpec
@@ -24,7 +25,7 @@ from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variables import traced_merge
-from workbench.errors import BackendUnavailable
+from workbench.errors import BackendUnavailable, WrongType
 from workbench.extras import install_command
 from workbench.runtime.user_code.call_sites import users_call_site
 
@@ -75,7 +76,7 @@ class CrossDeviceOps:
         _require_outside("reduce")
         value, places = _checked_value(per_replica_value), _checked_destinations(destinations)
         return self.reduce_implementation(
-            as_reduce_op(reduce_op), value, places, options or CommunicationOptions()
+            as_reduce_op(reduce_op), value, places, checked_options(options) or CommunicationOptions()
         )
 
     def batch_reduce(
@@ -98,15 +99,16 @@ class CrossDeviceOps:
           ValueError: if an item is no such tuple.
         """
         _require_outside("batch_reduce")
-        pairs = []
-        if isinstance(value_destination_pairs, (str, DistributedValues)):
-            raise ValueError(_PAIRS.format(value_destination_pairs))
-        for pair in value_destination_pairs:
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(_PAIRS.format(pair))
-            pairs.append((_checked_value(pair[0]), _checked_destinations(pair[1])))
+        if isinstance(value_destination_pairs, DistributedValues):
+            raise WrongType(_NO_PAIR.format(value_destination_pairs))
+        pairs = [
+            (_checked_value(value), _checked_destinations(destinations))
+            for value, destinations in map(
+                checked_pair, several(value_destination_pairs, "batch_reduce", PAIRS)
+            )
+        ]
         return self.batch_reduce_implementation(
-            as_reduce_op(reduce_op), pairs, options or CommunicationOptions()
+            as_reduce_op(reduce_op), pairs, checked_options(options) or CommunicationOptions()
         )
 
     def broadcast(self, tensor: Any, destinations: Any) -> Any:
@@ -279,7 +281,19 @@ class NcclAllReduce(CrossDeviceOps):
             )
 
 
-_PAIRS = "batch_reduce needs a list of (value, destinations) tuples, got {!r}; write [(value, value)] for an all-reduce"
+PAIRS = "[(value, value)] for an all-reduce"
+_NO_PAIR = f"batch_reduce needs a list of (value, destinations) tuples, got {{!r:.60}}; write {PAIRS}"
+
+
+def checked_pair(pair: Any) -> tuple[Any, Any]:
+    """A value and its destinations.
+
+    Raises:
+      WrongType: if it is something else.
+    """
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return pair[0], pair[1]
+    raise WrongType(_NO_PAIR.format(pair))
 
 
 def _packs(num_packs: int) -> int:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import function
 from workbench.backends.from_gpu import sent
 from workbench.backends.library import namespace_named
-from workbench.communicators.core.options import Reduction
+from workbench.communicators.core.options import Reduction, checked_options
 from workbench.debugging import numerics
 from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
@@ -21,7 +22,7 @@ from workbench.distribute.arrays.gather import all_gather_leaves, all_reduce_sli
 from workbench.distribute.arrays.host_reduce import whole_axis
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op, collective_name
-from workbench.distribute.function import signature_text
+from workbench.distribute.function import checked_arguments, signature_text
 from workbench.distribute.variables import traced_merge
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import TracingError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
     from workbench.runtime.replica.env import ReplicaEnv
 
+_MERGE = "merge_call"
 _SPEC_LIMIT = 1024
 _nestings: dict[tree.Spec, str] = {}
 
@@ -144,6 +146,8 @@ class ReplicaContext:
         if env is None or get_ident() != self._thread:
             self._refuse()
         op = collective_name(reduce_op)
+        if options is not None:
+            checked_options(options)
         site = call_site(sys._getframe(1))
         strategy = self.strategy
         if numerics.thread.place:
@@ -196,7 +200,7 @@ class ReplicaContext:
         axis = whole_axis(axis)
         for leaf in leaves:
             checked_axis(leaf, axis)  # all of them before the first one communicates
-        chosen = options or self.strategy.communication_options
+        chosen = checked_options(options) or self.strategy.communication_options
         gathered = all_gather_leaves(env.communicator, leaves, axis, site, chosen, _nesting(spec))
         return tree.unflatten(spec, gathered)
 
@@ -224,11 +228,13 @@ class ReplicaContext:
         [4, 4]
         """
         env = self._alive()
+        args = checked_arguments(args, kwargs, _MERGE)
+        function(merge_fn, f"{_MERGE}: merge_fn")
         if not env.traced:
-            return env.merge(merge_fn, tuple(args), kwargs or {})
+            return env.merge(merge_fn, args, kwargs or {})
         thread, self._thread = self._thread, -1  # the merge function is not the replica's
         try:
-            return traced_merge.run(self.strategy, env, merge_fn, tuple(args), kwargs or {})
+            return traced_merge.run(self.strategy, env, merge_fn, args, kwargs or {})
         finally:
             self._thread = thread
 
@@ -298,11 +304,13 @@ class DefaultReplicaContext(ReplicaContext):
           ValueError: if `reduce_op` is unknown.
         """
         as_reduce_op(reduce_op)
+        checked_options(options)
         return tree.map(lambda leaf: as_array(leaf) if is_python_number(leaf) else leaf, value)
 
     def all_gather(self, value: Any, axis: int, options: Options | None = None) -> Any:
         """Returns `value`, after the checks of `ReplicaContext.all_gather`."""
         axis = whole_axis(axis)
+        checked_options(options)
         tree.map(lambda leaf: checked_axis(leaf, axis), value)
         return value
 
@@ -310,6 +318,8 @@ class DefaultReplicaContext(ReplicaContext):
         self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Calls `merge_fn(strategy, *args, **kwargs)` in cross-replica context."""
+        args = checked_arguments(args, kwargs, _MERGE)
+        function(merge_fn, f"{_MERGE}: merge_fn")
         with contexts.cross_replica(self.strategy, "merge"):
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 

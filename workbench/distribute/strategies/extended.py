@@ -8,11 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
+from workbench.arguments import function, several
+from workbench.communicators.core.options import checked_options
 from workbench.device_names import Device, resolve
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
-from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
+from workbench.distribute.function import checked_arguments
+from workbench.distribute.replica.cross_device_ops import PAIRS, CrossDeviceOps, checked_pair, reduce_plain
 from workbench.distribute.replica.reduce_leaf import components_of
 from workbench.distribute.values.distributed_values import DistributedValues, PerReplica, select
 from workbench.distribute.values.local_values import flatten_distributed
@@ -22,13 +25,15 @@ from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.placement import Placement, alone
 from workbench.distribute.variables.variable import Variable
 from workbench.distribute.variables.variable_like import VariableLike
-from workbench.errors import TracingError
+from workbench.errors import TracingError, WrongType
 
 if TYPE_CHECKING:
     from workbench.communicators.core.options import Options
     from workbench.data.dataset import Dataset
     from workbench.distribute.described_strategy import DescribedStrategy
     from workbench.runtime.replica.env import ReplicaEnv
+
+_DEVICES = "['CPU:0', 'CPU:1']"
 
 
 class StrategyExtended:
@@ -86,12 +91,14 @@ class StrategyExtended:
           The results of `reduce_to`, in the order of the pairs.
         """
         contexts.require_cross_replica(self._strategy, "strategy.extended.batch_reduce_to")
-        op, strategy = as_reduce_op(reduce_op), self._strategy
+        op, strategy, options = as_reduce_op(reduce_op), self._strategy, checked_options(options)
         replicas = strategy.num_replicas_in_sync
         structures: list[tree.Spec] = []
         results: list[Any] = []
         distributed = []
-        for value, destinations in value_destination_pairs:
+        for value, destinations in map(
+            checked_pair, several(value_destination_pairs, "batch_reduce_to", PAIRS)
+        ):
             leaves, structure = _flatten(value)
             structures.append(structure)
             for leaf in leaves:
@@ -155,10 +162,12 @@ class StrategyExtended:
             raise TypeError(
                 f"update needs a variable, got {var!r}; create it in strategy.scope() with wb.Variable"
             )
+        function(fn, "strategy.extended.update: fn")
+        args = checked_arguments(args, kwargs, "strategy.extended.update")
         if var.strategy is None or strategy.is_default:
             # The default strategy has no context for updates: its one replica updates where it is.
             with nullcontext() if strategy.is_default else contexts.cross_replica(strategy, "update"):
-                result = fn(var, *select(tuple(args), 0), **select(kwargs or {}, 0))
+                result = fn(var, *select(args, 0), **select(kwargs or {}, 0))
             return alone(result, group)
         if var.strategy is not strategy:
             raise ValueError(
@@ -190,8 +199,10 @@ class StrategyExtended:
         """
         strategy = self._strategy
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
+        function(fn, "strategy.extended.update_non_slot: fn")
+        args = checked_arguments(args, kwargs, "strategy.extended.update_non_slot")
         if strategy.is_default:
-            result = fn(*select(tuple(args), 0), **select(kwargs or {}, 0))
+            result = fn(*select(args, 0), **select(kwargs or {}, 0))
             return alone(result, group)
         program = _Update(strategy, fn, None)
         ranks = self._ranks_at(colocate_with) if program.placement.by_replica else None
@@ -200,7 +211,7 @@ class StrategyExtended:
     def _update_on_replicas(
         self,
         program: _Update,
-        args: Sequence[Any],
+        args: tuple[Any, ...],
         kwargs: dict[str, Any] | None,
         group: bool,
         ranks: Sequence[int] | None = None,
@@ -212,8 +223,8 @@ class StrategyExtended:
                     "update_non_slot in a traced merge function was given some of the strategy's devices, and the "
                     "program is the same on all of them; give all, strategy.extended.non_slot_devices([])"
                 )
-            return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
-        own = program.placement.for_update(program.variable, tuple(args), kwargs or {})
+            return traced_merge.update(program, env, args, kwargs or {}, group)
+        own = program.placement.for_update(program.variable, args, kwargs or {})
         return program.placement.run_update(program, program.fn, own, group, ranks)
 
     def _ranks_at(self, colocate_with: Any) -> list[int] | None:
@@ -223,7 +234,12 @@ class StrategyExtended:
         if colocate_with is None or isinstance(colocate_with, DistributedValues):
             return None
         one = isinstance(colocate_with, str | DeviceSpec | Device)
-        names, devices = [colocate_with] if one else list(colocate_with), self._strategy.devices
+        names, devices = (
+            [colocate_with]
+            if one
+            else list(several(colocate_with, "update_non_slot: colocate_with", _DEVICES)),
+            self._strategy.devices,
+        )
         if not names:
             return None
         ranks = sorted(devices.index(device) for device in resolve(names, devices))
@@ -296,6 +312,8 @@ class StrategyExtended:
 
     def read_var(self, v: Variable) -> Any:
         """The value of a variable, as `v.read_value()`."""
+        if not isinstance(v, VariableLike | VariableComponent):
+            raise WrongType(f"read_var needs a variable, got {type(v).__name__} {v!r:.60}")
         return v.read_value()
 
 

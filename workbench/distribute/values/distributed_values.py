@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from workbench import tree
+from workbench.arguments import several
 from workbench.distribute.arrays.as_array import as_operand, describe
 from workbench.distribute.copied_by_reference import CopiedByReference
 from workbench.errors import CaptureError, InvalidArgumentError, TracingError
@@ -41,7 +42,7 @@ class DistributedValues(CopiedByReference):
             self._components: tuple[Any, ...] | None = None
         else:
             self._handle = None
-            self._components = tuple(components)  # type: ignore[arg-type]
+            self._components = tuple(several(components, type(self).__name__, "[1.0, 2.0]"))  # type: ignore[arg-type]
 
     @property
     def values(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench import tree
+from workbench.arguments import function
 from workbench.distribute.value_context import ValueContext
 from workbench.distribute.values.distributed_values import DistributedValues, PerReplica, is_distributed
 from workbench.distribute.values.large_trees import bring
@@ -17,6 +18,7 @@ def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int)
     Raises:
       ValueError: if it returns different structures for different replicas.
     """
+    function(value_fn, "value_fn")
     flat = [flatten_distributed(value_fn(ValueContext(rank, replicas))) for rank in range(replicas)]
     spec = flat[0][1]
     for rank, (_, other) in enumerate(flat):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from workbench import forks
+from workbench import arguments, forks
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.dataframe import to_pandas
 from workbench.telemetry.feed.feed import Feed
@@ -206,7 +206,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
       NotFoundError: if there is no such file.
       DataCorruption: if it is damaged or not a recorded run; the text names the file.
     """
-    where = Path(path)
+    where = arguments.path(path, "the file of a run")
     with _reading(where) as file:
         metadata = file.metadata.metadata or {}
         if RUN_KEY not in metadata or batches.missing_columns(file.schema_arrow.names):

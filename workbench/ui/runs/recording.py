@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from workbench import arguments
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime import Cluster
@@ -178,7 +179,7 @@ def record(path: str | os.PathLike[str], cluster: Strategy | Cluster | None = No
     >>> with wb.record("runs/first.parquet"):
     ...     result = strategy.run(step)
     """
-    _check(Path(path))
+    _check(arguments.path(path, "the file of a recording"))
     asked = cluster_of(cluster, f"wb.record({str(path)!r}, {{}})")
     if asked.closed:
         raise FailedPreconditionError(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from workbench import arguments
 from workbench.telemetry.events import Event
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.runs import recorded_run
@@ -112,4 +113,4 @@ def open_run(
     >>> wb.open_run("one.parquet")
     run one: ...
     """
-    return RecordedRun(Path(path), internal=internal, steps=steps)
+    return RecordedRun(arguments.path(path, "the file of a run"), internal=internal, steps=steps)
