@@ -304,7 +304,7 @@ SIZES = [(1500, 900), (900, 700), (1500, 1400)]
 """Of windows."""
 
 FOOT = """(view) => Math.max(...[
-  ...view.querySelectorAll("canvas, tr, .wb-legend, .wb-module, .wb-worker")
+  ...view.querySelectorAll("canvas, tr, .wb-legend, .wb-module")
 ].map((one) => {
   const { bottom } = one.getBoundingClientRect();
   return Math.min(bottom, one.closest(".wb-scroll")?.getBoundingClientRect().bottom ?? bottom);

@@ -101,11 +101,11 @@ def test_a_job_elsewhere_opens_no_pane_and_is_not_taken_for_the_notebook_s(page:
         command(page, "workbench:open-pane", view="topology")
         expect(page.locator(".wb-pane-bar")).to_contain_text("mine.ipynb drives no cluster")
         expect(page.locator(".wb-pane .wb-topology")).to_contain_text("Nothing is running yet")
-        expect(page.locator(".wb-pane .wb-host")).to_have_count(0)
+        expect(page.locator(".wb-pane .wb-topology .wb-chart")).to_have_count(0)
         command(page, "workbench:follow-newest")
         expect(page.locator(".wb-pane .wb-topology")).to_contain_text("3 CPU devices")
         command(page, "workbench:follow-notebook")
-        expect(page.locator(".wb-pane .wb-host")).to_have_count(0)
+        expect(page.locator(".wb-pane .wb-topology .wb-chart")).to_have_count(0)
 
         command(page, "notebook:run-all-cells")
         expect(page.locator(".wb-pane .wb-topology")).to_contain_text("2 CPU devices")

@@ -1,8 +1,9 @@
-// Many replicas, host by host: a square for each, with what stands out about it.
+// Replicas, host by host: a square for each, with what it does or what stands out about it.
 import { useRef } from "preact/hooks";
 import { statusOf } from "../colours";
-import { count, counted, joined, known, percent, runsOf } from "../format";
-import type { Topology } from "../models";
+import { clamped } from "../scale";
+import { count, counted, joined, known, memoryText, percent, runsOf } from "../format";
+import type { Topology, WorkerNode } from "../models";
 import {
   fitting,
   hatch,
@@ -20,10 +21,11 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { GAP, NAME, layoutOf, NEWS, stateOf, STATES, type Layout, type Place, type Together } from "./places";
 
-/** How high the picture is: at least, by itself and at most. */
-const HEIGHTS = [120, 300, 1600];
+/** How high the picture is at least. */
+const LEAST = 120;
 /** Of more, none has its own colour: what stands out does so among quiet ones. */
 const MOST_COLOURED = 32;
+/** So many are told one by one. */
 const MOST_NAMED = 8;
 /** So wide squares have more than a number. */
 const RICH = 88;
@@ -39,6 +41,9 @@ export function Squares({ model, hosts, context }: Props) {
   const places = hosts.flatMap((host) => host.places);
   const most = Math.max(...hosts.map((host) => host.places.length));
   const greatest = Math.max(...places.map(({ replica }) => replica?.replica ?? 0));
+  // By itself, and at most: of few replicas no square is larger than what it says needs.
+  const usual = clamped(35 * places.length, 140, 300);
+  const highest = clamped(150 * places.length, 300, 1600);
   const isLinked = hosts.length > 1 && model.strategies.some((strategy) => strategy.transport);
   const layout = useRef<Layout>();
   const { selected } = context;
@@ -87,7 +92,7 @@ export function Squares({ model, hosts, context }: Props) {
         rows={hosts.length}
         columns={most}
         height={0}
-        rowHeights={HEIGHTS.map((height) => height / hosts.length) as [number, number, number]}
+        rowHeights={[LEAST / hosts.length, usual / hosts.length, highest / hosts.length]}
         paint={paint}
         at={(x, y) => {
           const { across, columns, right, down, width, height } = layout.current!;
@@ -102,7 +107,8 @@ export function Squares({ model, hosts, context }: Props) {
         }}
         onPick={({ row, column }) => context.select(hosts[row]!.places[column]?.replica?.replica ?? -1)}
       />
-      <Legend places={places} />
+      <Legend places={places} status={model.status} />
+      {places.length <= MOST_NAMED && <p class="wb-heard">{joined(places.map(placeText), "; ")}</p>}
     </>
   );
 }
@@ -116,18 +122,22 @@ function paintPlace(
 ): void {
   const { canvas, palette } = painting;
   const { x, y, width, height } = box;
-  const { device, replica } = place;
+  const { worker, device, replica } = place;
   const state = stateOf(place);
   const isLate = state === "late";
   const grounds: Record<string, string> = {
     late: palette.late,
     "not finite": palette.error,
     busy: palette.compute,
+    idle: palette.compute,
+    stopped: palette.compute,
   };
   const ground = grounds[state];
+  const strength = coloured ? 0.5 : 1;
   const news = NEWS.includes(state);
   const sign = news && statusOf(state).sign;
-  if (ground) paintBox(painting, ground, x, y, width, height, coloured && !news ? 0.5 : 1);
+  if (ground)
+    paintBox(painting, ground, x, y, width, height, news ? 1 : state === "busy" ? strength : strength / 2);
   else {
     if (news) hatch(canvas, box, palette.line);
     const colour = palette[!news ? "quiet" : state === "stale" ? "warning" : "error"];
@@ -146,11 +156,10 @@ function paintPlace(
     if (height > 13) paintText(painting, ink, short, x + width / 2, y + height / 2, "center");
     return;
   }
-  const doing = replica?.doing !== state && replica?.doing.replaceAll(/: |, | at /g, "\n");
+  const doing = doingOf(place)?.replaceAll(/: |, | at /g, "\n");
   const name = joined([sign, number ? `replica ${number}` : "no replica"], " ");
-  const lines = joined([name, state !== "busy" && state, device?.name, doing, busyText(place)], "\n").split(
-    "\n",
-  );
+  const said = [name, saidState(place), worker.detail, device?.name, doing, busyText(place)];
+  const lines = joined([...said, `worker ${worker.name}`, processText(worker)], "\n").split("\n");
   for (const [index, line] of lines.slice(0, Math.floor((height - 6) / LINE)).entries()) {
     const text = fitting(canvas, line, width - 18);
     paintText(painting, ink, text, x + 11, y + 14 + index * LINE, "left", index === 0);
@@ -164,10 +173,26 @@ function placeText(place: Place): string {
   return joined([
     replica ? `replica ${replica.replica} of ${groupText(replica.group)}` : "no replica",
     `${host}, worker ${worker.name}${device ? `, ${device.name}` : ""}`,
-    joined([NEWS.includes(state) && statusOf(state).sign, state], " "),
-    worker.detail || (replica?.doing !== state && replica?.doing),
+    joined([NEWS.includes(state) && statusOf(state).sign, saidState(place)], " "),
+    worker.detail || doingOf(place),
     busyText(place),
+    processText(worker),
   ]);
+}
+
+/** Its state where that is not seen from the rest: what is busy does something, and that a run has stopped is said once of all. */
+function saidState(place: Place): string {
+  const state = stateOf(place);
+  return state === "busy" || state === "stopped" ? "" : state;
+}
+
+/** What it does, if that is more than its state. */
+function doingOf(place: Place): string | undefined {
+  return place.replica?.doing === saidState(place) ? "" : place.replica?.doing;
+}
+
+function processText({ pid, memory_bytes }: WorkerNode): string {
+  return joined([`pid ${pid}`, memory_bytes !== null && memoryText(memory_bytes)]);
 }
 
 function busyText({ replica }: Place): string {
@@ -175,7 +200,7 @@ function busyText({ replica }: Place): string {
 }
 
 /** How many are in which state, and which ones those are that stand out. */
-function Legend({ places }: { places: readonly Place[] }) {
+function Legend({ places, status }: { places: readonly Place[]; status: string }) {
   return (
     <div class="wb-legend">
       {STATES.map((state) => {
@@ -183,7 +208,8 @@ function Legend({ places }: { places: readonly Place[] }) {
         const named = known(those.map(({ replica }) => replica?.replica ?? null));
         const isNews = NEWS.includes(state);
         return (
-          those.length > 0 && (
+          those.length > 0 &&
+          (isNews || state !== status) && (
             <span key={state}>
               {isNews && <Sign {...statusOf(state)} />} {count(those.length)} {state}
               {isNews && `: ${runsOf(named.slice(0, MOST_NAMED))}${named.length > MOST_NAMED ? " …" : ""}`}

@@ -1,18 +1,15 @@
-// Hosts, their workers, devices and replicas, and what each does now: a few in boxes, many as squares.
+// Hosts, their workers, devices and replicas, and what each does now.
 import { ChartOrTable } from "../parts/head";
 import { StatusWord } from "../parts/status";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { groupText, wording } from "../parts/terms";
-import { count, counted, joined, memoryText, NOTHING, percent, rateText, sumOf } from "../format";
+import { count, counted, joined, memoryText, NOTHING, percent, rateText } from "../format";
 import type { ReplicaNode, Topology } from "../models";
 import type { Context, View } from "../view";
 import { Fact } from "../parts/small";
-import { Boxes } from "../topology/boxes";
 import { placesOf, together, type Place } from "../topology/places";
 import { Squares } from "../topology/squares";
 
-/** More than these are squares. */
-const MOST_BOXES = 8;
 const MAX_STRATEGIES = 8;
 
 export const topology: View<Topology> = {
@@ -23,11 +20,6 @@ export const topology: View<Topology> = {
     const places = hosts.flatMap(placesOf);
     const devices = new Set(places.flatMap(({ device }) => device ?? []));
     const kinds = [...new Set([...devices].map((device) => device.kind))].join(" and ");
-    const many =
-      Math.max(
-        devices.size,
-        sumOf(hosts, ({ workers }) => workers.length),
-      ) > MOST_BOXES;
     return (
       <ChartOrTable
         title="Topology"
@@ -40,11 +32,7 @@ export const topology: View<Topology> = {
         chart={
           <>
             <Strategies {...model} />
-            {many ? (
-              <Squares model={model} hosts={together(hosts)} context={context} />
-            ) : (
-              <Boxes hosts={hosts} context={context} />
-            )}
+            {hosts.length > 0 && <Squares model={model} hosts={together(hosts)} context={context} />}
           </>
         }
         table={<Twin places={places} context={context} />}

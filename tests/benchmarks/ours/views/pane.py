@@ -32,7 +32,7 @@ VIEWS = {
     "collective_table": "td",
     "lanes": "canvas",
     "heat_map": "canvas",
-    "topology": ".wb-host",
+    "topology": "canvas",
     "devices": "td",
 }
 """What panes show, and what is in them as soon as there are data."""
