@@ -7,9 +7,9 @@ import type { Models } from "./models";
 import { hasFocus } from "./parts/small";
 import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
 import { SavedPage, type Saved } from "./parts/status";
-import style from "./style.css";
 import { VIEWS, type ViewName } from "./views";
 import type { Request, View } from "./view";
+import style from "./style.css";
 
 export interface Options {
   /** Unmounts when it aborts. */

@@ -1,7 +1,10 @@
-export { attach, followTerms } from "./attach";
-export { provideCode } from "./export/modules";
-export { mount } from "./mount";
-import { drawReport } from "./export/report_page";
+import { VIEWS_HERE } from "./export/report_parts";
+import { provideCode } from "./export/modules";
+import { mount } from "./mount";
+import { VIEWS } from "./views";
 
-// A module that stands in a page, as in a report, has the address of the page.
-if (import.meta.url.split("#")[0] === document.URL.split("#")[0]) drawReport();
+export { attach, followTerms } from "./attach";
+export { mount, provideCode };
+
+// A script that stands in a page, as in a report, can be imported by none: others find here what it has.
+Object.assign(globalThis, { [VIEWS_HERE]: { mount, provideCode, VIEWS } });

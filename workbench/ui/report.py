@@ -107,15 +107,12 @@ def _inert(value: Any) -> str:
 
 
 def _script(nonce: str) -> str:
-    """The views, which draw what the page has as JSON when they find themselves in it; "" if they were not built.
-
-    The code that makes files stands beside them as text, until they need it.
-    """
+    """The views, and the module that lets them draw the page's JSON and makes files; "" if they were not built."""
     if not is_built():
         return ""
     return (
         f'<script type="module" nonce="{nonce}">{_code("widget")}</script>\n'
-        f'<script type="text/plain" id="workbench-exports">{_code("exports")}</script>'
+        f'<script type="module" nonce="{nonce}" id="workbench-exports">{_code("exports")}</script>'
     )
 
 

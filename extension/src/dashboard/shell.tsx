@@ -4,7 +4,7 @@ import { keep, kept } from "../kept";
 import { sayWhereOthersAre } from "../overview/others";
 import { StatusWord } from "../parts/status";
 import { TabList } from "../parts/tabs";
-import { sayKeptTerms, TermsSwitch } from "../parts/terms_switch";
+import { sayKeptTerms, termsSwitch } from "../parts/terms_switch";
 import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
@@ -64,6 +64,9 @@ interface Props {
   redraw(): void;
 }
 
+/** One function for all drawings, or each would make the switch anew. */
+const addSwitch = (place: Element | null) => place?.replaceChildren(termsSwitch());
+
 function Shell({ state, send, redraw }: Props) {
   return (
     <>
@@ -84,7 +87,7 @@ function Shell({ state, send, redraw }: Props) {
         <h2 class="wb-shell-title">{state.title}</h2>
         {state.status && <StatusWord word={state.status} />}
         <span class="wb-shell-space" />
-        <TermsSwitch />
+        <span ref={addSwitch} />
         <button
           type="button"
           onClick={() => {

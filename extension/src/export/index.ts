@@ -1,10 +1,11 @@
-// The module that makes files of views. Menus load it when a person asks for a file; the page's state, which it has no copy of, is given to it.
+// The module that makes files of views, and draws the pages that are among them. Menus load it when a person asks for a file; the page's state, which it has no copy of, is given to it.
 import type { Collectives } from "../models";
 import type { drawings } from "../parts/painting";
 import type { ModuleName } from "./modules";
 import { parquet } from "./parquet";
 import { pictureOf, pngOf } from "./picture";
 import { reportOf } from "./report";
+import { drawReport } from "./report_page";
 import type { Scope } from "./scope";
 import { sheetOf } from "./sheet";
 import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
@@ -54,3 +55,6 @@ export async function save(name: string, ending: Ending, shown: Shown): Promise<
   // Not at once: the browser may still have to begin reading.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
+
+// A module that stands in a page, as in a report, has the address of the page.
+if (import.meta.url.split("#")[0] === document.URL.split("#")[0]) drawReport();

@@ -42,7 +42,7 @@ export function reportOf(shown: Shown, first: string, code: Record<ModuleName, s
 </main>
 <script type="application/json" id="${PLACE}">${data}</script>
 <script type="module" nonce="${nonce}">${inScript(code.widget)}</script>
-<script type="text/plain" id="${EXPORTS}">${inScript(code.exports)}</script>
+<script type="module" nonce="${nonce}" id="${EXPORTS}">${inScript(code.exports)}</script>
 </body>
 </html>
 `;
