@@ -53,6 +53,7 @@ export function attach(model: WidgetModel, element: HTMLElement, code?: Code): (
     // A dashboard of a running job answers nothing, so its views offer nothing to ask.
     ...(model.get("answers") === false ? {} : { ask }),
     code,
+    hasNotebook: model.get("has_notebook") !== false,
     onVisible: (visible) => sent(model, { kind: "visible", visible }),
   });
   const take = (next: Models[ViewName]) => {

@@ -4,7 +4,7 @@ import { type Code, CodeSource, codeOfPage } from "./export/modules";
 import { Exportable } from "./export/scope";
 import { FrameScheduler, REPAINT_MS } from "./frames";
 import type { Models } from "./models";
-import { hasFocus } from "./parts/small";
+import { hasFocus, HasNotebook } from "./parts/small";
 import { pageSelection, type PointedStep, type Selection, type StepRange } from "./selection";
 import { SavedPage, type Saved } from "./parts/status";
 import { VIEWS, type ViewName } from "./views";
@@ -24,6 +24,8 @@ export interface Options {
   onVisible?: (visible: boolean) => void;
   /** Forces "light" or "dark" where the page has no JupyterLab theme. */
   theme?: "light" | "dark";
+  /** Whether there may be a notebook around it, into which code can be put; by default where it is not in a file. */
+  hasNotebook?: boolean;
   /** For the page of a file that was saved. */
   saved?: Saved;
 }
@@ -69,9 +71,11 @@ export function mount<K extends ViewName>(
           </p>
         )}
         <CodeSource.Provider value={options.code ?? codeOfPage}>
-          <Exportable view={name} title={view.title} model={newest}>
-            <Draw model={newest} context={context} />
-          </Exportable>
+          <HasNotebook.Provider value={options.hasNotebook ?? !options.saved}>
+            <Exportable view={name} title={view.title} model={newest}>
+              <Draw model={newest} context={context} />
+            </Exportable>
+          </HasNotebook.Provider>
         </CodeSource.Provider>
       </SavedPage.Provider>,
       root,

@@ -24,9 +24,17 @@ export interface Selected {
   range: StepRange | null;
 }
 
+/** How strong what is not lit up is. */
+export const FADED = 0.35;
+
 /** Whether a replica is lit up: the selected one, or each where none is. */
 export function isLit({ replica: selected }: Selected, replica: number): boolean {
   return selected === null || selected === replica;
+}
+
+/** How strongly what belongs to a replica is drawn: what is not lit up fades, in every view alike. */
+export function strengthOf(selected: Selected, replica: number): number {
+  return isLit(selected, replica) ? 1 : FADED;
 }
 
 /** The steps of one group, as a chart has them on its axis; made by `stepsOf`. */

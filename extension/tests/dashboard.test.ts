@@ -71,6 +71,16 @@ test("a pane asks for its model, says each time that it has taken one, and draws
   assert.equal(textOf(root), "");
 });
 
+test("a dashboard, which has no notebook, offers to insert nothing", () => {
+  const component = new FakeComponent();
+  const root = place();
+  pane(component, root, { view: "sweep", answers: false, opens: false }, views);
+  component.say({ kind: "model", model: { ...recorded.collectives, sweeps: [] } });
+  assert.match(textOf(root), /wb\.collectives\.sweep\(strategy\)Copy it into a cell of a notebook\./);
+  assert.equal(root.querySelector(".wb-nothing button"), null);
+  component.remove();
+});
+
 test("what is empty has the name of what comes, and the line that brings it apart", () => {
   const component = new FakeComponent();
   const root = place();

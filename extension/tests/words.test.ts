@@ -101,8 +101,18 @@ for (const [view, [model, code]] of Object.entries(EMPTY)) {
     document.removeEventListener(INSERT, insert); // as in a page without notebooks
     button(shown.root, insertion).click();
     await drawn();
-    assert.match(textOf(shown.root.querySelector(".wb-nothing [role=status]")), /copy it into a cell/);
+    assert.match(
+      textOf(shown.root.querySelector(".wb-nothing [role=status]")),
+      /^Copy it into a cell of a notebook\.$/,
+    );
     shown.unmount();
+    for (const options of [{ hasNotebook: false }, { saved: {} }]) {
+      const alone = show(view as ViewName, model as never, options);
+      const nothing = alone.root.querySelector(".wb-nothing")!;
+      assert.equal(nothing.querySelector("button"), null);
+      assert.match(textOf(nothing), /Copy it into a cell of a notebook\.$/);
+      alone.unmount();
+    }
   });
 }
 

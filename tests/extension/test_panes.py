@@ -172,6 +172,26 @@ def test_a_third_of_a_pane_at_most_is_free(
     page.close()
 
 
+def test_of_one_device_a_third_of_a_pane_at_most_is_free(browser: Browser) -> None:
+    shown = model("devices")
+    shown["devices"] = shown["devices"][:1]
+    page = pane(browser, (700, 1000), "devices", shown)
+    for _ in range(4):
+        page.evaluate(PAINTED)
+    assert left_free(page) < 1 / 3
+    page.close()
+
+
+@pytest.mark.parametrize("size", [(700, 480), (700, 560), (800, 500), (1000, 560)])
+def test_in_a_pane_that_is_rather_low_the_loss_is_in_sight(browser: Browser, size: tuple[int, int]) -> None:
+    page = pane(browser, size, "overview", with_loss())
+    page.evaluate(PAINTED)
+    box = page.locator(".wb-module-loss").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= size[1]
+    page.close()
+
+
 @pytest.mark.parametrize("size", [(900, 400), (880, 300), (1200, 300), (680, 400), (360, 700)])
 def test_the_names_of_figures_are_whole(browser: Browser, size: tuple[int, int]) -> None:
     page = pane(browser, size, "overview", with_loss())
@@ -191,7 +211,7 @@ def test_the_course_of_values_is_higher_than_their_newest_ones(browser: Browser)
     page.close()
 
 
-@pytest.mark.parametrize("size", [(680, 460), (700, 400), (860, 400)])
+@pytest.mark.parametrize("size", [(680, 460), (700, 400), (860, 400), (700, 560)])
 def test_in_a_low_pane_that_is_not_wide_lanes_and_lateness_stand_side_by_side(
     browser: Browser, size: tuple[int, int]
 ) -> None:

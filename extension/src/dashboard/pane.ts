@@ -62,7 +62,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     else if (message.kind === "model") {
       note.remove();
       if (host) Object.assign(host.style, { alignSelf: "", gridColumn: column });
-      shown = new Shown(component, { ...what, model: message.model });
+      shown = new Shown(component, { ...what, has_notebook: false, model: message.model });
       detach = views.attach(shown, element, codeOf);
     }
   };

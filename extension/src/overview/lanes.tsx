@@ -16,7 +16,7 @@ import {
 import { Plane } from "../parts/plane";
 import { isIn, paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import type { Context } from "../view";
 import { gutters } from "./gutters";
 import { Swatch } from "./module";
@@ -97,7 +97,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     rows.forEach((row, index) => {
       const y = TOP + index * height;
       const late = group.lateness.stragglers.includes(row.replica);
-      const alpha = isLit(context.selected, row.replica) ? 1 : 0.35;
+      const alpha = strengthOf(context.selected, row.replica);
       canvas.globalAlpha = alpha;
       paintLabel({ canvas, palette }, row, y + height / 2, late);
       for (const part of parts[index]!.flat()) {

@@ -14,7 +14,7 @@ import { levels, Levels, scaleOf } from "./late_levels";
 import { Plane } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import { wording } from "../parts/terms";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import type { Context } from "../view";
 import { cellsOf, paintSteps, stepAt } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
@@ -64,7 +64,7 @@ export function LatenessCells({ group, rows, shown, context, slow = false }: Pro
     rows.forEach((row, index) => {
       const y = top + index * height;
       const named = lateness.stragglers.includes(row.replica);
-      canvas.globalAlpha = isLit(context.selected, row.replica) ? 1 : 0.35;
+      canvas.globalAlpha = strengthOf(context.selected, row.replica);
       const label = slow
         ? `${named ? "▶ " : ""}${wording(`replica ${row.replica}`, `r${row.replica}`)}`
         : row.label;

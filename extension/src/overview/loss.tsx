@@ -6,7 +6,7 @@ import { Plane } from "../parts/plane";
 import { paintBand, type Span, type Stepping, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
 import { linear, roundTicks } from "../scale";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import type { Context } from "../view";
 import { cellsOf, paintSteps, stepAt } from "./gutters";
 import { Module } from "./module";
@@ -16,7 +16,7 @@ import { Note } from "../parts/small";
 const TOP = 8;
 const BOTTOM = 22;
 /** How high the course itself is: by itself, and in a pane. */
-const [BODY, LEAST, MOST] = [104, 64, 320];
+const [BODY, LEAST, MOST] = [104, 64, 480];
 
 interface Props {
   group: GroupView;
@@ -104,7 +104,7 @@ export function Course({ of, steps, course, rows, shown, context, word = "mean",
     };
     rows.forEach(({ replica }) => {
       canvas.fillStyle = palette.replica(replica) ?? palette.quiet;
-      canvas.globalAlpha = isLit(context.selected, replica) ? 1 : 0.2;
+      canvas.globalAlpha = strengthOf(context.selected, replica);
       for (let column = first; column < steps.length; column++) {
         const value = replicas[replica]?.[at[column]!] ?? null;
         if (value === null) continue;

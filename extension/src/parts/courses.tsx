@@ -23,8 +23,8 @@ const HEIGHTS = [
   [8, 40],
   [Infinity, 28],
 ] as const;
-/** In a pane. */
-const [LEAST, MOST] = [28, 96];
+/** In a pane: at least, of many at most, of one at most, and all of a few together. */
+const [LEAST, MOST, ALONE, TOGETHER] = [28, 96, 560, 720];
 const TOP = 6;
 const BOTTOM = 18;
 const LEFT = 100;
@@ -75,7 +75,10 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
     rows.forEach(({ name, values }, row) => {
       const middle = TOP + (row + 0.5) * height;
       paintLabel(painting, { label: name, replica: -1 }, middle, false, LEFT - 8);
-      paintBox(painting, palette.line, LEFT, y(row, 0), width - RIGHT - LEFT, 1);
+      for (const level of [0, 100]) {
+        paintBox(painting, palette.line, LEFT, y(row, level), width - RIGHT - LEFT, 1);
+        if (height > MOST) paintEnd(painting, palette.quiet, percent(level), LEFT - 8, y(row, level));
+      }
       const skipped = samples - values.length;
       paintLine(
         painting,
@@ -115,7 +118,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
         rows={rows.length}
         columns={samples}
         height={TOP + BOTTOM}
-        rowHeights={[LEAST, usual, MOST]}
+        rowHeights={[LEAST, usual, clamped(TOGETHER / rows.length, MOST, ALONE)]}
         paint={paint}
         at={(px, py, width, height) => ({
           row: Math.floor((py - TOP) / height),

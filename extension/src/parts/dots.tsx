@@ -3,6 +3,7 @@
 import { ascending, figure, known } from "../format";
 import { gutters } from "../overview/gutters";
 import { clamped, linear, roundTicks } from "../scale";
+import { FADED } from "../selection";
 import {
   paintBox,
   paintDot,
@@ -116,7 +117,7 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
       if (right < width) paintNewest(painting, figure(middle), word, y(middle));
       values.forEach((value, column) => {
         canvas.fillStyle = value === null ? palette.error : palette.communicate;
-        canvas.globalAlpha = isLit?.(column) === false ? 0.2 : rings ? 1 : 0.8;
+        canvas.globalAlpha = isLit?.(column) === false ? FADED : rings ? 1 : 0.8;
         if (!rings || value === null) dot(column, 2);
         else {
           canvas.fillStyle = palette.replica(column)!;

@@ -47,7 +47,7 @@ export function Nothing({ title, children, code, label, actions }: Props) {
             class="wb-filled"
             label={label ?? `Insert ${code.includes("\n") ? "these lines" : "this line"}`}
             code={code}
-            otherwise="Nothing here can: copy it into a cell."
+            otherwise="Copy it into a cell of a notebook."
           />
         )}
       </div>

@@ -1,6 +1,7 @@
 // The elements that views are full of, and what all of their handlers of keys do.
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
 import { counted } from "../format";
 import { INSERT } from "../view";
 
@@ -9,17 +10,21 @@ export function Button(props: ButtonHTMLAttributes) {
   return <button type="button" {...props} />;
 }
 
+/** Whether there may be a notebook around the views. */
+export const HasNotebook = createContext(true);
+
 interface InsertProps {
   code: string;
   label: string;
   class?: string;
-  /** What is shown where nothing around the view takes the code. */
+  /** What is shown where no notebook is around the view, or nothing takes the code. */
   otherwise: ComponentChildren;
 }
 
 /** A button that puts code into a notebook: whatever surrounds the view does that, as JupyterLab does. */
 export function Insert({ code, label, class: look, otherwise }: InsertProps) {
   const [isLeft, setLeft] = useState(false);
+  if (!useContext(HasNotebook)) return otherwise;
   const insert = (button: HTMLElement) => {
     const options = { detail: { code }, bubbles: true, composed: true, cancelable: true };
     setLeft(button.dispatchEvent(new CustomEvent(INSERT, options)));

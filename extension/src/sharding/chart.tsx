@@ -22,7 +22,7 @@ import { Swatch } from "../overview/module";
 import { isIn, rangeText, type Span, spanText, stepsOf } from "../parts/steps";
 import { useWidth } from "../parts/width";
 import { clamped } from "../scale";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import type { Context } from "../view";
 import { columnsOf, readingOf, remainderOf, rowsOf, usualOf, windowOf } from "./columns";
 import { FILES, paintFiles } from "./files";
@@ -128,7 +128,7 @@ export function Chart({ model, context, byElement }: Props) {
       const middle = y + tall / 2;
       const { replica, nothing } = reader;
       const isReplica = replica >= 0;
-      const lit = isLit(context.selected, replica) ? 1 : 0.35;
+      const lit = strengthOf(context.selected, replica);
       const fullest = usualOf(reader);
       canvas.globalAlpha = lit;
       paintLabel(painting, { label: labelOf(reader), replica }, middle, !!nothing);

@@ -17,7 +17,7 @@ import {
 import { Plane } from "../parts/plane";
 import { Sign } from "../parts/status";
 import { groupText } from "../parts/terms";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import type { Context } from "../view";
 import { GAP, NAME, layoutOf, NEWS, stateOf, STATES, type Layout, type Place, type Together } from "./places";
 
@@ -76,7 +76,7 @@ export function Squares({ model, hosts, context }: Props) {
           width: width - gap,
           height: height - gap,
         };
-        canvas.globalAlpha = isLit(selected, replica) ? 1 : 0.35;
+        canvas.globalAlpha = strengthOf(selected, replica);
         paintPlace(painting, place, box, places.length <= MOST_COLOURED, isNumbered);
         canvas.globalAlpha = 1;
         if ((cursor?.row === row && cursor.column === column) || selected.replica === replica)

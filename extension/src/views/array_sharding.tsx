@@ -11,6 +11,7 @@ import { useRoom, widthOf } from "../parts/width";
 import { ascending, count, counted, dtypeText, NOTHING, percent, runsOf, sizeText, joined } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import { clamped } from "../scale";
+import { FADED } from "../selection";
 import type { Context, View } from "../view";
 import { Button } from "../parts/small";
 
@@ -195,7 +196,7 @@ function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Bl
   return (
     <g onClick={pick}>
       {fills.map((fill, index) => (
-        <path key={fill} d={paths[index]} fill={fill} opacity={chosen ? 0.4 : 1} />
+        <path key={fill} d={paths[index]} fill={fill} opacity={chosen ? FADED : 1} />
       ))}
       <rect
         width={scale.width}
@@ -224,7 +225,7 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
     (one) => 7 * one.length < room,
   );
   return (
-    <g opacity={lit ? 1 : 0.3} onClick={() => context.select(replicas[0]!)}>
+    <g opacity={lit ? 1 : FADED} onClick={() => context.select(replicas[0]!)}>
       {sheets.map((part, index) => {
         const box = {
           x: left + index * SHEET + 0.5,

@@ -20,7 +20,7 @@ import { groupText, wording } from "../parts/terms";
 import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { clamped, linear } from "../scale";
-import { isLit } from "../selection";
+import { strengthOf } from "../selection";
 import { paintPart, partsOfRow } from "../overview/lanes";
 import { Swatch } from "../overview/module";
 import { beginOf, type Timeline, timeline } from "../overview/pauses";
@@ -92,7 +92,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
       const y = TOP + row * height;
-      canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
+      canvas.globalAlpha = strengthOf(context.selected, lane.replica);
       const isLate = shown.lateness.stragglers.includes(lane.replica);
       paintLabel(
         painting,
