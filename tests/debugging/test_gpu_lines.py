@@ -295,3 +295,20 @@ def test_check_numerics_takes_arrays_of_cupy() -> None:
     assert wb.debugging.check_numerics(fine, "loss") is fine
     with pytest.raises(NotFinite, match="loss: 1 NaN and 0 infinite of 1 elements"):
         wb.debugging.check_numerics(array(np.nan), "loss")
+
+
+def test_arrays_that_are_passed_together_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+
+    def finite(arrays: list[Array]) -> list[bool]:
+        waits.append(len(arrays))
+        return [bool(np.isfinite(x).all()) for x in arrays]
+
+    monkeypatch.setattr(cupy_contents, "finite", finite)
+    gradients = array(1.0), np.ones(2), array(2.0, 3.0), "text", array(4.0)
+    monkeypatch.setattr(numerics.thread, "place", PLACE)
+    assert numerics.check(gradients, "what goes into all_reduce") is gradients
+    assert waits == [3]
+    bad = [array(1.0), array(1.0, np.nan, 2.0), np.array([np.inf])]
+    with pytest.raises(NotFinite, match=r"all_reduce is not finite on replica 1 .* 1 NaN .* of 3"):
+        numerics.check(bad, "what goes into all_reduce")

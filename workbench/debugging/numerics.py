@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -201,9 +201,8 @@ def check(value: _T, what: str) -> _T:
       NotFinite: naming the place, `what`, and how many elements are not finite.
     """
     if thread.place:
-        for leaf in tree.flatten(value)[0]:
-            array = _maybe_not_finite(leaf)
-            if array is not None and (found := not_finite(array)):
+        for array in _maybe_not_finite(tree.flatten(value)[0]):
+            if found := not_finite(array):
                 raise NotFinite(f"{what} is not finite {thread.place}: {found}")
     return value
 
@@ -212,13 +211,24 @@ def _is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
-def _maybe_not_finite(leaf: Any) -> np.ndarray | None:
-    """The leaf on the host, if it is an array that may have elements that are not finite; None otherwise."""
-    if type(leaf).__module__.partition(".")[0] == "cupy":  # looked at where it is: only a bad one is copied
-        looked_at = hasattr(leaf, "dtype") and can_be_infinite(leaf.dtype)
-        return fetched(leaf) if looked_at and not all(cupy_contents.finite([leaf])) else None
-    try:
-        array = view(leaf)
-    except Exception:  # texts, values that are being traced
-        return None
-    return array if can_be_infinite(array.dtype) else None
+def _maybe_not_finite(leaves: Sequence[Any]) -> Iterator[np.ndarray]:
+    """The arrays that may have elements that are not finite, on the host, in their order.
+
+    Those of CuPy are looked at where they are, with one wait for all of them, and only bad ones are copied.
+    """
+    on_gpu = [k for k, leaf in enumerate(leaves) if type(leaf).__module__.partition(".")[0] == "cupy"]
+    floats = [k for k in on_gpu if hasattr(leaves[k], "dtype") and can_be_infinite(leaves[k].dtype)]
+    finite = (
+        dict(zip(floats, cupy_contents.finite([leaves[k] for k in floats]), strict=True)) if floats else {}
+    )
+    for k, leaf in enumerate(leaves):
+        if k in on_gpu:
+            if not finite.get(k, True):
+                yield fetched(leaf)
+            continue
+        try:
+            array = view(leaf)
+        except Exception:  # texts, values that are being traced
+            continue
+        if can_be_infinite(array.dtype):
+            yield array
