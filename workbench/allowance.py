@@ -53,23 +53,23 @@ def _limits(files: Path, membership: str, controller: str, read: Callable[[Path]
     for folder in _groups(files, membership, controller):
         try:
             limit = read(folder)
-        except (OSError, ValueError):  # no such group, not limited in this version's way, or the word "max"
+        except (OSError, ValueError):  # no such group or file, or the word "max"
             continue
-        if limit > 0:  # the first version says -1 where there is none
+        if limit > 0:  # cgroup version 1 writes -1 for "no limit"
             yield limit
 
 
 def _groups(files: Path, membership: str, controller: str) -> Iterator[Path]:
-    """The group of the process and all around it, as each may have a limit of its own.
+    """The cgroup of the process and all its ancestors; each may set its own limit.
 
-    Inside a container the path of the first version is one of the machine, which does not exist there: the container's
-    own group is mounted at the top.
+    Inside a container, version 1 lists the path that the group has on the machine. That path does not exist in the
+    container, which mounts its own group at the top.
     """
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             top = files / controllers if (files / controllers).is_dir() else files / controller
-        elif not controllers:  # the second version
+        elif not controllers:  # cgroup version 2
             top = files
         else:
             continue
@@ -94,5 +94,5 @@ def _memory(folder: Path) -> float:
 def _membership() -> str:
     try:
         return _MEMBERSHIP.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not Linux
+    except OSError:  # not on Linux
         return ""

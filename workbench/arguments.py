@@ -104,7 +104,7 @@ def path(value: str | os.PathLike[str], argument: str) -> Path:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, bool):  # whose index is 0 or 1
+    if isinstance(value, bool):  # operator.index(True) is 1
         return None
     try:
         return operator.index(value)

@@ -24,7 +24,7 @@ def dumps(value: Any, buffer_callback: Callable[[Any], object] | None = None) ->
 
 def _reduced(code: CodeType) -> tuple[Any, ...]:
     make, arguments = cloudpickle.Pickler.dispatch_table[CodeType](code.replace(co_filename=""))
-    # A text of its own: bytes would differ with how many code objects happen to share one.
+    # Always a new string: otherwise the pickled bytes depend on how many code objects happen to share one.
     return _code, (make, arguments, "".join(list(code.co_filename)))
 
 

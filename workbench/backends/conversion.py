@@ -26,8 +26,8 @@ def holds(dtype: np.dtype, array: Any) -> bool:
     if not array.size:
         return True
     if not (_is_number(given) and _is_number(dtype)):
-        return bool(given.kind == dtype.kind and np.can_cast(given, dtype))  # no shorter text
-    if _is_complex(given) and not _is_complex(dtype):  # NumPy lets bfloat16 have them
+        return bool(given.kind == dtype.kind and np.can_cast(given, dtype))  # not into shorter strings
+    if _is_complex(given) and not _is_complex(dtype):  # NumPy would cast complex numbers to bfloat16
         return False
     if (limits := _limits(dtype)) is None:
         return np.can_cast(given, dtype, "same_kind")
@@ -51,7 +51,7 @@ def converted(numbers: Any, dtype: np.dtype) -> Any:
     if not (_is_number(numbers.dtype) and _is_number(dtype)):
         return None
     if _is_complex(numbers.dtype) and not _is_complex(dtype):
-        if numbers.dtype.kind != "c":  # `imag` is 0 for complex numbers of ml_dtypes
+        if numbers.dtype.kind != "c":  # `imag` is 0 for complex dtypes of ml_dtypes
             numbers = numbers.astype(np.complex64)
         if numbers.imag.any():
             return None
@@ -59,13 +59,13 @@ def converted(numbers: Any, dtype: np.dtype) -> Any:
     try:
         with np.errstate(invalid="ignore", over="ignore"):
             result = numbers.astype(dtype)
-    except (TypeError, ValueError):  # NaN, say, as an integer of ml_dtypes
+    except (TypeError, ValueError):  # such as NaN as an ml_dtypes integer
         return None
     return result if _same(numbers, result) else None
 
 
 def _of_long_integers(numbers: Any, dtype: np.dtype) -> Any:
-    """NumPy makes objects of integers that need more than 64 bits."""
+    """NumPy stores integers of more than 64 bits as objects."""
     if _is_whole(dtype):
         return None if numbers.size else numbers.astype(dtype)
     try:
@@ -81,7 +81,7 @@ def _same(numbers: Any, result: Any) -> bool:
         return False
     if result.dtype.kind in "fc":
         return True
-    # Narrow dtypes may have neither NaN nor infinity, and take the greatest number for what is greater.
+    # A narrow dtype may have neither NaN nor infinity; it then turns larger numbers into its greatest one.
     greatest = abs(np.array(np.inf).astype(result.dtype))
     return np.array_equal(np.isnan(numbers), np.isnan(result)) and not (abs(numbers) > greatest).any()
 
@@ -101,7 +101,8 @@ def leaf_types(value: Any) -> set[type]:
     found: set[type] = set()
     level = [value]
     while True:
-        types = set(map(type, level))  # a level at once: lists can be long, and so can lists of short ones
+        # Level by level, because both a list and the number of its sublists can be long.
+        types = set(map(type, level))
         lists = {kind for kind in types if issubclass(kind, list | tuple)}
         found |= types - lists
         if not lists:
@@ -113,9 +114,9 @@ def _is_number(dtype: np.dtype) -> bool:
     return dtype.kind not in "OSUMm" and not is_record(dtype)
 
 
-@functools.lru_cache(maxsize=256)  # NumPy takes microseconds to name a dtype
+@functools.lru_cache(maxsize=256)  # dtype.name takes NumPy microseconds
 def _is_complex(dtype: np.dtype) -> bool:
-    return "complex" in dtype.name  # also those of ml_dtypes
+    return "complex" in dtype.name  # including those of ml_dtypes
 
 
 def _is_whole(dtype: np.dtype) -> bool:
@@ -124,7 +125,7 @@ def _is_whole(dtype: np.dtype) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _limits(dtype: np.dtype) -> Any:
-    """The least and the greatest of a dtype of whole numbers, also of one of ml_dtypes; None for other dtypes."""
+    """The lowest and highest number of an integer dtype, including those of ml_dtypes; None for other dtypes."""
     if dtype.kind in "iu":
         return np.iinfo(dtype)
     ml_dtypes: Any = sys.modules.get("ml_dtypes")

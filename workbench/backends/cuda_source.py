@@ -327,7 +327,7 @@ def combine(
     first, other, accumulator, out = dtypes
     names = [f"s{i}" for i in range(sources)] + [f"t{i}" for i in range(targets)]
     text = _COMBINE.replace("__PARAMETERS__", ", ".join(f"unsigned long long {name}" for name in names))
-    pointers = ["0", *(f"(const IN*)s{i}" for i in range(1, sources))]  # the first has its own type
+    pointers = ["0", *(f"(const IN*)s{i}" for i in range(1, sources))]  # the first source has its own type
     text = text.replace("__SOURCE_POINTERS__", ", ".join(pointers))
     text = text.replace("__TARGET_POINTERS__", ", ".join(f"(OUT*)t{i}" for i in range(targets)))
     text = text.replace("__SOURCES__", str(sources)).replace("__TARGETS__", str(targets))
@@ -387,7 +387,7 @@ def histogram(dtype: np.dtype) -> str:
 
 
 def _with_magnitude(dtype: np.dtype) -> str:
-    """The prelude, the type IN, and MAGNITUDE of one as a double."""
+    """The prelude, the type IN, and MAGNITUDE, which returns the absolute value of an IN as a double."""
     name = c_type(dtype)
     match name:
         case "f16" | "bf16":
@@ -407,7 +407,7 @@ def _function(op: str, dtype: np.dtype) -> str:
 
 
 def _wrapping(name: str, op: str) -> str:
-    """Integers wrap around as in NumPy; in C++ only unsigned ones do."""
+    """Integers wrap around as in NumPy; C++ guarantees that only for unsigned ones."""
     if op in ("sum", "prod") and name in _INTEGERS.values():
         return f"unsigned {name}"
     return "unsigned char" if op in ("sum", "prod") and name == "signed char" else name

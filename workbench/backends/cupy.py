@@ -32,9 +32,9 @@ DTYPES = frozenset(
     "float16 bfloat16 float32 float64 complex64 complex128".split()
 )
 """Names of the dtypes that CuPy has; it refuses float8, extended precision, dates and texts."""
-_flags: list[Flags] = []  # never freed: kernels that nobody waits for may still write to it
+_flags: list[Flags] = []  # never freed: kernels that nothing waits for may still write to them
 _flags_lock = threading.Lock()
-_SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs tell no clock
+_SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs report no clock rate
 BLOCK = 256
 """Threads of a block of a kernel."""
 _BLOCKS_PER_PROCESSOR = 8
@@ -62,7 +62,7 @@ def namespace() -> Any:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CuPy warns of libraries that we do not use
+            warnings.simplefilter("ignore")  # CuPy warns about libraries that workbench does not use
             import cupy
     except ImportError as error:
         what = "is not installed" if error.name == "cupy" else f"cannot be imported ({error})"
@@ -70,7 +70,7 @@ def namespace() -> Any:
     _check_driver(cupy)
     try:
         cupy.cuda.nvrtc.getVersion()
-    except Exception as error:  # a RuntimeError or ImportError, by how it is missing
+    except Exception as error:  # a RuntimeError or an ImportError, depending on what is missing
         raise BackendUnavailable(
             f"CuPy finds no NVRTC, the compiler of kernels, which a driver alone does not bring: {_remedy()}, whose "
             f"[ctk] packages contain it ({error})"
@@ -186,10 +186,12 @@ def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory 
     library = type(error).__module__.partition(".")[0]
     if type(error).__name__ != "OutOfMemoryError" or library not in ("cupy", "torch"):
         return None
-    if library == "torch" and not in_use():  # replicas do not compute on GPUs: nothing is known of its memory
+    # Replicas do not compute on GPUs, so CuPy knows nothing about this GPU's memory.
+    if library == "torch" and not in_use():
         return None
     wanted = int(getattr(error, "_size", 0))
-    told = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))  # all that PyTorch gives
+    # PyTorch reports the size in its message only.
+    told = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
     there = memory(namespace().cuda.Device().id)
     size = f"{wanted:,} bytes were wanted" if wanted else f"{told[1]} were wanted" if told else f"{error}"
     who = f"replica {replica}: " if replica >= 0 else ""
@@ -212,10 +214,13 @@ def _processors(ordinal: int) -> int:
 
 
 def _pinned_words() -> np.ndarray:
-    """Zeros on the host that kernels can set; none, and so no flags, where the machine gives no pinned memory."""
+    """Zeros in pinned host memory that kernels can set.
+
+    Empty, so without flags, where the machine has no pinned memory.
+    """
     try:
         words = np.frombuffer(namespace().cuda.alloc_pinned_memory(WORDS * FLAG.itemsize), FLAG, WORDS)
-    except Exception:  # CuPy's own class
+    except Exception:  # CuPy raises its own class
         return np.zeros(0, FLAG)
     words[:] = 0
     return words
@@ -228,7 +233,10 @@ def grid(items: int) -> tuple[int]:
 
 
 class _OnStream:
-    """Sets a device and one of its streams; as a generator it would take longer than what it is for."""
+    """Selects a device and one of its streams.
+
+    A class, because entering a generator takes longer than the work inside.
+    """
 
     __slots__ = ("_device", "_stream")
 
@@ -253,7 +261,7 @@ class CupyAccelerator:
         """CuPy's binding of NCCL."""
         namespace()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CuPy's own hint; ours follows
+            warnings.simplefilter("ignore")  # CuPy prints its own hint; ours follows
             from cupy.cuda import nccl
         if not nccl.available:
             raise BackendUnavailable(
@@ -275,7 +283,7 @@ class CupyAccelerator:
         try:
             clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
             width_bits = int(cuda.deviceGetAttribute(cuda.cudaDevAttrGlobalMemoryBusWidth, ordinal))
-        except Exception:  # CuPy's own class; a device without the attribute is not a reason to fail
+        except Exception:  # CuPy raises its own class; a missing attribute is no reason to fail
             return _SLOWEST_BYTES_PER_NS
         return max(_SLOWEST_BYTES_PER_NS, 2 * clock_khz * width_bits / 8 / 1e6)
 
@@ -319,7 +327,7 @@ class CupyAccelerator:
         """Number of the device that holds `array`."""
         if type(array) is torch_tensors.Described:
             return int(array.tensor.get_device())
-        return int(array.data.device_id)  # `array.device` makes an object
+        return int(array.data.device_id)  # `array.device` creates an object
 
     def identity(self, ordinal: int) -> GpuIdentity:
         """UUID, PCI address and name."""
@@ -416,7 +424,7 @@ class CupyAccelerator:
         while done < len(sources):
             partial = self.empty(sources[0].size, wide)
             self._launch(op, (first, dtype, wide, wide), chunk, [partial], continued=continued, flags=flags)
-            # The words of the next chunk begin one before its first array, at the place of the partial result.
+            # The flags of the next chunk start one before its first array: that place belongs to the partial result.
             flags += (len(chunk) - 1) * FLAG.itemsize if flags else 0
             first, chunk = wide, [partial, *sources[done : done + most - 1]]
             done, continued = done + len(chunk) - 1, True

@@ -32,7 +32,8 @@ def sent(value: Any) -> Any:
 
 def described_error(error: BaseException, replica: int) -> BaseException:
     """`error`, or what says the same more clearly, raised on the same line: who ran out of which memory."""
-    if isinstance(error, OutOfDeviceMemory) and error.replica < 0:  # in a collective, which knows no replica
+    # Raised in a collective, which does not know the replica.
+    if isinstance(error, OutOfDeviceMemory) and error.replica < 0:
         clearer: BaseException = OutOfDeviceMemory(f"replica {replica}: {error}", replica=replica)
     else:
         clearer = gpu.out_of_memory(error, replica) or error

@@ -35,8 +35,8 @@ _MASKED = (
     "x.filled(0) for a sum, and beside it (~np.ma.getmaskarray(x)).astype(int) where the number of valid elements "
     "matters"
 )
-_warned_narrow: Final[set[bool]] = set()  # of whole numbers, of floats
-_CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
+_warned_narrow: Final[set[bool]] = set()  # False for whole numbers, True for floats
+_CHUNK_BYTES = 256 * 1024  # bytes of the result, so that what is combined stays in the level-2 cache
 
 
 def can_be_infinite(dtype: np.dtype) -> bool:
@@ -44,7 +44,7 @@ def can_be_infinite(dtype: np.dtype) -> bool:
 
     True of the integers of ml_dtypes, such as int4, too: NumPy gives them the kind of its floating dtypes, "V".
     """
-    # Of kind "V" are also records and bytes, and those that NumPy knows only as another library's, such as bfloat16.
+    # Records and bytes have kind "V", as do dtypes that another library has registered, such as bfloat16.
     return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 
 
@@ -116,7 +116,7 @@ def is_record(dtype: np.dtype) -> bool:
     return dtype.kind == "V" and dtype.isbuiltin != 2
 
 
-@functools.lru_cache(maxsize=256)  # NumPy takes microseconds to name a dtype
+@functools.lru_cache(maxsize=256)  # dtype.name takes NumPy microseconds
 def dtype_text(dtype: np.dtype) -> str:
     """A dtype in words that tell apart all that differ: "float32", "float32 (big-endian)", "{a: int32, b: float32}"."""
     if dtype.names is not None:
@@ -197,10 +197,10 @@ def like(array: np.ndarray, original: Any) -> Any:
 def _like_torch(array: np.ndarray) -> Any:
     torch: Any = sys.modules["torch"]
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()  # a tensor can express neither read-only memory nor a walk backwards
+        array = array.copy()  # a tensor supports neither read-only memory nor negative strides
     if array.dtype.name.startswith(
         ("bfloat16", "float8_")
-    ):  # NumPy has no view of them, by whatever kind they go
+    ):  # by name, as their kinds differ; `torch.from_numpy` refuses them
         bits = np.int16 if array.dtype.itemsize == 2 else np.uint8
         return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array)
@@ -209,8 +209,8 @@ def _like_torch(array: np.ndarray) -> Any:
 def _like_jax(array: np.ndarray) -> Any:
     jax: Any = sys.modules["jax"]
     check_jax_width(array)
-    # A copy, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
-    # `jax.numpy.array` copies later, when that memory may hold something else already.
+    # A copy, which JAX may keep. `jax.device_put` would alias memory that the pool hands out again. `jax.numpy.array`
+    # would copy later, when that memory may already hold something else.
     return jax.numpy.asarray(array.copy())
 
 
@@ -360,7 +360,7 @@ def finish(op: str, total: np.ndarray, replicas: int, apply: Apply = directly) -
     """
     if op == "mean" and replicas > 1:
         if replicas & (replicas - 1) == 0:
-            # Exact for powers of two, and faster.
+            # This is exact for powers of two, and faster.
             apply(np.multiply, total, total.dtype.type(1.0 / replicas), out=total)
         else:
             apply(np.divide, total, total.dtype.type(replicas), out=total)

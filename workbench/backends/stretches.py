@@ -13,7 +13,7 @@ STRETCH: Final = 1 << 16
 """Elements: what is made of so many stays in the level-2 cache."""
 MOST_READ: Final = 1 << 28
 """Of arrays with more elements than this some are read, unless all are asked for: an answer takes no longer."""
-_MOST_STRETCHES: Final = (1 << 26) // STRETCH  # of those
+_MOST_STRETCHES: Final = (1 << 26) // STRETCH  # of an array larger than that
 
 
 def numbers_read(size: int, *, exact: bool) -> range:
@@ -28,7 +28,7 @@ def stretches(array: np.ndarray, numbers: Iterable[int]) -> Iterator[np.ndarray]
         flat = array.reshape(-1)
         yield from (flat[number * STRETCH : (number + 1) * STRETCH] for number in numbers)
         return
-    # Typed as less than it is: of one array it gives arrays, and its range can be set.
+    # Any, as NumPy's type is too narrow: for one array, the iterator yields arrays, and its range can be set.
     iterator: Any = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=STRETCH)
     for number in numbers:
         iterator.iterrange = number * STRETCH, min((number + 1) * STRETCH, array.size)
@@ -46,7 +46,7 @@ def checksum(stretch: np.ndarray, room: np.ndarray) -> bytes:
     if data.size % 8:
         return hashlib.sha256(data.data).digest()[:16]
     words = data.view(np.uint64)
-    # Bits of a word only reach higher bits of its product: the upper halves get a sum of their own.
+    # In a product, each bit affects only higher bits, so the upper halves get a sum of their own.
     weights, others = _weights()
     lower = np.dot(words, weights[: words.size])
     halves = np.right_shift(words, np.uint64(32), out=room.view(np.uint64)[: words.size])
@@ -56,7 +56,7 @@ def checksum(stretch: np.ndarray, room: np.ndarray) -> bytes:
 
 @lru_cache(maxsize=1)
 def _weights() -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of odd numbers without pattern, the same on every machine."""
+    """Two rows of odd pseudo-random numbers, the same on every machine."""
     x = np.arange(1, 2 * STRETCH * 2 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

@@ -105,7 +105,7 @@ def read(x: Any, *, exact: bool = False) -> Read:
     digest = hashlib.sha256()
     sums: list[bytes] = []
     parts = np.zeros(len(numbers), PARTIAL)
-    room = np.empty(2 * STRETCH)  # asking for new memory for each stretch takes longer than all sums
+    room = np.empty(2 * STRETCH)  # allocating new memory for each stretch takes longer than all the sums
     count = 0
     with np.errstate(all="ignore"):
         for place, (number, stretch) in enumerate(zip(numbers, stretches(array, numbers), strict=True)):
@@ -164,7 +164,7 @@ def as_counts(counts: np.ndarray) -> tuple[int, ...]:
 
 
 def _magnitudes(stretch: np.ndarray, *, exact: bool) -> np.ndarray:
-    """The elements as floats."""
+    """The elements as floats that keep their magnitudes."""
     if stretch.dtype.kind == "c":
         stretch = np.abs(stretch)
     if stretch.dtype == np.float64 or (stretch.dtype == np.float32 and not exact):
@@ -174,13 +174,13 @@ def _magnitudes(stretch: np.ndarray, *, exact: bool) -> np.ndarray:
 
 
 def _part(values: np.ndarray, low: int, room: np.ndarray) -> tuple[Any, ...]:
-    """What `PARTIAL` holds of one stretch, whose first element is number `low`; `room` is written to."""
+    """What `PARTIAL` holds about one stretch, whose first element has number `low`; overwrites `room`."""
     nans = infinities = 0
     first_bad = int(NONE_BAD)
     zeros = np.count_nonzero(values == 0)
     if not values.size:
         return 0, 0, 0, 0, 0, 0, 0, 0, (0, 0), first_bad
-    least, greatest = float(values.min()), float(values.max())  # a NaN is both
+    least, greatest = float(values.min()), float(values.max())  # with a NaN, both are NaN
     if not math.isfinite(least) or not math.isfinite(greatest):
         finite = np.isfinite(values)
         nans = int(np.count_nonzero(np.isnan(values)))
@@ -199,7 +199,10 @@ def _part(values: np.ndarray, low: int, room: np.ndarray) -> tuple[Any, ...]:
 
 
 def _moments(values: np.ndarray, room: np.ndarray) -> tuple[float, float]:
-    """Sums of the differences to the first value and of their squares: differences are small where the spread is."""
+    """Sums of the differences from the first value and of their squares.
+
+    Differences stay small when the spread is small.
+    """
     gaps = np.subtract(values, values[0], out=room.view(values.dtype)[: values.size])
     return float(gaps.sum()), float(np.einsum("i,i->", gaps, gaps))
 
@@ -207,7 +210,8 @@ def _moments(values: np.ndarray, room: np.ndarray) -> tuple[float, float]:
 def _counted(values: np.ndarray, low: float, high: float) -> tuple[int, ...]:
     if not low < high:
         return ()
-    values = values[(low <= values) & (values <= high)]  # not NaN, nor beyond what was read
-    # Halves: the difference of the largest and the smallest float is not finite.
+    # Leaves out NaN and numbers outside of the sample's range.
+    values = values[(low <= values) & (values <= high)]
+    # Halved, because the largest float minus the smallest is infinite.
     places = (values / 2 - low / 2) * (BINS / (high / 2 - low / 2))
     return as_counts(np.bincount(np.minimum(places.astype(np.int64), BINS - 1), minlength=BINS))

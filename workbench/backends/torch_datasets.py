@@ -57,8 +57,8 @@ class IterableStyle(IterableDataset[Any]):  # type: ignore[misc, unused-ignore] 
         worker = get_worker_info()
         if worker is None:
             return map(as_tensors, self._passes.whole())
-        # Workers are copies, forked anew for each epoch or kept: what they have in common, and what changes by epoch,
-        # is the loader's seed, and how often they began since.
+        # The loader forks its workers anew for each epoch, or keeps them. In common they have only the loader's seed,
+        # which changes with the epoch, and the number of times that they have started since.
         seed = worker.seed - worker.id + self._begun
         self._begun += 1
         return map(as_tensors, self._passes.part(worker.id, worker.num_workers, seed))
@@ -90,5 +90,5 @@ def _tensor(value: Any) -> Any:
         return value
     array = np.asarray(value)
     if not (array.flags.writeable and array.flags.c_contiguous):
-        array = array.copy()  # tensors can always be written
+        array = array.copy()  # a tensor's memory is always writable
     return torch.from_numpy(array)

@@ -29,13 +29,14 @@ _T = TypeVar("_T")
 Apply = Callable[..., Any]
 """`apply(function, *args, **more)` calls `function(*args, **more)`, such as a ufunc with two operands and `out`."""
 
-_LIMIT = 4096  # lines kept; code objects are new in each notebook cell
-_STAND_IN = "__workbench_stand_in__"  # among a frame's globals
+_LIMIT = 4096  # lines kept; each notebook cell makes new code objects
+_STAND_IN = "__workbench_stand_in__"  # the name in a frame's globals
 PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 """What the file names of this package's own code begin with."""
-# Also what only lies between: NumPy's operators for our classes, `with` over our generators, our cached properties.
+# Includes code in between: NumPy's operators for our classes, `with` on our generators, our cached properties.
 _OURS = PACKAGE, mixins.__file__, contextlib.__file__, functools.__file__
-# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
+# By identity, because equal code objects may come from different files or different runs of a cell. The entry keeps
+# the object alive, so its id stays unique.
 _applies: dict[tuple[int, int], tuple[Apply, CodeType]] = {}
 _here = threading.local()
 
@@ -64,7 +65,8 @@ def is_users(frame: FrameType) -> bool:
 def users_frame() -> FrameType | None:
     """The innermost frame outside of this package; None on a thread that runs nothing of the user's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):  # as `is_users`, in every step
+    # Inlined from `is_users`, because every step runs this.
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     return None if frame is None or frame.f_globals.get("__name__") == "threading" else frame
 
@@ -92,7 +94,7 @@ def apply_at_users_line() -> Apply:
     if known is None:
         if len(_applies) >= _LIMIT:
             _applies.clear()
-        # Only the register: the user's other globals, which may be large, must not live as long as this.
+        # Keeps only the register: the user's other globals may be large and must not live as long as this.
         register = frame.f_globals.setdefault("__warningregistry__", {})
         known = _applies[key] = _applying(_line_of(frame), register), frame.f_code
     return known[0]
@@ -127,7 +129,8 @@ def apply_at(line: Line | None) -> Apply:
 
 
 def _line_of(frame: FrameType) -> Line:
-    module = str(frame.f_globals.get("__name__", "<string>"))  # as `warnings` calls a module without a name
+    # The name that `warnings` uses for a module without one.
+    module = str(frame.f_globals.get("__name__", "<string>"))
     return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, module)
 
 
@@ -138,7 +141,7 @@ def _applying(line: Line, register: dict[Any, Any]) -> Apply:
     known = {
         "__name__": line.module,
         "__warningregistry__": register,
-        "__builtins__": builtins,  # for what is imported to warn
+        "__builtins__": builtins,  # for the imports that a warning makes
         _STAND_IN: True,
     }
     made: Apply = FunctionType(code, known)
@@ -146,7 +149,7 @@ def _applying(line: Line, register: dict[Any, Any]) -> Apply:
 
 
 def _template() -> CodeType:
-    """Code of a function on a single line; without columns, so that tracebacks underline nothing in the user's."""
+    """A one-line function's code, without columns, so tracebacks do not underline parts of the user's line."""
     tree = ast.parse("lambda function, *args, **more: function(*args, **more)", mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.arg):

@@ -39,10 +39,12 @@ class BackgroundSave:
             (cluster, functools.partial(_end_with, cluster)) for cluster in save.transfer.clusters
         ]
         for cluster, end in self._closing:
-            cluster.closing.insert(0, end)  # what else ends with a cluster may hold variables
+            # First, because other things that end with the cluster may hold variables.
+            cluster.closing.insert(0, end)
         self._thread.start()
         _running.add(self)
-        # Python runs first what is registered last: before clusters close, each of which would wait anew.
+        # Python runs the last registered function first: this one runs before clusters close, as each would wait
+        # again.
         atexit.unregister(_end_at_exit)
         atexit.register(_end_at_exit)
 
@@ -96,7 +98,7 @@ class BackgroundSave:
     def _write(self) -> None:
         try:
             self._save.finish(stop=self._stop)
-        except BaseException as error:  # raised where somebody asks
+        except BaseException as error:  # raised where the user asks for the result
             self._error = error
             return
         try:
@@ -109,7 +111,7 @@ class BackgroundSave:
 
 
 def _end_with(cluster: Cluster) -> None:
-    """Ends all saves of variables of a cluster that closes."""
+    """Ends all saves of variables that belong to a closing cluster."""
     _end(save for save in list(_running) if any(cluster is own for own, _ in save._closing))
 
 
@@ -118,7 +120,7 @@ def _end_at_exit() -> None:
 
 
 def _end(saves: Iterable[BackgroundSave]) -> None:
-    """Waits a minute for all of them together, less if Ctrl-C is pressed; then gives up those that are not complete."""
+    """Waits up to a minute for all of them, less after Ctrl-C; then gives up those that are not complete."""
     waiting = [save for save in saves if not save.done and not save._stop.is_set()]
     try:
         _join(waiting, _EXIT_SECONDS, unless=is_interrupt_kept_back)

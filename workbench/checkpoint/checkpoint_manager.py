@@ -37,7 +37,7 @@ _HOUR_NS: Final = 3600 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """A complete checkpoint of a manager."""
+    """A complete checkpoint of this manager."""
 
     number: int
     saved_ns: int
@@ -276,7 +276,7 @@ class CheckpointManager:
     # ------------------------------------------------------------------------------------------
 
     def _found(self, *, damaged: bool = False) -> list[_Saved]:
-        """The complete checkpoints, the one saved last at the end; `damaged`: also those whose manifest is."""
+        """The complete checkpoints, in the order of saving; `damaged`: also those whose manifest is damaged."""
         found = []
         for name in self._folder.names():
             match = self._pattern.fullmatch(name)
@@ -292,23 +292,26 @@ class CheckpointManager:
             except CheckpointInvalid:
                 if not damaged:
                     continue
-                saved_ns, began_ns = -1, 0  # its own word does not count
+                saved_ns, began_ns = -1, 0  # a damaged manifest's own time does not count
             preserved = "preserved" in folder.names()
             found.append(_Saved(int(match[1]), saved_ns, path, preserved, began_ns))
         numbers = [one for one in found if one.saved_ns >= 0]
         for one in found:
-            if one.saved_ns < 0:  # as new as its number says
+            if one.saved_ns < 0:  # its number places it among the others
                 older = [other.saved_ns for other in numbers if other.number < one.number]
                 numbers.append(replace(one, saved_ns=max([0, *older])))
         return sorted(numbers, key=lambda one: (one.saved_ns, one.number))
 
     def _period_began_ns(self, found: list[_Saved]) -> int:
-        """From when to count the hours until a checkpoint stays; an earlier manager of the directory began to count."""
+        """When the hours until the next preserved checkpoint start.
+
+        An earlier manager of the directory may have set that.
+        """
         known = max([0, *(one.saved_ns if one.preserved else one.period_began_ns for one in found)])
         return known or self._began_ns
 
     def _sweep(self) -> None:
-        """Removes the oldest checkpoints that are too many, and what killed processes left."""
+        """Removes the oldest surplus checkpoints and what killed processes left."""
         fault("checkpoint.sweep")
         found = self._found()
         if self._max_to_keep is not None:
@@ -328,7 +331,10 @@ class CheckpointManager:
                 _remove_leftovers(path)
 
     def _stays(self, one: _Saved, kept_ns: int) -> bool:
-        """Whether a checkpoint that is not one of the newest is kept for good; the last such one is of `kept_ns`."""
+        """Whether to preserve a checkpoint that is no longer among the newest.
+
+        The last preserved one was saved at `kept_ns`.
+        """
         if self._keep_every is not None and one.number % self._keep_every == 0:
             return True
         return self._keep_hours is not None and one.saved_ns - kept_ns >= self._keep_hours * _HOUR_NS
@@ -350,8 +356,8 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
     Args:
       what: The name of the argument.
       value: What was given.
-      without: What None is for.
-      least: The lowest number that makes sense.
+      without: What None means.
+      least: The lowest number allowed.
 
     Raises:
       InvalidArgumentError: if it is not a whole number from `least` on.
@@ -360,7 +366,7 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
 
 
 def _number(value: Any) -> int:
-    """The number of a checkpoint, which may be that of a variable.
+    """The number of a checkpoint, possibly read from a variable.
 
     Raises:
       InvalidArgumentError: if it is not a whole number, 0 or more.
@@ -399,7 +405,10 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
 
 
 def _remove(path: str) -> None:
-    """Removes a checkpoint: first the manifest, so that no half of it counts; never what is somebody else's."""
+    """Removes a checkpoint: the manifest first, so that a half-removed one does not count.
+
+    Leaves other people's files.
+    """
     folder = folder_at(path)
     folder.remove(NAME)
     fault("checkpoint.manifest_removed")
@@ -410,7 +419,7 @@ def _remove(path: str) -> None:
 
 
 def _remove_leftovers(path: str) -> None:
-    """Removes what a killed process left of a checkpoint, unless somebody is writing there or it is only damaged."""
+    """Removes what a killed process left of a checkpoint, unless another one writes there or it is only damaged."""
     folder = folder_at(path)
     names = folder.names()
     if (

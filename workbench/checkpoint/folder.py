@@ -75,7 +75,7 @@ def folder_at(path: str | os.PathLike[str]) -> Folder:
     name = file_name(path)
     if isinstance(name, Url):
         return RemoteFolder(name)
-    return LocalFolder(absolute(name))  # workers have other working directories
+    return LocalFolder(absolute(name))  # absolute, because workers have other working directories
 
 
 def joined(path: str | os.PathLike[str], name: str) -> str:
@@ -137,8 +137,9 @@ class LocalFolder:
         """See `Folder.replace`."""
         beside = f"{name}.{secrets.token_hex(8)}"
         with self._writing():
-            _sync(os.path.dirname(self.name))  # not when it is made: training would wait for the disk
-            _sync(self.name)  # what `data` names is in the folder before it does
+            # Not when the folder is created: training would wait for the disk.
+            _sync(os.path.dirname(self.name))
+            _sync(self.name)  # the folder must hold the files before `data` names them
             with self.create(beside) as file:
                 file.write(data)
             fault("checkpoint.manifest_written")
@@ -153,7 +154,7 @@ class LocalFolder:
     def open(self, name: str) -> BinaryIO:
         """See `Folder.open`."""
         path = os.path.join(self.name, name)
-        try:  # a link would lead to any file of this machine
+        try:  # a link could lead to any file of this machine
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
             raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from None
@@ -229,9 +230,10 @@ class RemoteFolder:
                 yield _Whole(file)
                 fault("checkpoint.shard_written")
             except BaseException:
-                with contextlib.suppress(Exception):  # what is complete only when it is closed
+                with contextlib.suppress(Exception):  # an object in a store, which closing would complete
                     getattr(file, "discard", file.close)()
-                with contextlib.suppress(AttributeError):  # or it is uploaded when it is collected
+                # Otherwise the garbage collector closes and uploads it.
+                with contextlib.suppress(AttributeError):
                     file.closed = True
                 with contextlib.suppress(Exception):
                     self.remove(name)
@@ -272,11 +274,11 @@ class RemoteFolder:
 
     def remove_itself(self) -> None:
         """See `Folder.remove_itself`."""
-        with contextlib.suppress(Exception):  # most stores have no folders
+        with contextlib.suppress(Exception):  # most stores have no folders to create
             self._files.rmdir(self._path)
 
     def _look_again(self, name: str) -> None:
-        """Forgets what a listing said: replicas and other processes write there."""
+        """Discards a cached listing, because replicas and other processes write to this folder."""
         self._files.invalidate_cache(f"{self._path}/{name}")
 
     @contextlib.contextmanager
@@ -286,7 +288,7 @@ class RemoteFolder:
                 yield
         except WorkbenchError:
             raise
-        except Exception as error:  # file systems raise what their libraries do
+        except Exception as error:  # each file system raises its library's errors
             said = without_secrets(error, self._url) or type(error).__name__
             if isinstance(error, FileNotFoundError):
                 raise NotFoundError(
@@ -296,7 +298,7 @@ class RemoteFolder:
 
 
 class _Whole:
-    """Writes all of each buffer: an unbuffered file may take a part only."""
+    """Writes the whole of each buffer, as an unbuffered file may take only a part."""
 
     __slots__ = ("_file",)
 
@@ -312,7 +314,7 @@ class _Whole:
 
 
 class _WrittenBack:
-    """Has the system bring each buffer to the disk while the next one is made: fsync finds little left to do."""
+    """Has the system write each buffer to disk while the next one is made, so that fsync finds little left to do."""
 
     __slots__ = ("_descriptor", "_place", "_whole")
 
@@ -323,13 +325,13 @@ class _WrittenBack:
 
     def write(self, data: Any) -> None:
         self._whole.write(data)
-        if hasattr(os, "posix_fadvise"):  # on Linux it begins to write, and waits for nothing
+        if hasattr(os, "posix_fadvise"):  # on Linux this starts writing and waits for nothing
             os.posix_fadvise(self._descriptor, self._place, len(data), os.POSIX_FADV_DONTNEED)
         self._place += len(data)
 
 
 def _free(path: str) -> str:
-    """How much room there is, in words; nothing where nobody knows."""
+    """The free space, in words; "" if unknown."""
     while path and not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     try:
@@ -340,7 +342,7 @@ def _free(path: str) -> str:
 
 
 def _sync(path: str) -> None:
-    """Has the system write a folder to the disk: what it is to name is in it then, also after a loss of power."""
+    """Has the system write a folder to disk, so that its entries survive a power failure."""
     descriptor = os.open(path or os.curdir, os.O_RDONLY)
     try:
         os.fsync(descriptor)

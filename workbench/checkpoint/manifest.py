@@ -135,7 +135,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     except TypeError:
         import importlib
 
-        try:  # bfloat16 and the like are not dtypes of NumPy's own
+        try:  # NumPy knows bfloat16 and the like only through another library
             extended: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
         except (ImportError, AttributeError):
             raise TypeError(f"no dtype {name!r}; pip install ml_dtypes may bring it") from None
@@ -181,7 +181,7 @@ def _array(saved: Any, shards: tuple[Shard, ...]) -> SavedArray:
         s = p["stored"]
         stored = StoredArray(str(s["tensor"]), int(s["offset"]), int(s["bytes"]), int(s["checksum"]))
         part = Part(int(p["shard"]), _extent(p["start"]), _extent(p["shape"]), stored)
-        # A manifest must not be able to have memory taken for more than its files hold.
+        # A manifest must not make workbench allocate more memory than its files hold.
         if stored.offset < 0 or stored.offset + stored.bytes > shards[part.shard].bytes or part.shard < 0:
             raise ValueError(f"{stored.tensor!r} is outside of its file")
         if math.prod(part.shape) * dtype.itemsize != stored.bytes or len(part.shape) != len(shape):
@@ -207,6 +207,6 @@ def _extent(value: Any) -> tuple[int, ...]:
 
 
 def _shard_name(text: str) -> str:
-    if not SHARD.fullmatch(text):  # a manifest must not be able to name files elsewhere
+    if not SHARD.fullmatch(text):  # a manifest must not name files outside of its folder
         raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

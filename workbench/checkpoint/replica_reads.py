@@ -97,14 +97,14 @@ class ReplicaReads:
         wanted: list[tuple[int, Shard, list[Wanted]]],
         transfer: Transfer,
     ) -> list[str]:
-        """Has the replicas of a strategy read; returns what each of them says is wrong."""
+        """Has a strategy's replicas read the files; returns each replica's problem."""
         files = [(shard, entries) for _, shard, entries in wanted]
         strategy.run_internal(begin_read, (folder.name, self._name, files))
         before = transfer.done_bytes
         while True:
             told = strategy.run_internal(read_report, (self._name, _WAIT_SECONDS))
             reports = list(zip(*(part.values() for part in told), strict=True))
-            read = min(read_bytes for _, read_bytes, _, _ in reports)  # each of them reads all
+            read = min(read_bytes for _, read_bytes, _, _ in reports)  # every replica reads all files
             transfer.move(before + read, {wanted[number][0] for ended, _, number, _ in reports if not ended})
             if all(ended for ended, *_ in reports):
                 return [problem for *_, problem in reports]
@@ -114,7 +114,7 @@ class ReplicaReads:
         for strategy, variables in self._variables.items():
             library = strategy.library if strategy.devices[0].kind != "TPU" else "numpy"
             strategy.run_internal(take_read, (self._name, library))
-            for variable in variables:  # also those that were lost with all replicas
+            for variable in variables:  # including those lost with all replicas
                 if variable not in strategy.kept:
                     strategy.kept.add(variable)
 
@@ -126,7 +126,7 @@ class ReplicaReads:
 
 
 def _is_read_by_replicas(variable: Variable, saved: SavedArray) -> bool:
-    """Whether each replica has all of a variable, and one file all of its value."""
+    """Whether each replica holds all of a variable, and one file holds all of its value."""
     placement = variable.placement
     return (
         placement is not None

@@ -60,7 +60,7 @@ class ReplicaShards:
         self.unseen = {name for name, piece in held if not any(sees[rank] for rank in piece.ranks)}
         loads = [0] * len(self._entries)
         for name, piece in sorted(held, key=lambda one: -int(np.prod(one[1].shape))):
-            if name in self.unseen:  # a value of which one part comes here comes whole
+            if name in self.unseen:  # if any part goes through the notebook, the whole value does
                 continue
             rank = min((one for one in piece.ranks if sees[one]), key=lambda one: loads[one])
             loads[rank] += int(np.prod(piece.shape)) + 1
@@ -98,7 +98,7 @@ class ReplicaShards:
         """
         if self._waiting:
             for rank in self._waiting:
-                self._handle.value(rank)  # raises what went wrong with the snapshot
+                self._handle.value(rank)  # raises the snapshot's error
             self._handle = self._strategy.run_internal(
                 shard_report, (self._save, wait_seconds), ranks=self._waiting, beside_steps=True
             )
@@ -135,7 +135,7 @@ class ReplicaShards:
         """Has the replicas give up."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            with contextlib.suppress(WorkbenchError):  # one that is lost writes nothing
+            with contextlib.suppress(WorkbenchError):  # a lost replica writes nothing
                 dropped = self._strategy.run_internal(
                     drop_shard, (self._save,), ranks=waiting, beside_steps=True
                 )
@@ -143,10 +143,9 @@ class ReplicaShards:
                     dropped.value(rank)
 
     def _which_see(self) -> list[bool]:
-        """By rank: whether the replica sees the folder; asked once for all checkpoints of the folder above.
+        """For each rank, whether the replica sees the folder. Asked once for all checkpoints of the parent folder.
 
-        The answer takes replicas as long as all the steps that they have not run yet. What is not true any more they
-        tell when they write.
+        Replicas answer only after all steps sent to them. If the answer is out of date, writing fails and reports it.
         """
         group, above = self._strategy.group, posixpath.dirname(self._folder)
         known = _seen.get(self._strategy)

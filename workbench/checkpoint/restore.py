@@ -126,7 +126,10 @@ def restore(
 def _restored(
     folder: Folder, manifest: Manifest, both: dict[str, Leaf], transfer: Transfer
 ) -> dict[str, Any]:
-    """Restores what program and checkpoint have; returns what is no variable and no iterator, by path."""
+    """Restores what both the program and the checkpoint have.
+
+    Returns the values that are neither variables nor iterators, by path.
+    """
     parts = [part for path in both if path in manifest.arrays for part in manifest.arrays[path].parts]
     transfer.begin(sum(part.stored.bytes for part in parts), len({part.shard for part in parts}))
     on_replicas = ReplicaReads(folder, manifest, both, transfer)
@@ -180,7 +183,7 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
                 wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
                 for path, number in wanted:
                     _place(arrays, path, manifest.arrays[path], number, file, count)
-        except UnavailableError:  # nobody knows whether it is damaged
+        except UnavailableError:  # an unreachable file is not known to be damaged
             raise
         except (CheckpointInvalid, ValueError, OSError) as error:
             raise CheckpointInvalid(damaged(folder.name, manifest.shards[shard], error), file=name) from error
@@ -200,7 +203,7 @@ def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray
         return
     strategy = variable.strategy
     if strategy is not None and variable.placement is not None and variable not in strategy.kept:
-        # The variable was lost with its replicas.
+        # The variable was lost together with its replicas.
         variable.placement.create(variable, np.zeros(variable.shape, variable.dtype))
     if saved.kind == "components":
         variable.assign(PerReplica(tuple(array)))
@@ -209,7 +212,7 @@ def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray
         and variable.aggregation is VariableAggregation.SUM
         and variable.strategy is not None
         and variable.strategy.num_replicas_in_sync > 1
-    ):  # the whole on one replica: a share of each would cut off integers
+    ):  # replica 0 gets the whole value: equal shares would truncate integers
         rest = [np.zeros_like(array)] * (variable.strategy.num_replicas_in_sync - 1)
         variable.assign(PerReplica((array, *rest)))
     else:
@@ -242,7 +245,7 @@ def _empty(saved: SavedArray) -> Array:
 
 
 def _difference(path: str, leaf: Leaf, manifest: Manifest) -> str:
-    """What is different in a path that both have, in words; "" if nothing is."""
+    """How the checkpoint's entry differs from the program's at a path that both have; "" if it does not."""
     kind = "array" if path in manifest.arrays else "value" if path in manifest.values else "iterator"
     wanted = "array" if leaf.kind == "variable" else leaf.kind
     if kind != wanted:

@@ -48,12 +48,15 @@ from workbench.distribute.variables.variable import Variable
 from workbench.errors import FailedPreconditionError, NotFoundError, WorkbenchError
 from workbench.faults import fault
 
-_FIRST_POLL_SECONDS: Final = 0.01  # the next save waits for the end of this one
+_FIRST_POLL_SECONDS: Final = 0.01  # the next save waits until this one ends
 _POLL_SECONDS: Final = 0.05
 
 
 class _Destinations:
-    """Where this process, and no process that is forked off it, saves to behind URLs, which nothing locks."""
+    """Destinations behind URLs, which nothing locks, that this process saves to now.
+
+    A forked child starts without any.
+    """
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
@@ -61,14 +64,14 @@ class _Destinations:
         forks.tell(self)
 
     def take(self, path: str) -> bool:
-        """Whether nobody here saved there; from now on somebody does."""
+        """Whether the destination was free; it is taken from now on."""
         with self._lock:
             free = path not in self._paths
             self._paths.add(path)
             return free
 
     def give_back(self, path: str) -> None:
-        """Nobody here saves there any more."""
+        """Frees the destination."""
         with self._lock:
             self._paths.discard(path)
 
@@ -77,7 +80,7 @@ class _Destinations:
             return path in self._paths
 
     def disown(self) -> None:
-        """In a forked child: the parent saves, and this process does not."""
+        """Forgets all destinations in a forked child: the parent saves there, and the child does not."""
         self._paths.clear()
 
 
@@ -126,7 +129,7 @@ class Save:
         self._replicas: list[ReplicaShards] = []
         self._parts: dict[str, list[Part]] = defaultdict(list)
         self._shards: dict[int, Shard] = {}
-        self._own: dict[str, tuple[str, Array]] = {}  # by path: name in the file, array
+        self._own: dict[str, tuple[str, Array]] = {}  # path -> (name in the file, array)
         self._positions: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
         self._kinds: dict[str, tuple[str, str, tuple[int, ...]]] = {}
@@ -209,8 +212,8 @@ class Save:
                 ended = False
                 while not ended:
                     shards.ask(wait_seconds)
-                    # Answers come behind those of steps; whoever waited for them would keep the program from sending
-                    # more steps meanwhile.
+                    # Answers arrive after those of earlier steps. Waiting for them would keep the program from
+                    # sending more steps.
                     if stop.wait(pause):
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
                     pause = min(2 * pause, _POLL_SECONDS)
@@ -281,7 +284,7 @@ class Save:
         for name in self._folder.names():
             if (
                 SHARD.fullmatch(name) and name not in keep
-            ):  # of the checkpoint that was here, or of a killed process
+            ):  # left from an earlier checkpoint here, or by a killed process
                 self._folder.remove(name)
             elif name.startswith(f"{NAME}."):
                 self._folder.remove(name)
@@ -294,7 +297,8 @@ class Save:
         variable: Variable | ShardedVariable,
         pieces: dict[DescribedStrategy, list[tuple[str, Piece]]],
     ) -> None:
-        if isinstance(variable, ShardedVariable):  # as a whole, so that it can be restored to other shards
+        # Whole, so that it can be restored to a different number of shards.
+        if isinstance(variable, ShardedVariable):
             self._hold(name, "variable", variable.numpy())
             return
         placement, strategy = variable.placement, variable.strategy
@@ -330,7 +334,7 @@ class Save:
         )
         if not isinstance(
             self._folder, LocalFolder
-        ):  # of two processes, the one that saves last wins, as a whole
+        ):  # of two processes, the last to save wins, with all of its files
             if not _unlocked.take(self.path):
                 raise busy
             try:
@@ -361,7 +365,7 @@ class Save:
             _unlocked.give_back(self.path)
 
     def _discard(self) -> None:
-        """Removes what was written, unless it counts."""
+        """Removes the files, unless the checkpoint is complete."""
         for shards in self._replicas:
             shards.drop()
         if self._writer is not None:

@@ -87,7 +87,7 @@ class ShardReader:
             except (NotFoundError, UnavailableError, BackendUnavailable):
                 self.problem = UNSEEN
                 return
-            except Exception as error:  # told where the result is asked for
+            except Exception as error:  # raised where the result is requested
                 self.problem = damaged(self._folder, shard, error)
                 return
 
@@ -122,7 +122,7 @@ def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[boo
       begun to read.
     """
     reader = _under_way.get((restore, env.rank))
-    if reader is None:  # in the place of a process that was lost since `begin_read`
+    if reader is None:  # replaces a process that was lost after `begin_read`
         return True, 0, 0, LOST
     ended = reader.wait(wait_seconds)
     return ended, reader.read_bytes, reader.number, reader.problem

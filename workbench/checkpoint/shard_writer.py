@@ -83,7 +83,7 @@ class ShardWriter:
                 written = write_tensors(write, self._arrays, {"format": "np"})
                 fault("checkpoint.shard")
             self.file = written
-        except BaseException as error:  # raised where the result is asked for
+        except BaseException as error:  # raised where the result is requested
             self.error = error
         finally:
             self._arrays = ()
@@ -129,7 +129,7 @@ def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
       wait_seconds: How long to wait for the end of the file.
     """
     writer = _under_way.get((save, env.rank))
-    if writer is None:  # in the place of a process that was lost since the snapshot
+    if writer is None:  # replaces a process that was lost after the snapshot
         told = f"replica {env.rank} was lost while it wrote its part of the checkpoint; save again"
         return json.dumps({"written": 0, "file": None, "error": [ReplicaLost.__name__, told]}).encode()
     ended = writer.wait(wait_seconds)

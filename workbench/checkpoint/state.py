@@ -153,7 +153,7 @@ def like(value: Any, array: Array) -> Any:
 
 
 def _kind_of(value: Any) -> str:
-    """The kind of a leaf, or "" for what has leaves in it."""
+    """The kind of a leaf; "" for a container."""
     if isinstance(value, Variable | ShardedVariable):
         return "variable"
     if isinstance(value, DatasetIterator | DistributedIterator):
@@ -168,7 +168,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether JSON holds it, and gives it back as it was."""
+    """Whether JSON stores it and returns it unchanged."""
     if value is None or type(value) in (bool, int, float, str):
         return True
     if depth > 64:
@@ -181,10 +181,10 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _items(path: Path, value: Any) -> list[tuple[str, Any]]:
-    """What is in a container, with its keys as text.
+    """A container's items, with its keys as text.
 
     Raises:
-      TypeError: if it is none.
+      TypeError: if it is not a container.
     """
     if isinstance(value, dict):
         for key in value:
@@ -205,7 +205,7 @@ def _items(path: Path, value: Any) -> list[tuple[str, Any]]:
 
 
 def _in_place(value: Any, new: Any) -> Any:
-    """A list or dict with the new content, if the new value is one too; else the new value."""
+    """The old list or dict, updated in place, if the new value has the same type; otherwise the new value."""
     if type(value) is list and type(new) is list:
         value[:] = new
         return value

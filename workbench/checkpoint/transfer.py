@@ -103,7 +103,7 @@ class Transfer:
 
     def move(self, done_bytes: int, under_way: Collection[int] = ()) -> None:
         """Tells how far it is, and which files are being written or read."""
-        self.done_bytes = min(done_bytes, self.total_bytes)  # files have headers too
+        self.done_bytes = min(done_bytes, self.total_bytes)  # headers count too, so it could exceed the total
         self.under_way = tuple(sorted(under_way))
         self._tell_listeners()
 
@@ -158,12 +158,12 @@ class Transfer:
         for listener in tuple(listeners):
             try:
                 listener(self)
-            except Exception:  # what shows a save must not make it fail
+            except Exception:  # a view of the save must not make the save fail
                 log.debug("could not show %s", self.path, exc_info=True)
 
 
 def _group_of(strategy: DescribedStrategy) -> Group | None:
-    """The replicas of a strategy; None where parameter servers have its variables."""
+    """The replicas of a strategy; None where its variables are on parameter servers."""
     try:
         return strategy.group
     except RuntimeError:

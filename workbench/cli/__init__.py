@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(commands: Any, name: str, does: str) -> argparse.ArgumentParser:
-    """Adds a command; its own help begins with what the list of commands says of it."""
+    """Adds a command; its own help starts with its line in the list of commands."""
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=does, description=f"{does[0].upper()}{does[1:]}."
     )

@@ -37,7 +37,7 @@ class _Version:
 
     Attributes:
       name: `STUDENT` or `INSTRUCTOR`.
-      files: By name, what its folder consists of: the labs and the map of the course.
+      files: The files of its folder, by name: the labs and the map of the course.
       points: For each lab, the points of its checks.
     """
 
@@ -114,9 +114,9 @@ def _text(notebook: Any) -> bytes:
 
 
 def _refuse_to_replace(folder: Path, version: _Version) -> None:
-    """Raises `CourseRefused` if the folder has another version, or something under a name that will be written.
+    """Raises `CourseRefused` if the folder holds another version, or a foreign file under a name that will be written.
 
-    A file is replaced if it is as the command has written it before.
+    A file may be replaced if it is unchanged since the command wrote it.
     """
     if folder.exists() and not folder.is_dir():
         raise CourseRefused(f"{folder} is a file: name a folder")
@@ -145,7 +145,7 @@ def _may_replace(path: Path, content: bytes, written: str | None) -> bool:
 
 
 def _write(folder: Path, version: _Version) -> None:
-    """Writes the files, then the record of them: after an interrupt, a file is as this or the old record has it."""
+    """Writes the files and then their record. After an interrupt, each file matches the new record or the old one."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in version.files.items():
         put(folder / name, content)
@@ -155,10 +155,10 @@ def _write(folder: Path, version: _Version) -> None:
 
 
 def _written(folder: Path) -> tuple[str, dict[str, str]]:
-    """The version in the folder, "" for none, and by name the digest of each file as it was written.
+    """The version in the folder ("" for none), and the digest of each file as it was written, by name.
 
     Raises:
-      CourseRefused: if a file has the record's name and is none.
+      CourseRefused: if a file has the record's name and is not a record.
     """
     try:
         found = json.loads((folder / _WRITTEN).read_text(encoding="utf-8"))

@@ -48,13 +48,13 @@ async def _serve(target: Jobs | Recordings, address: Address, *, browser: bool) 
         with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
             if browser:
                 await asyncio.to_thread(webbrowser.open, _leading_to(server.url, Path(folder)))
-            await asyncio.Event().wait()  # ended by cancelling, maybe while the browser is being started
+            await asyncio.Event().wait()  # ended by cancellation, possibly while the browser starts
     finally:
         await server.stop()
 
 
 def _leading_to(url: str, folder: Path) -> str:
-    """The address of a file that leads to `url`. Everybody on the machine can read what a browser was started with."""
+    """The address of a file that redirects to `url`, because everyone on the machine can read command lines."""
     file = folder / "dashboard.html"
     refresh = f'<meta http-equiv="refresh" content="0; url={html.escape(url)}">'
     file.write_text(

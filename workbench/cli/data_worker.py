@@ -32,6 +32,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _address(text: str) -> str:
-    """The address that was given, or the one in the file that was."""
+    """The given address, or the one in the given file."""
     file = Path(text)
     return file.read_text(encoding="utf-8").strip() if "://" not in text and file.is_file() else text

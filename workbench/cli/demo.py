@@ -40,7 +40,7 @@ def train(*, epochs: int) -> float:
     @wb.function
     def step(batch: tuple[digits.Floats, digits.Labels]) -> np.float32:
         context = wb.distribute.get_replica_context()
-        assert context is not None  # a replica function has one
+        assert context is not None  # always set in a replica function
         images, labels = batch
         loss, gradients = digits.loss_and_gradients([np.asarray(p) for p in parameters], images, labels)
         for parameter, gradient in zip(parameters, context.all_reduce("mean", gradients), strict=True):

@@ -23,7 +23,7 @@ SECTIONS: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
 
 def run(options: argparse.Namespace) -> int:
     """Prints the report; returns 1 if something keeps workbench from working, otherwise 0."""
-    del options  # there are none
+    del options  # Windows has no such limits
     print(f"workbench {__version__}\n")
     problems = 0
     for title, look in SECTIONS:

@@ -11,7 +11,7 @@ class Status(enum.Enum):
     """How a finding is to be taken; the value is the word shown."""
 
     OK = "ok"
-    NOTE = "note"  # something optional is not there
+    NOTE = "note"  # something optional is missing
     PROBLEM = "PROBLEM"  # the embedded cluster or the notebooks will not work
 
 

@@ -82,14 +82,14 @@ def build(notebooks: Path, target: Path, *options: str) -> None:
 
 
 def _build(notebooks: Path, site: Path) -> None:
-    """Builds beside the place and moves it there in one piece: another process may build the same."""
+    """Builds in a temporary folder and renames it, because another process may build the same site."""
     site.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=site.parent))
     try:
         build(notebooks, part)
         try:
             os.replace(part, site)
-        except OSError:  # another process was faster: its site is the same
+        except OSError:  # another process was faster; its site is the same
             if not site.is_dir():
                 raise
     finally:
@@ -106,7 +106,7 @@ def _sites() -> Path:
 
 
 def _digest(notebooks: Path) -> str:
-    """Of all that the pages are made of; docstrings and views belong to the version, in a clone to times of files."""
+    """A digest of the pages' sources. Docstrings and views count by version, or by modification time in a clone."""
     seen = hashlib.sha256()
     files = [
         *notebooks.glob("*.ipynb"),

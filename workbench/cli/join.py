@@ -69,7 +69,7 @@ def _by_environment(options: argparse.Namespace) -> Roster:
             "nothing tells which cluster to join: there is neither TF_CONFIG, nor a job step of Slurm, nor --pods. By "
             "hand: `workbench join chief` in one terminal, `workbench join worker:0` in the next"
         )
-    # Pods come one after the other; the other environments know all tasks from the start.
+    # Pods start one after another; the other environments know all tasks from the start.
     deadline = time.monotonic() + (options.timeout if pods else 0)
     while True:
         try:
@@ -91,4 +91,4 @@ def _advice(error: Exception) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)  # at once, also into a pipe
+    print(line, flush=True)  # flushed at once, even into a pipe

@@ -37,7 +37,8 @@ def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execve does not r
     print("\n".join([*sentences, f"Your notebooks are in {copy}"]), file=sys.stderr)
     command = jupyterlab(copy, port=options.port, browser=not options.no_browser)
     sys.stdout.flush()
-    os.execve(command[0], command, environment())  # so that Ctrl-C and the terminal are JupyterLab's own
+    # Replaces this process, so that JupyterLab gets Ctrl-C and the terminal.
+    os.execve(command[0], command, environment())
 
 
 def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
@@ -51,7 +52,7 @@ def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
     if not browser:
         command.append("--no-browser")
     if os.geteuid() == 0:
-        command.append("--allow-root")  # containers; the server listens on loopback only
+        command.append("--allow-root")  # root is usual in containers; the server listens on loopback only
     return command
 
 

@@ -82,7 +82,7 @@ def for_instructors(lab: Any, notes: str) -> Any:
 
 
 def _without_solutions(source: str, where: str) -> str:
-    """Puts the stub in the place of each solution, as far to the right as its first marker."""
+    """Replaces each solution by its stub, indented as its first marker is."""
     if _BEGIN not in source and _END not in source:
         return source
     lines: list[str] = []
@@ -103,7 +103,7 @@ def _without_solutions(source: str, where: str) -> str:
 
 
 def _sections(notes: str) -> tuple[str, dict[str, str]]:
-    """The text before the first section, without the page's heading, and the text of each section by its name."""
+    """The text before the first section, without the page's heading, and the text of each section, by name."""
     general, *parts = re.split(r"^## (\S+)\n", notes, flags=re.MULTILINE)
     texts = (text.strip() for text in parts[1::2])
     return re.sub(r"\A# .*\n", "", general).strip(), dict(zip(parts[::2], texts, strict=True))

@@ -19,7 +19,7 @@ from workbench.cli.findings import Finding, note, ok, problem
 from workbench.runtime.layout import default_replicas
 
 _GIB = 1 << 30
-_FEW_DESCRIPTORS = 256  # a driver with a handful of workers stays below
+_FEW_DESCRIPTORS = 256  # enough for a driver with a handful of workers
 
 
 def resources() -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def accelerators() -> Iterator[Finding]:
 
 
 def _cupy() -> Finding:
-    """Whether the library that drives GPUs is there."""
+    """Whether CuPy, which drives GPUs, is installed."""
     for package in ("cupy-cuda13x", "cupy-cuda12x"):
         if number := software.version(package):
             return ok(f"{package} {number}")
@@ -64,7 +64,7 @@ def _cupy() -> Finding:
 
 
 def _nvml() -> Finding:
-    """Whether views can show the use of GPUs."""
+    """Whether views can show how much GPUs are used."""
     if number := software.version("nvidia-ml-py"):
         return ok(f"nvidia-ml-py {number}")
     return note(
@@ -73,7 +73,7 @@ def _nvml() -> Finding:
 
 
 def _nvidia_names() -> Iterator[str]:
-    """One name per GPU as `nvidia-smi -L` prints them, nothing if there is none or it does not answer."""
+    """One name per GPU, as `nvidia-smi -L` prints them. Empty if there is none, or if it does not answer."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return
@@ -124,7 +124,7 @@ def shared_memory() -> Iterator[Finding]:
 
 
 def _hand_over_descriptors() -> None:
-    """Sends a memfd and an eventfd through a socket pair and uses the received ones."""
+    """Sends a memfd and an eventfd through a socket pair and uses the received descriptors."""
     sent = [os.memfd_create("workbench-doctor"), os.eventfd(0)]
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     received: list[int] = []

@@ -41,7 +41,7 @@ def bring_up_to_date(shipped: Path, copy: Path) -> list[str]:
             put(beside, content)
             sentences.append(f"{mine.name} has a new version, {beside.name}; yours stays as it is")
         delivered[source.name] = new
-        # At once: a version that was put beside a notebook is not put there again.
+        # Written after each notebook, so that an interrupted run does not add the same version again.
         put(copy / _DELIVERED, (json.dumps(delivered, indent=2) + "\n").encode())
     return sentences
 
@@ -55,9 +55,9 @@ def _names_beside(notebook: Path) -> Iterator[Path]:
 
 
 def _delivered(copy: Path) -> dict[str, str]:
-    """By name, the digest of the version that the user's notebook began as, or that was put beside it since."""
+    """For each notebook, the digest of the version that the user's copy started as, or that was added later."""
     try:
         found = json.loads((copy / _DELIVERED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}  # a folder from elsewhere: what is there counts as the user's
+        return {}  # not written by workbench, so its files count as the user's
     return found if isinstance(found, dict) else {}

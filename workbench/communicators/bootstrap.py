@@ -216,7 +216,7 @@ class Bootstrap:
                 assert first.tcp is not None
                 ranks = [rank for process in processes for rank in topology.ranks(process)]
                 others.append(Host(ranks, first.tcp, first.token))
-        listener, self._tcp = self._tcp, None  # it goes on listening for as long as the group lives
+        listener, self._tcp = self._tcp, None  # it keeps listening while the group lives
         return OtherHosts(
             others, group=self._name, own_token=self.address.token, listener=listener, tls=self._tls
         )

@@ -75,7 +75,7 @@ class TowerContext:
 
 @dataclass(frozen=True, slots=True)
 class _TowerMerge:
-    """A merge function of towers as one of replicas: it expects the distribution, not the strategy."""
+    """Adapts a merge function of towers, which expects the distribution instead of the strategy, to replicas."""
 
     fn: Callable[..., Any]
     distribution_of: Callable[[Any], Any]

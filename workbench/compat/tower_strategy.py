@@ -331,7 +331,7 @@ class MirroredStrategy:
         if isinstance(colocate_with_variable, (list, tuple)) and set(colocate_with_variable) == set(
             self._devices
         ):
-            return contextlib.nullcontext()  # every variable is on all of them
+            return contextlib.nullcontext()  # every variable is on all devices
         return self.strategy.extended.colocate_vars_with(colocate_with_variable)  # type: ignore[no-any-return]
 
     def tower_local_var_scope(self, reduce_method: str) -> contextlib.AbstractContextManager[None]:

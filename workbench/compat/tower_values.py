@@ -17,7 +17,7 @@ def collapsed(leaf: Any) -> Any:
     if type(leaf) is not PerReplica and type(leaf) is not Mirrored:
         return leaf
     if leaf.handle is not None and any(spec is not None for spec in leaf.handle.specs()):
-        return leaf  # arrays, and nothing is fetched
+        return leaf  # they are arrays, so nothing is fetched
     values = leaf.values
     first = values[0]
     same = type(first) in PLAIN and all(type(value) is type(first) and value == first for value in values)

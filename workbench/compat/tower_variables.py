@@ -15,7 +15,7 @@ from workbench.distribute.variables.variable import Variable
 
 
 class _Thread(threading.local):
-    """How variables that the thread creates are combined when somebody reads them; None if they are mirrored."""
+    """How reads combine the variables that this thread creates; None if they are mirrored."""
 
     aggregation: VariableAggregation | None = None
 

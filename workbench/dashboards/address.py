@@ -128,12 +128,12 @@ class Address:
 
 
 def _as_sent(origin: str) -> str:
-    """As a browser sends it: without the port that it would take anyway."""
+    """An address in the form that browsers send, which leaves out the scheme's default port."""
     return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
 def _no_passphrase() -> str:
-    """Instead of OpenSSL's own, which would ask at the terminal, and wait there for ever.
+    """Replaces OpenSSL's own prompt, which would wait at the terminal forever.
 
     Raises:
       OSError: always.

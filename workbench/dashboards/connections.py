@@ -20,7 +20,7 @@ class Connections:
 
     def __init__(self, most: int = MAX_CONNECTIONS) -> None:
         self._most = most
-        self._trusted: dict[IOStream, bool] = {}  # oldest first
+        self._trusted: dict[IOStream, bool] = {}  # the oldest first
 
     def add(self, stream: IOStream) -> None:
         """A request is about to come; closes the oldest stranger if there are too many, else the newcomer."""

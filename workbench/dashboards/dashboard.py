@@ -148,7 +148,7 @@ def _target(what: str | os.PathLike[str] | Strategy | Cluster | None) -> Jobs | 
     if isinstance(what, str | os.PathLike):
         return find(what, Registry())
     from workbench.distribute.strategies.strategy import Strategy
-    from workbench.runtime import Cluster, current_cluster  # Dask: a recorded run needs none
+    from workbench.runtime import Cluster, current_cluster  # Dask, which a recorded run does not need
     from workbench.server.announcing import announced_id
     from workbench.ui.cluster.asked_cluster import cluster_of
 
@@ -175,11 +175,12 @@ def _serve(
     address: Address,
     started: Future[DashboardServer],
 ) -> None:
-    """The thread: runs the loop until it is stopped."""
+    """Runs the loop on this thread until it is stopped."""
     server: DashboardServer | None = None
 
     async def start() -> Any:
-        from workbench.dashboards.serving import DashboardServer  # takes a second: not in the caller's thread
+        # Takes a second, so not on the caller's thread.
+        from workbench.dashboards.serving import DashboardServer
 
         return DashboardServer(target, address)
 
@@ -201,7 +202,7 @@ def _serve(
 
 
 async def _end_tasks() -> None:
-    """Ends what pages have left, such as the periodic callbacks of Panel."""
+    """Ends tasks that pages have left, such as Panel's periodic callbacks."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
@@ -212,5 +213,5 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     try:
         loop.call_soon_threadsafe(loop.stop)
     except RuntimeError:
-        pass  # it has ended
+        pass  # it has already ended
     thread.join(_STOP_SECONDS)

@@ -76,7 +76,7 @@ class TimingSite:
     def __init__(self) -> None:
         self.pages = {name: _PAGE.format(name=name, view=view) for name, view in _VIEWS.items()}
         self.files = STATIC
-        # Waiting is judged by the driver's clock, which is not this machine's: nothing counts as stuck here.
+        # The driver's clock decides what waits, and is not this machine's: nothing counts as stuck here.
         self._feed = Feed(now_ns=lambda: 0)
         self._made: tuple[Snapshot, dict[str, Any]] | None = None
 

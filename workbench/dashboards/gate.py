@@ -42,7 +42,7 @@ class Gate(Router):
         """
         self.token = secrets.token_urlsafe(32)
         self.cookie = f"workbench-{secrets.token_hex(4)}"
-        self._pass = secrets.token_urlsafe(32)  # in the cookie; the token itself is only in the address
+        self._pass = secrets.token_urlsafe(32)  # the cookie's value; the token itself is only in the address
         self.application = application
         self._origins = origins
         self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
@@ -77,7 +77,7 @@ class Gate(Router):
         )
 
     def _problem(self, request: HTTPServerRequest) -> tuple[int, str] | None:
-        # Another name for this machine: a page elsewhere may have had its own name point here (DNS rebinding).
+        # Another name for this machine: a foreign page may have pointed its own name here (DNS rebinding).
         if request.host not in self._hosts:
             return (
                 403,
@@ -113,14 +113,14 @@ class _Refusal(RequestHandler):
         self._status, self._text = status, text
 
     def prepare(self) -> None:
-        """Answers whatever was asked."""
+        """Sends the status and the text, whatever the request."""
         self.set_status(self._status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{self._status}: {self._text}\n")
 
 
 class _Admission(RequestHandler):
-    """Goes on to the same page without the token, so that it stays out of the history and of what others are told."""
+    """Redirects to the same page without the token, to keep it out of the history and of Referer headers."""
 
     def initialize(self, gate: Gate) -> None:
         """Called by tornado."""
@@ -134,7 +134,7 @@ class _Admission(RequestHandler):
             for name, values in self.request.query_arguments.items()
             if name != "token" and values
         }
-        self.redirect(f"./?{urlencode(others)}" if others else "./")  # relative: there may be a proxy
+        self.redirect(f"./?{urlencode(others)}" if others else "./")  # relative, because there may be a proxy
 
     head = get
 

@@ -68,7 +68,7 @@ class Body:
     """The views that are open."""
 
     def __init__(self) -> None:
-        # Panel's button to scroll back would take a place in the grid.
+        # Panel's scroll button would take a place in the grid.
         own = ".scroll-button { display: none }"
         self.column = pn.Column(styles=_GRID, stylesheets=[own], sizing_mode="stretch_width")
         self.panes: list[Pane] = []
@@ -78,7 +78,7 @@ class Body:
         self.panes = list(panes)
         if len(panes) == 1:
             panes[0].styles |= _ALONE
-        # What is free in the height of a page that begins with a table goes to the charts below that.
+        # On a page that starts with a table, the charts below it get the free height.
         has_table = any(pane.source.view == "collective_table" for pane in panes)
         self.column.styles = _GRID | {"grid-template-rows": "max-content" if has_table else "auto"}
         self.column.objects = list(panes)
@@ -102,7 +102,7 @@ class JobPage:
         """
         self._clusters = clusters
         self._chosen = jobs.id
-        self._picked = bool(jobs.id)  # somebody has said which one
+        self._picked = bool(jobs.id)  # the user has chosen one
         self._tab = next(iter(_JOB_TABS))
         self._shown: tuple[JobLink | None, str] = (None, "")
         self.on_news: Callable[[], None] = _nothing
@@ -124,7 +124,7 @@ class JobPage:
         for pane in self.body.panes:
             pane.push()
         if any(pane.watched and pane.waits for pane in self.body.panes):
-            self.on_news()  # what the browser was not ready for is still due
+            self.on_news()  # what the browser was not ready for is still to be sent
 
     def close(self) -> None:
         """The page was closed."""
@@ -145,9 +145,9 @@ class JobPage:
         )
 
     def _link(self) -> JobLink | None:
-        """The job to show: the one that was chosen, else the newest, best a live one; None while there is none.
+        """The job to show: the chosen one, otherwise the newest, preferably a live one; None if there is none.
 
-        Where nobody has picked one, a live one that is shown stays: a reader must not lose it to a newer one.
+        Without a choice, a live job that is shown stays, so that a newer one does not take it from the reader.
         """
         drivers = self._drivers()
         if self._chosen:
@@ -164,7 +164,7 @@ class JobPage:
         return [link for link in links if link.entry.kind == "driver" and link.summary is not None]
 
     def _asks(self) -> bool:
-        """Whether there are several, those counted that have not answered yet: they may be the one that is meant."""
+        """Whether there are several jobs. Counts those that have not answered yet, as the user may mean one of them."""
         links = self._clusters.links.values()
         return not self._picked and sum(link.entry.kind == "driver" and not link.ended for link in links) > 1
 
@@ -182,7 +182,8 @@ class JobPage:
             return ShellState("your jobs on this machine", note=note, clusters=choices, choose=asks)
         title = f"{link.entry.name or link.entry.id} · process {link.entry.pid} · {_size(link.summary)}"
         status = link.summary["status"]
-        wrong = status != "stopped" and link.summary.get("severity") == "error"  # those of before have none
+        # Earlier versions send no severity.
+        wrong = status != "stopped" and link.summary.get("severity") == "error"
         note = f"✖ {link.summary['sentence']}" if wrong else ""
         return ShellState(
             title,
@@ -268,23 +269,23 @@ class RunPage:
         self.shell.tell(ShellState(title, status="replay", note=note, tabs=tabs, tab=tab))
 
     def _list(self) -> Given:
-        """As it is now: runs come and go while a page is open."""
+        """Lists the jobs again, because runs come and go while a page is open."""
         return Given("runs", self._listed, self._answer)
 
     def _listed(self) -> Message:
-        """In a thread."""
+        """Lists the jobs, on a thread."""
         runs = self._recordings.runs
         try:
             return runs.all(self._compared)
-        except WorkbenchError:  # one of those compared has gone meanwhile, or was damaged
+        except WorkbenchError:  # one of the compared runs has gone meanwhile, or is damaged
             return runs.all()
 
     def _answer(self, request: Message) -> Message | None:
-        """In a thread."""
+        """Answers a request, on a thread."""
         match request:
             case {"kind": "open_run", "path": str(path)}:
                 run = self._recordings.source(path)
-                run.model()  # a file that is damaged is told where it was picked
+                run.model()  # the place where a file was picked reports that it is damaged
                 self._later(lambda: self._show(path, run))
             case {"kind": "compare_runs", "first": str(first), "second": str(second)}:
                 found = self._recordings.runs.all((first, second))
@@ -323,9 +324,9 @@ def _later_on(doc: Any) -> Later:
 
 
 def _layout(view: str) -> dict[str, Any]:
-    """Where a view stands in the grid."""
+    """A view's place in the grid."""
     wide = {"grid-column": "1 / -1"} if view in _WIDE else {}
-    card = {} if view == "overview" else _CARD  # it has cards of its own
+    card = {} if view == "overview" else _CARD  # the view has cards of its own
     return {"sizing_mode": "stretch_width", "styles": card | wide}
 
 
@@ -337,14 +338,14 @@ def _choice(link: JobLink) -> ClusterChoice:
 
 
 def _size(summary: dict[str, Any]) -> str:
-    """How large a cluster is."""
+    """A cluster's size."""
     devices, hosts = summary["replicas"], summary["hosts"]
     return f"{devices} device{'s' * (devices != 1)} on {hosts} host{'s' * (hosts != 1)}"
 
 
 def _ignore(id: str) -> None:
-    """There is nothing to choose from."""
+    """Ignores a choice, because there is nothing to choose from."""
 
 
 def _nothing() -> None:
-    """Nobody shows the page yet."""
+    """Does nothing: nobody shows the page yet."""

@@ -150,11 +150,11 @@ class Pane(JSComponent):
 
 
 def _told(make: Callable[[], Message | None]) -> Message | None:
-    """The message, or what is wrong."""
+    """The message, or its error."""
     try:
         return make()
     except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
         return {"kind": "problem", "text": str(error)}
-    except Exception:  # a fault of workbench: a page that waited for the message would show nothing any more
+    except Exception:  # a bug of workbench; without a message, the page would wait and show nothing more
         _log.exception("a view of a dashboard could not be made")
         return {"kind": "problem", "text": "this could not be shown: the log of the dashboard says why"}

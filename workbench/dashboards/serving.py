@@ -109,7 +109,7 @@ class DashboardServer:
         await self._clusters.close()
 
     def _page(self, target: Jobs | Recordings) -> Any:
-        """What a browser that has just come is shown."""
+        """The page that a new browser gets."""
         if len(self._pages) >= _MAX_PAGES:
             return pn.pane.Str(f"{_MAX_PAGES} pages of this dashboard are open already: close one")
         made = page.make(target, self._clusters)
@@ -126,14 +126,14 @@ class DashboardServer:
 
 
 class _PageSocket(WSHandler):
-    """The WebSocket of a page, which may say only so much."""
+    """The WebSocket of a page, which limits the size of messages."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._bucket = Bucket(_FRAGMENTS_PER_SECOND, _BURST)
 
     async def on_message(self, fragment: str | bytes) -> None:
-        """Takes a part of a message."""
+        """Handles a part of a message."""
         if self._bucket.take():
             await super().on_message(fragment)
         else:
@@ -141,7 +141,7 @@ class _PageSocket(WSHandler):
 
 
 class _Headers(OutputTransform):
-    """Adds to every answer what browsers must not do with it."""
+    """Adds headers to every answer that restrict what browsers do with it."""
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool
@@ -151,20 +151,23 @@ class _Headers(OutputTransform):
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Referrer-Policy"] = "no-referrer"
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
-        # The cookie goes along from pages of every port of this host, and scripts are asked for without Origin.
+        # Pages of every port of this host send the cookie, and requests for scripts have no Origin.
         headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return status_code, headers, chunk
 
 
 def _log(handler: RequestHandler) -> None:
-    """As tornado does, but without the query, in which the token may be."""
+    """Logs as tornado does, without the query, which may hold the token."""
     request, status = handler.request, handler.get_status()
     log = access_log.info if status < 500 else access_log.error
     log("%d %s %s (%s)", status, request.method, request.path, request.remote_ip)
 
 
 def _keep_quiet() -> None:
-    """Nobody needs to know that a browser has gone, or what strangers send; as Dask has it, where that is imported."""
+    """Silences messages about browsers that have gone and about what strangers send.
+
+    Dask, where imported, does the same.
+    """
     silence(EMPTY_LAYOUT)  # a page whose job has not answered yet has no views
     for name, level in (
         ("bokeh", logging.ERROR),
@@ -172,12 +175,12 @@ def _keep_quiet() -> None:
         (app_log.name, logging.ERROR),
     ):
         logger = logging.getLogger(name)
-        if logger.level == logging.NOTSET:  # nobody has asked for more
+        if logger.level == logging.NOTSET:  # nobody requested more
             logger.setLevel(level)
 
 
 def _on_lost_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tells of an exception that nobody has waited for, unless it is that a browser has gone."""
+    """Reports an exception that nothing awaited, unless it only says that a browser has gone."""
     if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
         loop.default_exception_handler(context)
 

@@ -49,7 +49,7 @@ def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Reco
     if what and Path(what).exists() and not what.endswith(".py"):
         try:
             return Recordings(what)
-        except DataCorruption as error:  # it may have been meant as the name of a job
+        except DataCorruption as error:  # the user may have meant the name of a job
             raise DataCorruption(f"{error}; and no job has that name; {there}") from error
     raise NotFoundError(
         f"{what!r} is not a recorded run, and no job has that name, id or scheduler address; {there}"
@@ -57,7 +57,7 @@ def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Reco
 
 
 def _place(text: str) -> str:
-    """Host and port, however they are written."""
+    """Host and port, in any notation."""
     return text.rpartition("://")[2].replace("localhost", "127.0.0.1")
 
 

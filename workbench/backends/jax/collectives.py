@@ -19,7 +19,7 @@ _REDUCE: dict[str, Any] = {"sum": lax.psum, "mean": lax.psum, "min": lax.pmin, "
 
 
 class _Reduction(Protocol):
-    """What is read of a `Reduction` of the communicators, which are a layer further up."""
+    """The attributes read from the communicators' `Reduction`, which belongs to a higher layer."""
 
     @property
     def op(self) -> str:

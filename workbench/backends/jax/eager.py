@@ -44,7 +44,7 @@ def checked_operations() -> Iterator[None]:
 
 
 class _Telling(core.EvalTrace):
-    """Computes as JAX does, and tells of it."""
+    """Computes as JAX does, and reports each operation."""
 
     def __init__(self, add: Add, is_users: Callable[[str], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ class _Telling(core.EvalTrace):
         self._is_users = is_users
 
     def process_primitive(self, primitive: Any, args: Any, params: Any, /) -> Any:
-        """As of every trace of JAX."""
+        """Called by JAX for each primitive, as on every trace."""
         inside = inner_program(primitive.name, params)
         compiled = primitive.name in ("jit", "pjit")
         with core.eval_context():
@@ -65,21 +65,21 @@ class _Telling(core.EvalTrace):
         return found
 
     def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, values: Any, /, **how: Any) -> Any:
-        """As of every trace of JAX: a function with a derivative of its own, whose operations are told of, too."""
+        """Called by JAX for a function with its own derivative; reports the operations inside it, too."""
         with core.set_current_trace(self):
             return super().process_custom_jvp_call(primitive, fun, jvp, values, **how)  # type: ignore[no-untyped-call]
 
     def process_custom_vjp_call(
         self, primitive: Any, fun: Any, fwd: Any, bwd: Any, values: Any, /, **how: Any
     ) -> Any:
-        """Likewise."""
+        """Called by JAX, as `process_custom_jvp_call`."""
         with core.set_current_trace(self):
             return super().process_custom_vjp_call(  # type: ignore[no-untyped-call]
                 primitive, fun, fwd, bwd, values, **how
             )
 
     def _is_called_by_user(self, frame: FrameType | None) -> bool:
-        """Whether a line of the user's led to an operation, and not what this package computes for it."""
+        """Whether a line of the user's code led to an operation, rather than this package's own computation."""
         while frame is not None:
             path = frame.f_code.co_filename
             if self._is_users(path):

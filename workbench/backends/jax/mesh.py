@@ -60,7 +60,7 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
                 processes,
                 process,
                 initialization_timeout=30,
-                # JAX asks nobody who connects who they are, and would listen at all addresses of the machine.
+                # JAX does not authenticate connections, and would listen on all addresses of the machine.
                 coordinator_bind_address=coordinator if process == 0 else None,
             )
         except RuntimeError as error:
@@ -74,18 +74,18 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
             f"wb.connect(tpu={found}), or set JAX_PLATFORMS=cpu to emulate them"
         )
     _started = (count, processes, process)
-    # JAX keeps some hundred thousand objects for ever: looking through them for garbage takes 0.1 s, again and again.
+    # JAX keeps some hundred thousand objects forever. Each garbage collection that visits them takes 0.1 s.
     gc.collect()
     gc.freeze()
 
 
 def _let_each_other_finish() -> None:
-    """Threads started by this one will not take a core from another when they wake up, but wait for a free one.
+    """Makes threads that this one starts wait for a free core when they wake up, instead of preempting another thread.
 
-    Emulated devices share few cores and wait for each other in collectives, so that putting one of them off puts off
-    all: steps take up to a sixth less time.
+    Emulated devices share few cores and wait for each other in collectives, so preempting one of them delays all. Steps
+    take up to a sixth less time.
     """
-    if hasattr(os, "SCHED_BATCH"):  # Linux
+    if hasattr(os, "SCHED_BATCH"):  # Linux only
         with contextlib.suppress(OSError):  # a sandbox may forbid it
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
@@ -152,7 +152,7 @@ class Rows:
         """A copy of this process's component number `position`; waits until it is computed."""
         if self._on_host is not None:
             return self._on_host[position, ...].copy()
-        if not self.array.size:  # of a result without elements, each device has all of it
+        if not self.array.size:  # a result without elements is on each device as a whole
             return np.empty(self.shape, self.dtype)
         component: np.ndarray[Any, Any] = np.asarray(np.array(self._shards()[position].data)[0])
         return component
@@ -168,7 +168,7 @@ class Rows:
         return self._on_host
 
     def _shards(self) -> list[Any]:
-        """What this process has of the array, a row each, in the order of replicas."""
+        """This process's part of the array: one row each, in the order of the replicas."""
         return sorted(self.array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
 
 
@@ -237,8 +237,8 @@ class ReplicaMesh:
         arrays = [np.asarray(view(component)) for component in components]
         for array in arrays:
             check_jax_width(array)
-        # `device_put` may alias memory that its owner writes to later: what is put here is always a fresh copy.
-        if len(self._local) == self.size:  # all at once, for a third of the time
+        # `device_put` may alias memory that its owner writes to later, so this passes a fresh copy.
+        if len(self._local) == self.size:  # one call for all takes a third of the time
             return Rows(jax.device_put(np.stack(arrays), self.by_row), fed=True)
         rows = [
             jax.device_put(np.array(array[np.newaxis]), device)
@@ -277,7 +277,8 @@ class ReplicaMesh:
             check_jax_width(value)
         weak = type(value) in (bool, int, float, complex)
         if not weak and len(self._local) < self.size:
-            # From the notebook, so the same on all hosts: `device_put` would compare them, by a collective per step.
+            # The value comes from the notebook, so all hosts have the same; `device_put` would compare them by a
+            # collective per step.
             parts = [jax.device_put(np.array(value), device) for device in self._local]
             return jax.make_array_from_single_device_arrays(np.shape(value), self.same, parts)
         try:

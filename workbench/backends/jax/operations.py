@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# A result shape in compiled HLO, such as f32[4,8]{1,0}; the operation that makes it follows.
+# A result's shape in compiled HLO, such as f32[4,8]{1,0}, followed by the operation that makes it.
 _SHAPE = re.compile(r"([a-z]+[0-9]+[a-z0-9]*|pred)\[([0-9,]*)\]")
 _KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COLLECTIVE = re.compile(

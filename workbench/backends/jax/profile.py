@@ -44,7 +44,7 @@ class Profile:
         self._folder = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="workbench-profile-"))
         )
-        self._began_ns = time.monotonic_ns()  # a profile counts from its beginning
+        self._began_ns = time.monotonic_ns()  # a profile's times start at its beginning
         jax.profiler.start_trace(str(self._folder))
 
     def stop(self) -> list[SampledEvent]:
@@ -59,7 +59,7 @@ class Profile:
 
 
 def _events(profile: jax.profiler.ProfileData, began_ns: int) -> Iterator[SampledEvent]:
-    # Emulated devices of several hosts are told by numbers that differ on all of them.
+    # Each host gives the emulated devices of several hosts other numbers.
     ids = sorted(device.id for device in jax.local_devices())
     events = (event for plane in profile.planes for line in plane.lines for event in line.events)
     for event in events:

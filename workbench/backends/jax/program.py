@@ -19,7 +19,7 @@ from workbench.backends.jax.operations import Operation, operations
 from workbench.backends.jax.watch import Given, Seen, Wanted, watched
 from workbench.errors import TracingError
 
-# How JAX names its function where that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".
+# How JAX's error names the function that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".
 _SIZE = re.compile(r"jnp\.\w+ argument|argument of jnp\.|jit-compiling jnp\.")
 _PLAIN = (str, bytes, bool, int, float, complex, np.generic, np.ndarray)
 _LEAK = (
@@ -138,7 +138,7 @@ def trace(
       checked: Whether it tells which operation makes a NaN or an infinity.
       wanted: What it gives of what its operations give, None for nothing.
     """
-    # Where JAX has 32 bits only, 64-bit variables are kept in them; asking for their own dtype would warn each time.
+    # Where JAX has only 32 bits, it keeps 64-bit variables in them, and would warn each time about a 64-bit dtype.
     variables = {
         key: (shape, np.dtype(jax.dtypes.canonicalize_dtype(dtype)))
         for key, (shape, dtype) in variables.items()
@@ -147,7 +147,7 @@ def trace(
 
     def jitted(function: Any) -> Any:
         shardings = (mesh.by_row, mesh.by_row, mesh.by_row, mesh.same)
-        # Of a step that fails for its numbers, variables keep the values that they had.
+        # A checked step may fail because of its numbers; the variables then keep their values, so nothing is donated.
         donated = () if checked else 0
         return jax.jit(function, donate_argnums=donated, in_shardings=shardings, out_shardings=mesh.by_row)
 
@@ -159,7 +159,7 @@ def trace(
     }
     traced = jitted(spread).trace(list(state.values()), [], list(rows), list(shared))
     leaked = len(traced.jaxpr.jaxpr.invars) - len(rows) - len(shared) - len(state)
-    if leaked:  # JAX took values of another trace for more arguments, which it puts first
+    if leaked:  # JAX turned values of another trace into extra arguments and put them first
         raise LeakedValue(_calls_with_first(leaked, traced.jaxpr.jaxpr))
     writes = tuple(key for key in variables if key in program.written)
     reads = tuple(key for key in variables if key in program.read and key not in program.written)
@@ -191,13 +191,13 @@ class _Program:
     """What one replica does in a step. Tracing `replica` fills in all fields from `leaves` on.
 
     Attributes:
-      body, variables, checked, wanted: As for `trace`.
-      leaves: Per leaf of the result a `Fixed`, or None for an array.
-      structure: What the body said about the structure of the result.
-      read: Keys of the variables that the body looked at.
-      written: Keys of those that it set.
-      seen: The operations whose numbers are checked.
-      given: What is dumped of what its operations give.
+      body, variables, checked, wanted: See `trace`.
+      leaves: One entry per leaf of the result: a `Fixed`, or None for an array.
+      structure: What the body returned as the structure of the result.
+      read: Keys of the variables that the body read.
+      written: Keys of the variables that it set.
+      seen: The operations whose results are checked.
+      given: What a dump records of the operations' results.
     """
 
     body: Body
@@ -212,13 +212,13 @@ class _Program:
     given: tuple[Given, ...] = ()
 
     def replica(self, state: Any, nothing: Any, own: Any, same: Any) -> Any:
-        """Results and new values, each as a row: of the step itself, then what is checked and dumped of it."""
+        """Results and new values, one row each: those of the step, then what it checked and dumped."""
         if not self.checked and self.wanted is None:
             return self._step(state, own, same)
         seen = watched(self._step, state, own, same, checked=self.checked, wanted=self.wanted)
         self.seen, self.given = seen.seen, seen.given
         results = seen.results
-        if seen.seen:  # all replicas know of all: a step fails on each host, or on none
+        if seen.seen:  # all replicas know the flags of all, so a step fails on every host or on none
             results = [*results, jax.lax.all_gather(seen.first, AXIS)[jnp.newaxis]]
         return [*results, *(array[jnp.newaxis] for array in seen.arrays)], seen.new
 
@@ -241,7 +241,7 @@ class _Program:
 
 
 def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:
-    """The calls that led to the first operation on one of the first `count` arguments of a replica's program."""
+    """The calls that led to the first operation on any of the first `count` arguments of a replica's program."""
     (spread,) = (operation for operation in program.eqns if operation.primitive.name == "shard_map")
     replica = spread.params["jaxpr"]
     leaked = {id(value) for value in replica.invars[:count]}
@@ -258,7 +258,7 @@ def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:
 def _restricted(
     traced: Any, state: dict[Any, Any], writes: tuple[Any, ...], reads: tuple[Any, ...]
 ) -> Callable[..., Any]:
-    """What was traced, as a function of the variables that it uses; the written ones, to be donated, first."""
+    """The traced program as a function of the variables that it uses: first the written ones, which are donated."""
     flat = jaxpr_as_fun(traced.jaxpr)
 
     def run(new: Any, old: Any, rows: Any, shared: Any) -> Any:
@@ -275,8 +275,8 @@ def _restricted(
 
 
 def _kept(leaf: Any) -> Fixed | None:
-    """How a leaf of the result is kept: what is not a traced value is the same in every step."""
-    if isinstance(leaf, jax.Array):  # traced values are instances, too
+    """How to keep a leaf of the result: a value that is not traced is the same in every step."""
+    if isinstance(leaf, jax.Array):  # true of traced values, too
         return None
     if isinstance(leaf, _PLAIN):
         return Fixed(leaf)
@@ -310,7 +310,7 @@ def explain(error: BaseException) -> str:
         )
     elif isinstance(error, errors.TracerArrayConversionError) or (
         isinstance(error, ValueError) and isinstance(error.__cause__, errors.ConcretizationTypeError)
-    ):  # the latter is NumPy's own, when one of its arrays is written to
+    ):  # NumPy raises the latter when a traced value is written into an array
         text = (
             "a traced value was given to NumPy (or another library that wants the numbers now); use jax.numpy, "
             "ctx.xp, or do this part outside of the replica function"
@@ -343,7 +343,7 @@ def explain(error: BaseException) -> str:
 
 
 def _wants_shape(error: BaseException) -> bool:
-    """Whether a traced value was given where JAX needs a size."""
+    """Whether the error says that JAX needs a size and got a traced value."""
     text = str(error)
     if isinstance(error, TypeError) and text.startswith("Shapes must be 1D sequences of concrete values"):
         return True
@@ -354,7 +354,7 @@ def _wants_shape(error: BaseException) -> bool:
 
 def wait(rows: Sequence[Rows]) -> None:
     """Waits until all are computed, however long it takes: for programs that need no other process."""
-    # One by one: `jax.block_until_ready` looks for arrays in anything, which takes longer than waiting.
+    # One by one: `jax.block_until_ready` searches any object for arrays, which takes longer than waiting.
     for item in rows:
         if not item.array.is_deleted():
             item.array.block_until_ready()

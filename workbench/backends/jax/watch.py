@@ -128,7 +128,7 @@ def marked(value: Any, op: str, name: str) -> None:
 
 @dataclass(slots=True)
 class _Looks:
-    """What is found out while a program is put together again: its values are pairs with whether they are finite."""
+    """What one pass over a program finds. Its values are pairs: the value, and whether all its elements are finite."""
 
     checked: bool
     wanted: Wanted | None
@@ -139,14 +139,17 @@ class _Looks:
     _count: int = 0
 
     def lifted(self, value: Any) -> tuple[Any, Any]:
-        """With whether all elements are finite, as the program knows it; True for what has none, or is not checked."""
+        """The pair for a value: whether all elements are finite, computed by the program.
+
+        True where nothing is checked.
+        """
         dtype = getattr(value, "dtype", None)
         if not self.checked or dtype is None or not jnp.issubdtype(dtype, jnp.inexact):
             return value, True
         return value, jnp.isfinite(value).all()
 
     def run(self, operation: Any, inputs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Carries out an operation, and looks at it."""
+        """Carries out an operation and checks its results."""
         outputs = [self.lifted(value) for value in performed(operation, [value for value, _ in inputs])]
         looks = [fine for _, fine in outputs if fine is not True]
         if looks:
@@ -168,7 +171,7 @@ class _Looks:
             dtype = getattr(value, "dtype", None)
             if isinstance(dtype, np.dtype) and wanted.wants(
                 op, frames, dtype
-            ):  # keys of random numbers have another
+            ):  # random keys have an extended dtype
                 self.given.append(Given(op, name, self._count, index, frames, value.shape, dtype))
                 if wanted.elements:
                     self.arrays.append(value)

@@ -71,7 +71,7 @@ class Call:
         text = "\0".join((self.op, self.redop, what, self.site, self.nesting, self.mode))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         object.__setattr__(self, "digest", int.from_bytes(digest, "little") & _MASK)
-        # Names of the fault points, made once instead of in each call.
+        # Names of the fault points, made once rather than in each call.
         object.__setattr__(self, "entering", f"{self.op}.enter")
         object.__setattr__(self, "sent", f"{self.op}.after_send")
         object.__setattr__(self, "waiting", f"{self.op}.waiting")
@@ -178,7 +178,7 @@ def _differing(a: Asked, b: Asked) -> list[str]:
         "call site": (a.site, b.site),
     }
     parts = [name for name, (left, right) in pairs.items() if left != right]
-    match parts:  # what the calls in words do not show
+    match parts:  # parts that the description of the call does not show
         case ["options"]:
             return [f"options ({a.mode} and {b.mode})"]
         case ["structure"]:
@@ -193,5 +193,6 @@ def describe(arrays: Sequence[np.ndarray]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _name(dtype: np.dtype) -> str:
-    # `name` leaves out the byte order, which may differ by replica. Cached: NumPy takes microseconds to make it.
+    # `name` leaves out the byte order, which may differ between replicas. Cached, because NumPy takes microseconds to
+    # make it.
     return dtype.name

@@ -13,24 +13,24 @@ from workbench.communicators.core.call import Asked
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.shared_memory import PAGE_BYTES, rounded
 
-# Positions of words; those that peers spin on have a cache line (8 words) to themselves.
-ARRIVED = 0  # rounds of the barrier that this process has reached
-SLEEPING = 8  # the round that it blocks for, 0 while it is awake, less than 0 if it gives that round up
-FINGERPRINT = 16  # what it asks for, by parity of the round
-PLACE = 18  # where its input is if not in its slot, by parity: offset in its file, 0 for the slot
+# Positions of words. Each word that peers spin on has its own cache line (8 words).
+ARRIVED = 0  # barrier rounds that this process has reached
+SLEEPING = 8  # the round that it blocks for; 0 while awake, negative when it gives that round up
+FINGERPRINT = 16  # what it requests, by parity of the round
+PLACE = 18  # its input outside of its slot, by parity: offset in its file, 0 for in the slot
 TARGET = 20  # where a shared result goes, by parity: offset in the first process's file, 0 for none
 HOLDS = 22  # number of the shared result's block, by parity
-FINISHED_ORDER = 24  # order of the step that it has left, plus 2 (0 for none, as orders count from -1)
-FINISHED_COUNT = 25  # how many collectives it had made in it
-STARTED = 26  # when all hosts had come to the present collective (monotonic ns); the first process only
-FAILED = 32  # when it published its failure (monotonic ns), 0 if it did not
+FINISHED_ORDER = 24  # order of the last step that it left, plus 2 (0 for none, because orders start at -1)
+FINISHED_COUNT = 25  # how many collectives it made in that step
+STARTED = 26  # when all hosts had reached the present collective (monotonic ns); the first process only
+FAILED = 32  # when it published its failure (monotonic ns), 0 for none
 FAILED_BYTES = 33
 ASKED_BYTES = 34
 HELD = 64  # one word per block of shared results: 1 while this process still refers to it
-SEATS = 320  # one word per replica of a process with several: what it waits for the others of its process in
+SEATS = 320  # one word per replica of a process with several: what it waits for among that process's replicas
 
 SHARED_BLOCKS = 256
-MOST_SEATS = 192  # of more replicas in one process, the others are known to have come when all of them have
+MOST_SEATS = 192  # where a process has more replicas, they count as present once all of them are
 _ASKED_AT = 4096
 _FAILURE_AT = _ASKED_AT + 8192
 _TABLES_AT = _FAILURE_AT + 16384
@@ -93,4 +93,4 @@ class Control:
         return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-assert len(json.dumps("\0")) == 8  # a character may take 6 bytes: 2,000 of them fit the field of a failure
+assert len(json.dumps("\0")) == 8  # a character may take 6 bytes, so 2,000 of them fit a failure's field

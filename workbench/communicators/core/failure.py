@@ -15,7 +15,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 
-_MAX_TEXT = 2000  # characters; must fit the field of a shared control page whatever they are
+_MAX_TEXT = 2000  # characters; any text of this length must fit the field of a shared control page
 
 Kind = Literal["mismatch", "aborted", "lost", "deadline", "closed"]
 _ERRORS: dict[Kind, type[WorkbenchError]] = {
@@ -100,5 +100,5 @@ class Failure:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:_MAX_TEXT]
-    except Exception as broken:  # an exception of the user may have any __str__
+    except Exception as broken:  # a user's exception may define any __str__
         return f"(its text raised {type(broken).__name__})"

@@ -96,7 +96,7 @@ def is_finite(array: np.ndarray) -> bool:
     without a warning. It may overflow although all elements are finite: only then they are looked at one by one.
     """
     if reads_at_once(array.dtype):
-        # Of one dimension, so that strides do not matter.
+        # One dimension, so that strides do not matter.
         flat = array.reshape(-1)
         if isfinite(vdot(flat, flat)):
             return True

@@ -145,7 +145,7 @@ def _in_words(dtype: np.dtype, shape: Shape, axis: int) -> str:
     return f"{backend.dtype_text(dtype)}[{','.join(sizes)}]"
 
 
-@functools.lru_cache(maxsize=256)  # equal bytes give the same object, and most replicas have equal shapes
+@functools.lru_cache(maxsize=256)  # most replicas have equal shapes, and equal bytes return the same object
 def _read_shapes(data: bytes) -> tuple[Shape, ...]:
     """The inverse of `written_shapes`."""
     numbers = np.frombuffer(data, np.int64).tolist()
@@ -159,7 +159,7 @@ def _read_shapes(data: bytes) -> tuple[Shape, ...]:
 
 
 def _misfits(shapes: Sequence[Shape], axis: int) -> tuple[int, int] | None:
-    """Two replicas whose parts cannot be concatenated."""
+    """Two replicas whose parts cannot be concatenated; None if all can."""
     others = {rank: _other_dimensions(shape, axis) for rank, shape in enumerate(shapes) if shape[axis]}
     leader = next(iter(others), -1)
     return next(((leader, rank) for rank in others if others[rank] != others[leader]), None)

@@ -13,7 +13,7 @@ import numpy as np
 from workbench.backends import numpy as backend
 from workbench.communicators.core.options import Options
 
-_AUTOMATIC_BYTES = 4 * 1024 * 1024  # stays in the last-level cache between packing and combining
+_AUTOMATIC_BYTES = 4 * 1024 * 1024  # a pack stays in the last-level cache between packing and combining
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _filled(indices: list[int], nbytes: list[int], limit: int) -> list[list[int]
     room = 0
     for index, size in zip(indices, nbytes, strict=True):
         if size >= limit:
-            # Alone it needs no copying, and the small ones around it can still share a pack.
+            # A large array travels uncopied in a pack of its own; the small ones around it can still share a pack.
             groups.append([index])
             continue
         if room <= 0:

@@ -72,7 +72,8 @@ class Plan:
         if self.plain is not None:
             flat = views[0].reshape(-1)
             total = link.reduce(position, flat, shared=shared)
-            # Afterwards: peers must not wait for it. The common case first, as a method more costs a third of it.
+            # Checked afterwards, so that peers do not wait for it. The common case is inlined: a method call costs a
+            # third more.
             inputs = position.inputs
             if inputs is not None and self.read and not (self.small and isfinite(vdot(flat, flat))):
                 inputs.look(flat)
@@ -118,7 +119,7 @@ def planned(
     op, options = request.op, request.options
     backend.ufunc(op)
     found = {view.dtype for view in views}
-    for dtype in found:  # NumPy would add texts up, and cut the sum to their length
+    for dtype in found:  # NumPy would concatenate texts and cut the sum to their length
         backend.require_numbers(dtype, f"one of dtype {backend.dtype_text(dtype)}")
     algorithm: str = request.algorithm if root is None else f"root={root}"
     prefers_ring = getattr(options, "implementation", None) is CommunicationImplementation.RING

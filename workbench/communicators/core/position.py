@@ -140,7 +140,7 @@ class Position:
         """Whether the replica is in the collective of that fingerprint, or was until it failed. Any thread."""
         if self.call is not OUTSIDE and self.fingerprint() == fingerprint:
             return True
-        return self.given_up == fingerprint  # looked at last, as it is set before the replica leaves
+        return self.given_up == fingerprint  # read last, because the replica sets it before it leaves
 
     def waited_seconds(self) -> float:
         """Time since the present collective was called; it must have a deadline."""

@@ -18,8 +18,8 @@ from workbench.communicators.core.tcp import TcpListener, Tls, connect, read_lin
 from workbench.communicators.core.wake import Wake, wake
 from workbench.errors import WorkbenchError
 
-_PURPOSE = " roll call"  # told apart from a host that connects for the ring
-_POLL_SECONDS = 60.0  # how often the thread looks around; wake-ups do not depend on it
+_PURPOSE = " roll call"  # distinguishes it from a host that connects for the ring
+_POLL_SECONDS = 60.0  # how often the thread looks around; wake-ups do not wait for it
 _STRANGER_SECONDS = 2.0
 _JOIN_SECONDS = 5.0
 
@@ -117,7 +117,7 @@ class OtherHosts:
                 connection.sendall(json.dumps({"fingerprint": fingerprint}).encode() + b"\n")
                 here = read_line(connection).get("here")
         except (OSError, WorkbenchError):
-            return None  # it is gone, stopped, or not yet or no longer of this generation
+            return None  # the host is gone or stopped, or at another generation
         return set(here) & set(host.ranks) if isinstance(here, list) else None
 
     def _serve(self, listener: TcpListener, ended: Wake, present: Present) -> None:
@@ -130,7 +130,7 @@ class OtherHosts:
 
     def _answer(self, listener: TcpListener, present: Present) -> None:
         try:
-            # A stranger that says nothing must not keep others from an answer for long.
+            # A silent stranger must not delay the answers to others for long.
             deadline = time.monotonic() + _STRANGER_SECONDS
             with listener.accept_next(self._group, self._own_token, deadline) as connection:
                 connection.settimeout(_STRANGER_SECONDS)
@@ -138,4 +138,4 @@ class OtherHosts:
                 if isinstance(fingerprint, int):
                     connection.sendall(json.dumps({"here": sorted(present(fingerprint))}).encode() + b"\n")
         except (OSError, WorkbenchError):
-            pass  # the asker has gone, or was a stranger
+            pass  # the peer has gone, or was a stranger

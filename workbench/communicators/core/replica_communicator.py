@@ -84,7 +84,7 @@ class ReplicaCommunicator:
     ) -> list[Any]:
         """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
         views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
-        # The common case first: in it, a fifth of the time of a small array would go into the key.
+        # The common case first: building the general key would take a fifth of a small array's time.
         if len(views) == 1:
             what: Any = (views[0].dtype, views[0].shape)
         else:
@@ -260,7 +260,7 @@ class ReplicaCommunicator:
         """
         enter = self._enter(call, options)
         if self._position.inputs is not None:
-            self._position.inputs.found = NOT_READ  # they are not on this host
+            self._position.inputs.found = NOT_READ  # the inputs are not on this host
         try:
             result, recorded = body(self._link, self._position)
         except BaseException as error:
@@ -327,7 +327,7 @@ class ReplicaCommunicator:
                 self._link.close()
 
     def _part(self, value: np.ndarray) -> int:
-        """Elements of this replica's part of an array that is split along axis 0."""
+        """The elements of this replica's part of an array that is split along axis 0."""
         rows = len(value)
         mine = rows // self.size + (self.rank < rows % self.size)
         return value.size // rows * mine if rows else 0
@@ -386,7 +386,7 @@ class ReplicaCommunicator:
 
     def _give_up(self, enter: int, error: BaseException) -> None:
         if isinstance(error, WorkbenchError) and not error.collective:
-            # Who breaks a group from outside does not know what each replica was in.
+            # Whoever breaks a group from outside does not know which collective each replica was in.
             error.collective = self._position.asked().collective
         self._position.given_up = self._position.fingerprint()
         self._leave(enter, _state(error))

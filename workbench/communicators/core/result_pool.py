@@ -15,12 +15,12 @@ import numpy as np
 
 IDLE_SECONDS = 10.0
 """After this long without use, memory of collectives goes back to the system."""
-_SMALLEST_BYTES = 32 * 1024  # below, malloc reuses memory by itself
+_SMALLEST_BYTES = 32 * 1024  # malloc itself reuses smaller memory
 _KEPT_BYTES = 256 * 1024 * 1024
 
 
 def _references(buffers: deque[np.ndarray]) -> int:
-    # Read in one place only: what an idle buffer counts is the same then, however an interpreter counts locals.
+    # The only place that counts references, so an idle buffer's count is the same in every interpreter.
     return sys.getrefcount(buffers[0])
 
 
@@ -45,7 +45,7 @@ class ResultPool:
     def __init__(self) -> None:
         self._buffers: dict[int, deque[np.ndarray]] = {}
         self._sizes: deque[int] = deque()  # of the buffers made, oldest first
-        self._used: dict[int, float] = {}  # by the id of a buffer: when it was handed out last
+        self._used: dict[int, float] = {}  # by a buffer's id: when it was last handed out
         self._lock = threading.Lock()
         self.kept_bytes = 0
 
@@ -83,7 +83,7 @@ class ResultPool:
     def _add(self, nbytes: int, buffers: deque[np.ndarray]) -> None:
         """Puts a new buffer in front."""
         while self._sizes and self.kept_bytes + nbytes > _KEPT_BYTES and len(self._sizes) >= 2:
-            # Forgetting a buffer that is in use is fine: its user keeps it alive.
+            # A buffer in use may be forgotten: its user keeps it alive.
             oldest = self._sizes.popleft()
             self._forget(oldest, self._buffers[oldest])
         self._sizes.append(nbytes)

@@ -19,7 +19,7 @@ from workbench.communicators.core.position import Position
 from workbench.communicators.core.remote_roll_call import OtherHosts
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-_ANSWER_SECONDS = 1.0  # a host that does not say who is there in this time is called silent
+_ANSWER_SECONDS = 1.0  # a host that does not answer within this time is called silent
 
 
 class RollCall:
@@ -74,7 +74,7 @@ class RollCall:
         fingerprint = position.fingerprint()
         here = self.present(fingerprint) | {position.rank}
         silent: set[int] = set()
-        hosts = self._hosts  # `close`, on another thread, takes them away
+        hosts = self._hosts  # `close`, on another thread, removes them
         if hosts is not None:
             found, silent = hosts.present(fingerprint, time.monotonic() + _ANSWER_SECONDS)
             here |= found
@@ -98,7 +98,7 @@ class RollCall:
 
 
 def _absence(missing: Sequence[int], silent: set[int]) -> str:
-    """Who is missing, in words, and what to do about it."""
+    """Who is missing, in words, and the remedy."""
     late = [rank for rank in missing if rank not in silent]
     unknown = [rank for rank in missing if rank in silent]
     if not missing:

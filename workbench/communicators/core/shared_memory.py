@@ -38,7 +38,7 @@ class SharedFile:
             if hasattr(os, "memfd_create") or not hasattr(os, "posix_fallocate"):
                 os.ftruncate(self.fd, offset + nbytes)
             else:
-                # Fails here, instead of SIGBUS on a full disk later.
+                # On a full disk, this fails here, rather than with a SIGBUS later.
                 os.posix_fallocate(self.fd, offset, nbytes)
         except OSError as error:
             raise StorageFull(f"no room for {nbytes} bytes of shared memory: {error.strerror}") from error

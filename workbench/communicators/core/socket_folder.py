@@ -23,7 +23,7 @@ _PROBE_SECONDS: Final = 1.0
 
 
 def _parent() -> str:
-    """Where sockets go: a short path on a local disk, which TMPDIR need not be."""
+    """The parent folder of sockets: a short path on a local disk, which TMPDIR need not be."""
     return "/tmp" if os.access("/tmp", os.W_OK | os.X_OK) else tempfile.gettempdir()
 
 
@@ -49,10 +49,10 @@ class SocketFolder:
         self._process = os.getpid()
         unfinished = os.path.join(self._folder, _UNFINISHED)
         try:
-            os.chmod(self._folder, 0o700)  # whatever the umask has taken away
-            # Under its name only once it listens: before, it would look like that of a killed process (`sweep`).
+            os.chmod(self._folder, 0o700)  # regardless of the umask
+            # Gets its final name only once it listens; before, `sweep` would take it for a killed process's.
             self.socket.bind(unfinished)
-            os.chmod(unfinished, 0o600)  # the folder protects it already; nobody has to know that
+            os.chmod(unfinished, 0o600)  # not needed, as the folder protects it already
             self.socket.listen(backlog)
             os.rename(unfinished, self.path)
         except BaseException:
@@ -68,7 +68,7 @@ class SocketFolder:
             return
         with contextlib.suppress(OSError):
             os.unlink(self.path)
-        with contextlib.suppress(OSError):  # gone already, or somebody has put something into it, which stays
+        with contextlib.suppress(OSError):  # already gone, or it contains foreign files, which stay
             os.rmdir(self._folder)
 
 
@@ -94,7 +94,7 @@ def _remove_abandoned(folder: Path) -> None:
         if not _refuses(folder / _SOCKET):
             return
     elif inside not in ([], [_UNFINISHED]) or time.time() - about.st_mtime < _UNFINISHED_SECONDS:
-        return  # a process that makes one is done within a moment
+        return  # a process finishes making one within a moment
     for name in inside:
         path = folder / name
         if not stat.S_ISSOCK(path.lstat().st_mode):
@@ -104,7 +104,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _refuses(path: Path) -> bool:
-    """Whether `path` is a socket at which nobody listens. A connection to another kind of file is refused, too."""
+    """Whether `path` is a socket that nothing listens on. Connecting to another kind of file is refused, too."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -67,7 +67,7 @@ class TcpListener:
             try:
                 return self.accept_next(group, token, deadline)
             except (UnavailableError, OSError):
-                _left(deadline)  # a stranger, or one that gave up: go on unless time is over
+                _left(deadline)  # a stranger, or a peer that gave up: continue until the deadline
 
     def accept_next(self, group: str, token: str, deadline: float) -> socket.socket:
         """The next connection.
@@ -92,7 +92,7 @@ class TcpListener:
     def _introduced(
         self, connection: socket.socket, group: str, token: str, deadline: float
     ) -> socket.socket:
-        # A stranger that says nothing must not keep the real one waiting for long.
+        # A silent stranger must not keep the real peer waiting for long.
         connection.settimeout(min(2.0, _left(deadline)))
         if self._tls is not None:
             connection = self._tls.server.wrap_socket(connection, server_side=True)
@@ -206,7 +206,7 @@ def read_line(connection: socket.socket) -> dict[str, object]:
     """
     line = b""
     while not line.endswith(b"\n"):
-        data = connection.recv(1)  # exactly the line: what follows belongs to the ring
+        data = connection.recv(1)  # reads exactly the line, because the ring's bytes follow
         if not data or len(line) > _MAX_HELLO_BYTES:
             raise UnavailableError("the other side ended the connection before it identified itself")
         line += data

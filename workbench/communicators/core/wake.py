@@ -17,7 +17,7 @@ class Wake:
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):
-            # A semaphore, so that wake-ups of two peers are never summed up into one.
+            # A semaphore, so that two peers' wake-ups never merge into one.
             self.read_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE)
             self.write_fd = self.read_fd
         else:
@@ -46,4 +46,4 @@ def wake(write_fd: int) -> None:
     try:
         os.write(write_fd, _ONE)
     except (BlockingIOError, BrokenPipeError):
-        pass  # so many wake-ups are pending that one more changes nothing, or the process is gone
+        pass  # one more pending wake-up changes nothing, or the process is gone

@@ -28,7 +28,7 @@ from workbench.errors import BackendUnavailable
 from workbench.telemetry.records import Signature, message_bytes
 
 _BYTE = np.dtype(np.uint8)
-_ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
+_ON_HOST = 1 << 40  # a block number that means "on the host", greater than any rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class _Plan:
     """A reduction of arrays of certain dtypes and shapes, prepared for repetition.
 
     Attributes:
-      call: What peers are asked for.
+      call: The call, as peers compare it.
       packs: How the arrays travel.
       totals: The dtype of each pack's result.
       dtypes: The dtype of each array's result.
-      kinds: Those that occur in each pack: one, but where NCCL adds up float16 and float32 together.
+      kinds: The dtypes in each pack: one, except where NCCL sums float16 and float32 together.
     """
 
     call: Call
@@ -183,7 +183,7 @@ class GpuCommunicator:
         return self._gpu.like(self._host.carry_out(call, options, body), array)
 
     def _assembled(self, flat: Any, shapes: Sequence[tuple[int, ...]], axis: int) -> Any:
-        """Everybody's parts, which lie behind each other, as one array."""
+        """All replicas' parts, which lie one after another, as one array."""
         parts, low = [], 0
         for shape in shapes:
             high = low + _count(shape)
@@ -282,7 +282,10 @@ class GpuCommunicator:
         request: Reduction,
         root: int | None,
     ) -> list[Any]:
-        """Reduces arrays on the GPU; each result is of the library of its array, None where only `root` gets it."""
+        """Reduces arrays on the GPU.
+
+        Each result belongs to its array's library; it is None where only `root` gets it.
+        """
         op = request.op
         values = [self._gpu.described(array) for array in arrays]
         self._require_here(values)
@@ -381,10 +384,10 @@ class GpuCommunicator:
         *,
         keep: Sequence[Any] = (),
     ) -> None:
-        """Queues the present collective with the others' and has this replica's stream wait for it.
+        """Queues the present collective and has this replica's stream wait for it.
 
-        Buffers are made on the replica's own stream. CuPy's pool gives memory back to the stream that it was made on,
-        so its next user runs after this stream's wait for the result.
+        Buffers are allocated on the replica's own stream. CuPy's pool returns memory to the stream that allocated it,
+        so the next user's work comes after this stream's wait for the result.
         """
         enter_ns = _now()
         self._plane.poll()

@@ -30,7 +30,7 @@ _TYPES = {
 }
 _WIDENED = {"int16": np.dtype(np.int32), "uint16": np.dtype(np.uint32)}
 _OPS = {"sum": "SUM", "mean": "SUM", "min": "MIN", "max": "MAX", "prod": "PROD"}
-_BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # any and all
+_BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # logical or is MAX, logical and is MIN
 _FLUSH_SECONDS = 2.0
 """How long closing waits for NCCL to send what peers still wait for."""
 
@@ -43,7 +43,7 @@ def wire_dtype(dtype: np.dtype, op: str) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class _Wire:
-    """How arrays of a dtype are handed to NCCL: its numbers for dtype and reduction, and its elements per element."""
+    """How NCCL sees arrays of a dtype: its numbers for dtype and reduction, and how many of its elements make one."""
 
     dtype: int
     op: int
@@ -201,13 +201,13 @@ class NcclOps:
 
     def error(self) -> str:
         """`ncclCommGetAsyncError` of every local communicator."""
-        with self._ending:  # an abort that begins meanwhile frees what is read here
+        with self._ending:  # an abort that starts meanwhile frees what this reads
             if self._ended:
                 return ""
             for rank, communicator in self._communicators.items():
                 try:
                     communicator.check_async_error()
-                except Exception as error:  # the library's own class, which this file does not know
+                except Exception as error:  # the library's own class, which this file does not import
                     return f"NCCL reports at replica {rank}: {error}"
         return ""
 
@@ -231,12 +231,12 @@ class NcclOps:
             thread.join(max(0.0, ends - time.monotonic()))
 
     def _destroy(self, rank: int) -> None:
-        # The group is closed; an error of NCCL's has nobody left who could use it.
+        # The group is closed, so nobody could use an error of NCCL's.
         with contextlib.suppress(Exception), self._gpu.on(self._ordinals[rank]):
             self._communicators[rank].destroy()
 
     def _ends(self) -> bool:
-        """Whether it is the calling thread that gives the communicators back."""
+        """Whether the calling thread is the one that gives the communicators back."""
         with self._ending:
             first, self._ended = not self._ended, True
         return first
@@ -261,7 +261,7 @@ class NcclOps:
 
     @contextmanager
     def _prepared(self, op: str, works: Sequence[Work], position: int) -> Iterator[list[Any]]:
-        """The sources as NCCL shall read them; floats under min and max as integers, so that NaNs are kept."""
+        """The sources in the form that NCCL reads. For min and max, floats become integers, which keeps NaNs."""
         sources = [work.sources[position] for work in works]
         if _is_ordered(op, sources[0].dtype):
             for index, work in enumerate(works):
@@ -282,7 +282,7 @@ class NcclOps:
     def _gather_and_combine(
         self, op: str, works: Sequence[Work], position: int, receivers: Sequence[Work]
     ) -> None:
-        """What NCCL cannot combine: everybody gets all parts and combines them itself, in rank order."""
+        """For what NCCL cannot combine: each replica gathers all parts and combines them itself, in rank order."""
         dtype = works[0].sources[position].dtype
         count = works[0].sources[position].size
         nbytes = count * dtype.itemsize
@@ -316,7 +316,7 @@ class NcclOps:
 
     @contextmanager
     def _grouped(self, works: Sequence[Work]) -> Iterator[None]:
-        """Calls for several devices or roots must be started together, or the first one may wait for the second."""
+        """Starts calls for several devices or roots together; otherwise the first may wait for the second."""
         with group(self._nccl, self._gpu.on(self._ordinals[works[0].rank])):
             yield
 
@@ -348,7 +348,7 @@ def group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterato
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception), device:  # the error of the call says more
+        with contextlib.suppress(Exception), device:  # the call's own error says more
             nccl.groupEnd()
         raise
     with device:

@@ -60,7 +60,7 @@ def connect(
     blocks = exchange({rank: _encoded(accelerator.identity(at)) for rank, at in ordinals.items()})
     identities = [_decoded(blocks[rank]) for rank in range(topology.size)]
     _refuse_duplicates(topology, identities)
-    # Made only now: it starts a thread of NCCL that waits for all ranks.
+    # Created only now, because it starts an NCCL thread that waits for all ranks.
     made = {_UNIQUE_ID: np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)} if 0 in ordinals else {}
     unique_id = exchange(made)[_UNIQUE_ID].tobytes()
     hosts = topology.hosts
@@ -80,7 +80,7 @@ def connect(
 def _communicators(
     accelerator: Accelerator, nccl: Any, places: Mapping[int, tuple[int, int]], size: int, unique_id: bytes
 ) -> dict[int, Any]:
-    """A communicator for each local rank; `places` has its device and its rank in NCCL."""
+    """A communicator for each local rank; `places` holds its device and its rank in NCCL."""
     made: dict[int, Any] = {}
     try:
         with group(nccl, contextlib.nullcontext()):
@@ -95,18 +95,18 @@ def _communicators(
 
 def _abort_all(communicators: Mapping[int, Any]) -> None:
     for communicator in communicators.values():
-        with contextlib.suppress(Exception):  # of one that was never connected
+        with contextlib.suppress(Exception):  # a communicator that was never connected
             communicator.abort()
 
 
 def _refuse_duplicates(topology: Topology, identities: Sequence[GpuIdentity]) -> None:
-    """NCCL needs a GPU per replica, and says so less clearly.
+    """Refuses two replicas on one GPU, more clearly than NCCL does.
 
     Raises:
       BackendUnavailable: naming replicas, host and GPU.
     """
     if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") == "1":
-        return  # NCCL's own experiment since 2.30
+        return  # an experimental feature of NCCL since 2.30
     seen: dict[str, int] = {}
     for rank, identity in enumerate(identities):
         host = topology.members[rank].host

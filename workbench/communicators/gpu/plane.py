@@ -55,12 +55,12 @@ Launch = Callable[[GpuOps, Sequence[Work]], None]
 
 @dataclass(slots=True)
 class _Guard:
-    """A call that may block for ever, on a thread of its own; `lock` guards who gets its result.
+    """A call that may block forever, on its own thread; `lock` decides which thread gets its result.
 
     Attributes:
       what: The call in words.
-      deadline_ns: When it must have returned, by `time.monotonic_ns`.
-      reported_ns: When it was first seen that the group is broken meanwhile; 0 before.
+      deadline_ns: When it must have returned, on the clock of `time.monotonic_ns`.
+      reported_ns: When the group was first seen to be broken during the call; 0 before that.
       given_up: Nobody waits for its result any more.
       outcome: What it returned or raised; empty before.
     """
@@ -152,7 +152,7 @@ class GpuPlane:
             raise CollectiveAborted(f"{position.asked()}: NCCL: {error}") from error
         with self._lock:
             self._queued.append(launched)
-        if not self._wake.is_set():  # the watching thread looks at the queue after it has cleared it
+        if not self._wake.is_set():  # the watching thread checks the queue after clearing the event
             self._wake.set()
         self._check()
 
@@ -174,7 +174,7 @@ class GpuPlane:
             with gpu.on(pair.lane.ordinal, pair.lane.stream):
                 gpu.record(pair.end)
                 for work in pair.works:
-                    # Not of the pool: the replica waits for it when the pair may be gone.
+                    # Not from the pool: the replica may wait for this event after the pair is gone.
                     work.finished = gpu.event(timed=False)
                     gpu.record(work.finished)
         deadline_ns = position.deadline_ns or time.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
@@ -211,7 +211,10 @@ class GpuPlane:
         self._drained = not self._queued and not self._is_broken()
 
     def _is_broken(self) -> bool:
-        """Whether something has failed; that a peer has closed its end before is none, as NCCL is closed by all."""
+        """Whether something has failed.
+
+        A peer that has closed its end is no failure, because all replicas close NCCL.
+        """
         failure = self._failure()
         return self._aborted or (failure is not None and failure.kind != "closed")
 
@@ -233,7 +236,7 @@ class GpuPlane:
             self._watching.join(_JOIN_SECONDS)
         with self._lock:
             self._queued.clear()
-            self._lanes = {}  # another one: a replica's thread may be going through this one
+            self._lanes = {}  # a new object, because a replica's thread may be iterating over the old one
         if self._device_error and self._on_stuck is not None:
             self._on_stuck(
                 f"the GPU has failed, and only a new process can use it again: {self._device_error}"
@@ -266,7 +269,7 @@ class GpuPlane:
             for pair in launched.pairs:
                 if not self.accelerator.done(pair.end):
                     return False
-        except Exception as error:  # an error of the device, which stays: the deadline or the next call tells
+        except Exception as error:  # a device error stays, so the deadline or the next call reports it
             self._device_error = str(error)
             self._link.fail(Failure.of(error, self._generation))
             return False
@@ -364,7 +367,7 @@ class GpuPlane:
         guard.returned.set()
 
     def _forget(self, guard: _Guard) -> None:
-        with suppress(ValueError):  # the watching thread and that of the call may both have done with it
+        with suppress(ValueError):  # both the watching thread and the call's thread may have finished with it
             self._guards.remove(guard)
 
     # -- the watching thread -----------------------------------------------------------------------------------
@@ -420,6 +423,6 @@ class GpuPlane:
             guard.reported_ns = now
         elif now - guard.reported_ns > GRACE_SECONDS * 1e9:
             if self._on_stuck is None:
-                self._forget(guard)  # its thread is left behind, in C, with nothing that could end it
+                self._forget(guard)  # its thread stays behind in C code that nothing can end
             else:
                 self._on_stuck(f"a replica is stuck in {guard.what} after: {failure.text}")

@@ -17,7 +17,7 @@ from workbench.communicators.gpu.work import Work
 REBASE_SECONDS = 10.0
 """Elapsed times are float32 milliseconds: against a base of ten seconds ago they resolve 1 µs, of 17 minutes 62 µs."""
 _BASE_PAUSE_SECONDS = 0.00005
-_BASE_SECONDS = 0.005  # a base that takes longer than this to happen tells too little about when it did
+_BASE_SECONDS = 0.005  # a base event that takes longer than this is too imprecise
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +78,7 @@ class Lane:
         self._gpu = accelerator
         with accelerator.on(ordinal):
             self.stream = accelerator.stream()
-            # Nothing else runs there, so what is recorded there happens at once.
+            # Nothing else runs on this stream, so an event recorded there happens at once.
             self._side = accelerator.stream()
         self.inputs = Inputs(accelerator, ordinal)
         self._events: list[Any] = []
@@ -111,10 +111,10 @@ class Lane:
                 if self.base[0] is None:
                     self.base = (event, before)
                 return
-            before = asked  # it had not happened by then
-            time.sleep(_BASE_PAUSE_SECONDS)  # others want Python's lock
+            before = asked  # the event had not happened by then
+            time.sleep(_BASE_PAUSE_SECONDS)  # other threads want Python's lock
             asked = time.monotonic_ns()
-        # The earliest time possible, so that no collective seems to end after a wait for it returned.
+        # The earliest possible time, so that no collective seems to end after a wait for it returned.
         self.base = (event, before)
         self._based = time.monotonic()
 

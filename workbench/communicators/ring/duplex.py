@@ -18,10 +18,10 @@ from workbench.communicators.core.position import Position
 from workbench.communicators.core.wake import Wake, wake
 
 _HEADER = struct.Struct("<5q")
-_TICK_SECONDS = 0.5  # how often a blocked host looks around; wake-ups do not depend on it
+_TICK_SECONDS = 0.5  # how often a blocked host looks around; wake-ups do not wait for it
 _PIECE_BYTES = 1024 * 1024
 _UNSENT_BYTES = 64 * 1024
-_TOGETHER_BYTES = 64 * 1024  # up to here a copy is cheaper than another packet
+_TOGETHER_BYTES = 64 * 1024  # up to this size, copying is cheaper than another packet
 _LONGEST_TEXT_BYTES = 65536
 
 CALL, ASKED, FINISHED, FAILED, DATA = range(5)
@@ -62,10 +62,10 @@ class Duplex:
         self._following = forks.descriptor(following)
         self._look = look
         self._wake = Wake()
-        self._unsent = bytearray()  # of small frames that found no room
-        self._early = bytearray()  # received while nobody waited for it
+        self._unsent = bytearray()  # small frames that have not been sent yet
+        self._early = bytearray()  # received while nothing waited for it
         self._whole = True  # whether the last frame has been sent completely
-        self._complaint = bytearray()  # what the next host says about a failure
+        self._complaint = bytearray()  # what the next host reported about a failure
         self._poll = select.poll()
         self._poll.register(self._wake.read_fd, select.POLLIN)
 
@@ -128,7 +128,7 @@ class Duplex:
             if not sent and not received and (outgoing or incoming):
                 self._wait(position, sending=bool(outgoing or self._unsent), receiving=bool(incoming))
             elif not outgoing and not incoming:
-                return  # small frames still unsent can wait: nobody waits for them now
+                return  # unsent small frames can wait: nothing waits for them now
 
     def begin(self, frame: Frame, payload: memoryview) -> memoryview:
         """Sends a frame and what follows it, as far as there is room; returns the rest, for `move`."""
@@ -154,9 +154,9 @@ class Duplex:
         try:
             _send(self._preceding, memoryview(len(text).to_bytes(4, "little") + text))
             if not self._whole:
-                self._following.shutdown(socket.SHUT_WR)  # in the middle of a payload there is no other way
+                self._following.shutdown(socket.SHUT_WR)  # in the middle of a payload, nothing else ends it
         except OSError:
-            pass  # it is gone already
+            pass  # already gone
 
     def complaint(self) -> bytes | None:
         """What the next host has said about a failure, None if nothing; b"" if its connection has ended."""
@@ -178,7 +178,7 @@ class Duplex:
         try:
             count = _receive_into(self._preceding, memoryview(piece))
         except ConnectionError:
-            return  # the next collective will see it
+            return  # the next collective will notice
         self._early += piece[:count]
         size = _HEADER.size
         while len(self._early) >= 2 * size:
@@ -197,10 +197,10 @@ class Duplex:
         try:
             del self._unsent[: _send(self._following, memoryview(bytes(self._unsent)))]
         except ConnectionError:
-            self._unsent.clear()  # receiving will tell
+            self._unsent.clear()  # receiving will report it
 
     def _wait(self, position: Position, *, sending: bool, receiving: bool) -> None:
-        # The next host says nothing in normal times, so that its direction is always watched.
+        # The next host normally sends nothing, so this can always watch that direction.
         self._poll.register(self._following, select.POLLIN | (select.POLLOUT if sending else 0))
         self._poll.register(self._preceding, select.POLLIN if receiving else 0)
         for fd, _ in self._poll.poll(position.seconds_left(_TICK_SECONDS) * 1e3):
@@ -214,7 +214,7 @@ def _send(connection: socket.socket, data: memoryview) -> int:
         return connection.send(data[:_PIECE_BYTES])
     except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return 0
-    except OSError as error:  # of TLS, or of a network that is cut: none of them a ConnectionError by itself
+    except OSError as error:  # from TLS, or from a cut network; none of them is a ConnectionError
         raise ConnectionError(f"the connection has ended ({error})") from error
 
 

@@ -66,7 +66,7 @@ class RingLink:
         self._busy = threading.Lock()  # held while the connections are used
         self._failing = threading.Lock()  # guards _failure
         self._failure: Failure | None = None
-        self._told = False  # whether the neighbours know of it
+        self._told = False  # whether the neighbours know about it
         self._inner: Callable[[], Failure | None] = _unbroken
 
     @property
@@ -91,7 +91,7 @@ class RingLink:
 
     def _guarded(self, position: Position, body: Callable[[], T]) -> T:
         with self._busy:
-            self._check()  # only now: `close` may have had the connections until here
+            self._check()  # only now, because `close` may have held the connections until here
             try:
                 self._agree(position)
                 return body()
@@ -104,7 +104,7 @@ class RingLink:
         raise self._known_failure().error()
 
     def _agree(self, position: Position) -> None:
-        """Fingerprints go round before any payload."""
+        """Passes fingerprints around the ring before any payload."""
         call = position.call
         mine = Frame(CALL, position.order, position.seq, call.fingerprint(position.order, position.seq))
         held, same = mine, True
@@ -132,11 +132,11 @@ class RingLink:
                 raise self._made("mismatch", text_left, position, received.value).error()
             if received.kind != FINISHED:
                 raise ConnectionError(f"expected a frame of kind {kind}, got {received.kind}")
-            received, words = self._duplex.again(position)  # it left an earlier step, as it should
+            received, words = self._duplex.again(position)  # the peer left an earlier step, as it should
         return received, words
 
     def _move(self, position: Position, outgoing: memoryview, incoming: memoryview) -> None:
-        """Payload in both directions, behind a frame each: a host that has given up sends something else instead."""
+        """Sends and receives payload, each behind a frame; a host that has given up sends another kind of frame."""
         if outgoing:
             frame = Frame(DATA, position.order, position.seq, len(outgoing))
             outgoing = self._duplex.begin(frame, outgoing)
@@ -179,7 +179,7 @@ class RingLink:
         return total
 
     def _gathered(self, position: Position, flat: np.ndarray) -> list[np.ndarray]:
-        """The arrays of all hosts, in their order."""
+        """The arrays of all hosts, in host order."""
         sources = [flat] * self._hosts
         for hop in range(1, self._hosts):
             incoming = np.empty_like(flat)
@@ -203,7 +203,7 @@ class RingLink:
         self._move(position, _raw(table), _raw(sizes))
         arrived = {int(number): np.empty(int(nbytes), np.uint8) for number, nbytes in sizes.reshape(-1, 2)}
         outgoing, incoming = list(blocks.values()), list(arrived.values())
-        # Block by block; the end that has more of them goes on in one direction only.
+        # Block by block; once one direction is done, the other continues alone.
         for turn in range(max(len(outgoing), len(incoming))):
             self._move(
                 position,
@@ -249,7 +249,8 @@ class RingLink:
                 return
             self._failure = failure
             self._duplex.wake()
-        # The thread that uses the connections tells the neighbours when it wakes up; if there is none, we do.
+        # The thread that uses the connections informs the neighbours when it wakes up; without such a thread, this
+        # one does.
         if self._busy.acquire(blocking=False):
             try:
                 self._complain(failure)
@@ -263,20 +264,20 @@ class RingLink:
             self._complain(self._known_failure())  # the thread that broke the ring may not have sent it yet
             self._duplex.close()
         self._roll_call.close()
-        self._inner = _unbroken  # a cycle would keep the shared memory of the host until a garbage collection
+        self._inner = _unbroken  # a cycle would keep the host's shared memory until a garbage collection
 
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure.error()
 
     def _tell(self, failure: Failure) -> None:
-        """As `fail`, by the thread that uses the connections."""
+        """As `fail`, for the thread that uses the connections."""
         with self._failing:
             self._failure = self._failure or failure
         self._complain(self._failure)
 
     def _complain(self, failure: Failure) -> None:
-        """Tells the neighbours, once; the caller uses the connections."""
+        """Informs the neighbours, once; the caller holds the connections."""
         if not self._told:
             self._told = True
             self._duplex.complain(failure.encode())

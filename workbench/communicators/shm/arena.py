@@ -12,7 +12,7 @@ import numpy as np
 from workbench.communicators.core.result_pool import is_idle
 from workbench.communicators.core.shared_memory import PAGE_BYTES, SharedFile, rounded
 
-# Mapped at once, as each mapping holds a descriptor; costs nothing until written.
+# Mapped in one go, because each mapping holds a descriptor; pages cost nothing until written.
 _EXTENT_BYTES = 64 * 1024 * 1024
 _KEPT_IDLE_BYTES = 256 * 1024 * 1024
 _MAX_PIECES = 1024
@@ -50,13 +50,13 @@ class Arena:
     def __init__(self, file: SharedFile) -> None:
         self._file = file
         self._extent: mmap.mmap | None = None
-        self._extent_offset = 0  # in the file
-        self._used = 0  # bytes of the extent
+        self._extent_offset = 0  # offset in the file
+        self._used = 0  # size of the extent
         self._blocks: dict[int, deque[np.ndarray]] = {}  # by size
-        # By id; blocks live as long as the arena, so that ids are unique: offset in the file, address, memory.
+        # Keyed by id, which is unique because blocks live as long as the arena: offset in the file, address, memory.
         self._known: dict[int, tuple[int, int, mmap.mmap, int]] = {}
-        self._removed: set[int] = set()  # ids of blocks without pages behind them
-        self._handed_out: dict[int, float] = {}  # by id: when a block was handed out last
+        self._removed: set[int] = set()  # ids of blocks whose pages were released
+        self._handed_out: dict[int, float] = {}  # by id: when a block was last handed out
         self.paged_bytes = 0
 
     def take(self, nbytes: int) -> np.ndarray:
@@ -109,14 +109,14 @@ class Arena:
         if self.paged_bytes + size > _KEPT_IDLE_BYTES:
             self._release_idle()
         extent, start, offset = self._carve(size)
-        # Its own base, so that references to it can be counted.
+        # Its own base, so that its references can be counted.
         block = np.frombuffer(extent, np.uint8, size, start)
         self._known[id(block)] = (offset, block.ctypes.data, extent, start)
         self.paged_bytes += size
         return block
 
     def _carve(self, size: int) -> tuple[mmap.mmap, int, int]:
-        """Memory, position in it, and offset in the file of `size` new bytes."""
+        """`size` new bytes: the memory, the position in it, and the offset in the file."""
         if self._extent is None or self._used + size > len(self._extent):
             length = max(_EXTENT_BYTES, size)
             self._extent_offset = self._file.grow(length)
@@ -127,7 +127,7 @@ class Arena:
         return self._extent, start, self._extent_offset + start
 
     def _release_idle(self, before: float = float("inf")) -> None:
-        # Their addresses stay valid, only the pages behind them go: they read as zeros when used again.
+        # The addresses stay valid; only the pages go, and read as zeros when used again.
         for size, blocks in self._blocks.items():
             for _ in range(len(blocks)):
                 block = id(blocks[0])
@@ -163,7 +163,7 @@ class PeerMemory:
         for start, window in self._windows:
             if start <= offset and offset + nbytes <= start + len(window):
                 return np.frombuffer(window, np.uint8, nbytes, offset - start)
-        # The file only grows, by whole extents; what is new behind the last window is mapped in one go.
+        # The file only grows, by whole extents. One mapping covers everything new behind the last window.
         start = max((first + len(window) for first, window in self._windows), default=0)
         start = min(start, offset // PAGE_BYTES * PAGE_BYTES)
         window = mmap.mmap(self._fd, os.fstat(self._fd).st_size - start, offset=start)

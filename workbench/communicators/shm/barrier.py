@@ -36,15 +36,15 @@ from workbench.communicators.core.wake import Wake, wake
 from workbench.communicators.shm.handshake import Peer
 from workbench.faults import fault
 
-# Looks at a peer's word before blocking, if every process has a core: some at once, then some that offer the core to
-# others first. A replica that only spins may hold the very core that its peer needs, while other programs keep the
-# rest busy.
+# Looks at a peer's word before blocking, if every process has a core: first some without a pause, then some that
+# yield the core. A replica that only spins may hold the core that its peer needs, while other programs keep the rest
+# busy.
 _LOOKS = 30
 _YIELDING_LOOKS = 120
-_YIELDS = 20  # offers of the core to others before blocking, if there are more processes than cores
-_TICK_SECONDS = 0.5  # how often a blocked process looks around; wake-ups do not depend on it
-# Values of SLEEPING. A process that is leaving gives its round up unless all have come; from a round given up nobody
-# comes back.
+_YIELDS = 20  # yields before blocking, if there are more processes than cores
+_TICK_SECONDS = 0.5  # how often a blocked process looks around; wake-ups do not wait for it
+# Values of SLEEPING. A process that leaves gives its round up unless all have come; no process completes a round that
+# was given up.
 _LEAVING = -1
 _GAVE_UP = -2
 
@@ -95,7 +95,7 @@ class Barrier:
         self._generation = generation
         self._roll_call = roll_call
         self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= allowance.cores() else 0
-        self._fence = threading.Lock()  # its atomic operations order our stores and loads
+        self._fence = threading.Lock()  # its atomic operations order this process's stores and loads
         # Guards _failure, the writing of this process's record, and _wakes.
         self._failing = threading.Lock()
         self._failure: Failure | None = None
@@ -134,7 +134,7 @@ class Barrier:
                     self._block(position, target)
                     return
                 if looks < _YIELDING_LOOKS:
-                    sched_yield()  # the peer may be waiting for this very core
+                    sched_yield()  # the peer may be waiting for this core
         for words in others:
             if words[SLEEPING] < 0:
                 self._block(position, target)
@@ -160,7 +160,7 @@ class Barrier:
         with self._fence:
             pass
         for p in self.peers:
-            # It waits for a round that this process will not reach.
+            # The peer waits for a round that this process will not reach.
             if self.words[p][SLEEPING] > own[ARRIVED]:
                 self._wake(p)
 
@@ -218,7 +218,7 @@ class Barrier:
         while True:
             with self._fence:
                 pass
-            # Read before ARRIVED: a peer writes it later.
+            # Read before ARRIVED, because a peer writes it after that.
             finished = [words[FINISHED_ORDER] for words in self._others]
             if self._complete(target):
                 return
@@ -231,17 +231,20 @@ class Barrier:
         return all(words[ARRIVED] >= target for words in self._others)
 
     def _complete(self, target: int) -> bool:
-        """Whether all have come, and then nobody is leaving: in this order, or one may have left in between."""
+        """Whether all have come, and after that, whether none is leaving.
+
+        In the other order, one could leave in between.
+        """
         return self._arrived(target) and all(words[SLEEPING] >= 0 for words in self._others)
 
     def _gives_up(self, target: int) -> bool:
-        """Leaves the round, for which there is a reason; False if all have come, so that it must be completed."""
+        """Gives the round up for a reason. False if all have come, so the round must be completed."""
         own = self._own
         own[SLEEPING] = _LEAVING
         with self._fence:
             pass
         left = any(words[SLEEPING] == _GAVE_UP for words in self._others)
-        # One that ended while it was leaving will never say whether it gave up.
+        # A process that ended while leaving will never say whether it gave up.
         left = left or any(self.words[p][SLEEPING] < 0 for p in self._gone)
         if left or not self._arrived(target):
             own[SLEEPING] = _GAVE_UP
@@ -264,7 +267,10 @@ class Barrier:
                 self.fail(failure)
 
     def _attend(self) -> None:
-        """Fails with peers that gave their round up; wakes those whose round is complete (so the last one finds it)."""
+        """Fails if a peer gave its round up.
+
+        Wakes peers whose round is complete, so the last one to come wakes them.
+        """
         for p in self.peers:
             target = self.words[p][SLEEPING]
             if target == _GAVE_UP:
@@ -274,13 +280,13 @@ class Barrier:
                 self._wake(p)
 
     def _wake(self, p: int) -> None:
-        with self._failing:  # `close`, on another thread, takes the descriptors away
+        with self._failing:  # `close`, on another thread, removes the descriptors
             if p in self._wakes:
                 wake(self._wakes[p])
 
     def _look_around(self, position: Position, target: int, finished: list[int]) -> Failure | None:
-        """Why the round should be given up, None if it should not."""
-        self._adopt_failure()  # a peer that closed or failed has said so before its connection ended
+        """The reason to give the round up; None if there is none."""
+        self._adopt_failure()  # a peer writes that it closed or failed before its connection ends
         if self._failure is not None:
             return self._failure
         for p, order in zip(self.peers, finished, strict=True):
@@ -302,7 +308,7 @@ class Barrier:
                 self._failure = self._controls[first].read_failure()
 
     def _explain(self, position: Position) -> None:
-        """Some asked for something else: all tell in words what they asked for, then read the others' words."""
+        """Handles calls that differ: every process writes its request in words, then reads the others' words."""
         self._controls[self._index].write_asked(position.asked())
         self.next(position)
         text = difference([control.read_asked() for control in self._controls])
@@ -313,7 +319,7 @@ class Barrier:
         return Failure(kind, text, replica, self._generation, position.step, collective)
 
     def _publish(self, failure: Failure) -> None:
-        """As `fail`, then raises what was published first."""
+        """As `fail`, then raises the failure that was published first."""
         self.fail(failure)
         self._adopt_failure()
         self.check()

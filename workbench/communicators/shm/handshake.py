@@ -114,7 +114,7 @@ def meet(
     position = names.index(me.process)
     peers: dict[str, Peer] = {}
     try:
-        # Everyone connects to those before it and then waits for those behind it; the first one only waits.
+        # Each process connects to those before it, then waits for those behind it; the first one only waits.
         for process, path, token in addresses[:position]:
             connection = _connect(path, deadline)
             _send(connection, {"process": me.process, "group": me.group, "token": token}, fds)
@@ -124,8 +124,8 @@ def meet(
             try:
                 peer = _receive(connection, me, deadline, names[position + 1 :])
             except UnavailableError:
-                continue  # not one of us: it gets no answer, and we go on waiting
-            peers[peer.process] = peer  # closed with the others if we fail to answer
+                continue  # a stranger, which gets no answer; keep waiting
+            peers[peer.process] = peer  # closed with the others if answering fails
             _send(connection, {"process": me.process, "group": me.group, "token": ""}, fds)
     except BaseException as error:
         for peer in peers.values():
@@ -161,7 +161,7 @@ def _send(connection: socket.socket, hello: dict[str, str], fds: Sequence[int]) 
 def _receive(
     connection: socket.socket, me: Hello, deadline: float, accepted: Sequence[str] | None = None
 ) -> Peer:
-    """Reads a hello; with `accepted` it must show our token and be one of those processes."""
+    """Reads a hello. If `accepted`, it must show our token and come from one of those processes."""
     fds: list[int] = []
     try:
         text = b""
@@ -186,7 +186,7 @@ def _receive(
         for fd in fds:
             os.set_inheritable(fd, False)
         connection.setblocking(False)
-        forks.descriptor(connection)  # its end tells that a process is gone, whatever that has forked
+        forks.descriptor(connection)  # its end shows that a process is gone, even if that process has forked
         return Peer(hello["process"], connection, *fds)
     except BaseException:
         connection.close()
@@ -205,7 +205,7 @@ def _parsed(text: bytes) -> dict[str, str]:
 
 def _same_user(connection: socket.socket) -> bool:
     if not hasattr(socket, "SO_PEERCRED"):
-        return True  # the directory lets in nobody else
+        return True  # the directory lets nobody else in
     size = struct.calcsize("3i")
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return bool(user == os.getuid())

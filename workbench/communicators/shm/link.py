@@ -88,8 +88,8 @@ class SharedMemoryLink:
         self._reduction = self._reducing()
         self._scratch = np.empty(0, np.uint8)
         self._closed = False
-        # Held by threads that map memory or wait at descriptors: closed under that thread, their numbers would soon be
-        # those of other files, which it would then read, map or lengthen.
+        # Held by threads that map memory or wait on descriptors. If another thread closed these, their numbers could
+        # soon belong to other files, which this thread would then read, map or lengthen.
         self._busy = threading.Lock()
 
     def between_hosts(self, outer: RingLink | None) -> None:
@@ -99,7 +99,7 @@ class SharedMemoryLink:
         self.transport = "shared memory + tcp"
         self._reduction = self._reducing()
         if outer is not None:
-            # Whichever level this process waits in, it must notice that the other one has failed.
+            # At whichever level this process waits, it must notice that the other level has failed.
             outer.watch(self._barrier.fds, self._barrier.glance)
             self._barrier.watch(outer.fd, outer.broken)
 
@@ -121,7 +121,7 @@ class SharedMemoryLink:
             try:
                 return self._reduction(position, flat, shared=shared)
             except BaseException as error:
-                # Peers must not wait for what will not come.
+                # Peers must not wait for data that will not come.
                 self.fail(Failure.again(error, self._generation))
                 raise
 
@@ -186,7 +186,8 @@ class SharedMemoryLink:
             return self._memory.input(self._index, (self._barrier.round + 1) & 1)[:nbytes]
         with self._busy:
             self._barrier.check()
-            self._scratch = self._scratch[:0]  # drops the last one, so that the arena may hand it out again
+            # Drops the last reference, so that the arena may hand it out again.
+            self._scratch = self._scratch[:0]
             self._scratch = self._arena.take(nbytes)
         return self._scratch
 
@@ -231,7 +232,7 @@ class SharedMemoryLink:
 
     def close(self) -> None:
         """Closes descriptors, once the thread that uses them has left; memory goes when the arrays in it are gone."""
-        self._barrier.close()  # wakes that thread, also between the hosts
+        self._barrier.close()  # wakes that thread, also in the link between hosts
         self._roll_call.close()
         with self._busy:
             self._closed = True
@@ -246,7 +247,7 @@ class SharedMemoryLink:
 
 
 class _Stream:
-    """Blocks behind each other, as one run of bytes that is copied piece by piece."""
+    """Several blocks as one run of bytes, which is copied piece by piece."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.nbytes = sum(block.size for block in blocks.values())

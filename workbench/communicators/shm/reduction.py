@@ -34,7 +34,7 @@ from workbench.communicators.shm.results import SharedResults
 from workbench.errors import StorageFull
 from workbench.faults import fault
 
-_SMALL_BYTES = 32 * 1024  # everybody combines everything: cheaper than another round
+_SMALL_BYTES = 32 * 1024  # below this, each process combines everything: cheaper than another round
 _SMALL_BYTES_OF_TWO = 512 * 1024
 
 
@@ -87,7 +87,7 @@ class SharedReduction:
         self._results.give_back(before)
 
     def _small(self, position: Position, flat: np.ndarray) -> np.ndarray:
-        """Direct, in one round: all inputs fit the slots, and everybody combines all of them."""
+        """Direct reduction in one round: all inputs fit the slots, and each process combines all of them."""
         barrier, index, own = self._barrier, self._index, self._own
         call, dtype, count = position.call, flat.dtype, flat.size
         position.algorithm = "direct"
@@ -102,7 +102,7 @@ class SharedReduction:
         fault(call.sent, replica=position.rank)
         total = self._results.take(count, dtype)
         function = backend.ufunc(call.redop)
-        # Not our slot, if there is another copy: peers have just read it, which makes it slow to read again.
+        # Prefers another copy to our own slot: peers have just read that one, so reading it again is slow.
         if self._processes > 2:
             backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total, call.apply)
         elif index == 0:
@@ -114,9 +114,9 @@ class SharedReduction:
         return total
 
     def _scattered(self, position: Position, flat: np.ndarray) -> np.ndarray:
-        """Chunk by chunk, everybody combines its part and copies those of the others.
+        """Each process combines its part of each chunk and copies the other parts.
 
-        The next chunk is staged before the round in which the present one becomes complete, so one round per chunk is
+        A process stages the next chunk before the round that completes the present one, so one round per chunk is
         enough.
         """
         memory, index = self._memory, self._index
@@ -144,7 +144,7 @@ class SharedReduction:
         return total
 
     def _through_shared(self, position: Position, flat: np.ndarray, shared: bool) -> np.ndarray:
-        """Everybody combines its part into one shared result, which is handed out or copied from."""
+        """Each process combines its part into one shared result, which is handed out or copied."""
         redop, apply, outer = position.call.redop, position.call.apply, self._outer
         position.algorithm = "hierarchical" if self._spans_hosts else "shared"
         cuts = _cuts(position.call.algorithm, self._processes)
@@ -190,7 +190,7 @@ class SharedReduction:
         chunk_bytes: int,
         into_shared: bool = False,
     ) -> _Inputs:
-        """The first round: the first chunk is staged, fingerprints are compared, inputs of peers are found."""
+        """The first round: stages the first chunk, compares fingerprints, and finds the peers' inputs."""
         barrier, own, memory = self._barrier, self._own, self._memory
         parity = (barrier.round + 1) & 1
         place = self._arena.offset(flat)
@@ -215,7 +215,7 @@ class SharedReduction:
 
 
 class _Inputs:
-    """The inputs of all processes, chunk by chunk: read in place where they are in shared memory, else from slots."""
+    """The inputs of all processes, chunk by chunk: in place where they are in shared memory, otherwise from slots."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _Inputs:
         self._arrays: list[np.ndarray | None] = []
 
     def stage(self, low: int) -> None:
-        """Copies what others combine of the chunk at `low` into this process's slot of the round to come."""
+        """Copies the part of the chunk at `low` that others combine into this process's slot for the next round."""
         if not self._place and not self._memory.is_staged(self._flat):
             part = self._flat[low : low + self._chunk]
             index = self._memory.index
@@ -249,7 +249,7 @@ class _Inputs:
                 slot[end:] = part[end:]
 
     def find(self, places: list[int]) -> None:
-        """Learns where the inputs of all processes are."""
+        """Finds the inputs of all processes."""
         flat = self._flat
         self._arrays = [
             self._memory.arenas[p].view(place, flat.nbytes).view(flat.dtype) if place else None
@@ -268,7 +268,7 @@ class _Inputs:
         return [(low, min(size, low + self._chunk)) for low in range(0, max(1, size), self._chunk)]
 
     def at(self, low: int, high: int, base: int | None = None) -> list[np.ndarray]:
-        """Elements [low, high) of all inputs; `base` is where the chunk begins, if not at `low`."""
+        """Elements [low, high) of all inputs; `base` is the chunk's start if that is not `low`."""
         base = low if base is None else base
         count = min(self._chunk, self._flat.size - base)
         slots = self._memory.inputs(self._barrier.round & 1, count, self._flat.dtype)
@@ -283,7 +283,7 @@ def _first_only(p: int, count: int) -> tuple[int, int]:
 
 
 def _cuts(algorithm: str, processes: int) -> Cuts:
-    """Which part of a chunk a process combines, by its position and the length of the chunk."""
+    """The part of a chunk that a process combines, by its position and the chunk's length."""
     if algorithm == "one_device":
         return _first_only
     return lambda p, count: (p * count // processes, (p + 1) * count // processes)

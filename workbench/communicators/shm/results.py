@@ -37,7 +37,7 @@ class SharedResults:
         self._memory = memory
         self._arena = arena
         self._blocks: list[Reserved] = []  # by number; the first process only
-        self._used: dict[int, float] = {}  # number -> when it was offered last; those with pages behind them
+        self._used: dict[int, float] = {}  # number -> when it was last offered; only blocks that have pages
         self._mapped: dict[int, deque[np.ndarray]] = {}
         self._held: set[int] = set()
 

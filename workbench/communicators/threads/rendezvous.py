@@ -20,9 +20,7 @@ from workbench.communicators.core.result_pool import ResultPool
 from workbench.communicators.core.roll_call import RollCall
 from workbench.faults import fault
 
-_TICK_SECONDS = (
-    0.5  # how long a wait lasts before it looks at its deadline again; wake-ups do not depend on it
-)
+_TICK_SECONDS = 0.5  # how long a wait lasts before it checks its deadline again; wake-ups do not wait for it
 
 Execute = Callable[[Position, list[Any]], Any]
 Exchange = Callable[[Blocks], Blocks]
@@ -54,7 +52,7 @@ class Rendezvous:
         self._waiting = [False] * len(ranks)
         self._told: list[Failure | None] = [None] * len(ranks)
         self._arrived: dict[int, tuple[Position, Any]] = {}
-        self._finished = [(-2, 0)] * len(ranks)  # order of the step, and count; orders count from -1
+        self._finished = [(-2, 0)] * len(ranks)  # the step's order, and a count; orders start at -1
         self._result: Any = None
         self._failure: Failure | None = None
         self._open = set(range(len(ranks)))
@@ -91,7 +89,7 @@ class Rendezvous:
             if position.expired():
                 self._give_up(seat, self._roll_call.overdue(position))
             elif self.outer is not None and (failure := self.outer.broken()) is not None:
-                self._give_up(seat, failure)  # nobody of this process is on the outer link to notice
+                self._give_up(seat, failure)  # no replica of this process is on the outer link to notice
         if (told := self._told[seat]) is not None:
             raise told.error()
 
@@ -114,13 +112,13 @@ class Rendezvous:
         if self._failure is None:
             try:
                 for each, _ in arrived:
-                    if each is not position:  # it reaches the point itself, in `execute`
+                    if each is not position:  # the replica itself reaches the point, in `execute`
                         fault(each.call.sent, replica=each.rank)
                 self._result = execute(position, [payload for _, payload in arrived])
             except BaseException as error:
                 self.fail(Failure.again(error, self._generation))
                 raise
-        with self._lock:  # an abort may come while execute() runs, so the lock is not held during it
+        with self._lock:  # execute() runs without the lock, because an abort may come during it
             self._arrived.clear()
             if self._failure is not None:
                 raise self._failure.error()
@@ -141,7 +139,7 @@ class Rendezvous:
             failure = self._failure
             last = self.outer is not None and all(order >= position.order for order, _ in self._finished)
         if failure is not None:
-            self.fail(failure)  # hands it to the outer link, outside the lock
+            self.fail(failure)  # the caller passes it to the outer link, outside of the lock
         elif last and self.outer is not None:
             self.outer.finish(position)
 
@@ -280,7 +278,7 @@ class ThreadLink:
         else:
             total = outer.scratch(first.nbytes).view(first.dtype)
         if outer is None:
-            position.algorithm = "one_device"  # the last one combines for all
+            position.algorithm = "one_device"  # the last replica to come combines for all
             position.arrived()
             fault(position.call.sent, replica=position.rank)
         backend.combine(backend.ufunc(redop), flats, total, apply)
@@ -293,10 +291,10 @@ class ThreadLink:
         blocks: Blocks = {number: block for part in parts for number, block in part.items()}
         if self._rendezvous.outer is not None:
             return self._rendezvous.outer.exchange(position, blocks)
-        position.algorithm = "one_device"  # the last one hands everything round
+        position.algorithm = "one_device"  # the last replica to come distributes everything
         position.arrived()
         fault(position.call.sent, replica=position.rank)
-        # Copied, since a replica may change its array as soon as it has its own result.
+        # Copied, because a replica may change its array as soon as it has its result.
         return {number: block.copy() for number, block in blocks.items()}
 
 

@@ -94,7 +94,7 @@ def _called(
 
 @contextmanager
 def _showing(data: Any, summarize: int | None) -> Iterator[None]:
-    """Adds `data` to the error of a check that fails in the block."""
+    """Adds `data` to the error of a check that fails inside the block."""
     try:
         yield
     except InvalidArgumentError as error:
