@@ -173,7 +173,7 @@ def _find(spec: DeviceSpec, available: Sequence[Device]) -> Device | None:
 
 
 def _is_at(spec: DeviceSpec, candidate: Device) -> bool:
-    """Whether the host of `candidate` fits; "localhost" is what programs for a single host write."""
+    """Whether the host of `candidate` matches. Programs for a single host write "localhost"."""
     return (
         spec.job in (None, candidate.job, "localhost")
         and spec.replica in (None, 0)
@@ -209,7 +209,7 @@ def _missing(position: int, name: str | DeviceSpec | Device, asked: int, availab
 
 
 def _impossible(spec: DeviceSpec, available: Sequence[Device]) -> str:
-    """What is wrong with a name that no larger number of replicas would make right; "" if nothing is."""
+    """What makes a name invalid for any number of replicas; "" if nothing does."""
     if spec.device_index is not None and spec.device_index < 0:
         return f"indices count from 0, and {spec.device_index} is below"
     if not available or any(_is_at(spec, item) for item in available):
@@ -229,7 +229,7 @@ def _impossible(spec: DeviceSpec, available: Sequence[Device]) -> str:
 
 
 def _listing(available: Sequence[Device]) -> str:
-    """The devices in words, such as "CPU:0 to CPU:3 on a" - at most one short text per host and kind."""
+    """The devices in words, such as "CPU:0 to CPU:3 on a": at most one short text per host and kind."""
     ranges: dict[tuple[str, str], list[int]] = {}
     for item in available:
         ranges.setdefault((item.host, item.kind), []).append(item.index)

@@ -10,7 +10,7 @@ from workbench.errors import WrongType
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "CUSTOM", "EPU"})
 
 
-# Without slots, for which dataclasses answer an unknown attribute with a TypeError about super().
+# Without slots, because a dataclass with slots raises a TypeError about super() for an unknown attribute.
 @dataclass(frozen=True, eq=False, repr=False)
 class DeviceSpec:
     """Describes a device, or all devices that agree in the given fields; immutable (as tf.DeviceSpec).
@@ -53,7 +53,7 @@ class DeviceSpec:
             for name in ("job", "replica", "task")
             if getattr(self, name) is not None
         ]
-        if self.device_type is not None:  # an index says nothing without a type
+        if self.device_type is not None:  # an index has no meaning without a type
             parts.append(
                 f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
             )

@@ -66,7 +66,8 @@ class WorkbenchError(Exception):
         collective: str = "",
         cause: str = "",
     ) -> None:
-        # Not by super(): of a subclass with the user's exception type, that type's __init__ may want anything.
+        # Not by super(): the __init__ of the user's exception type, which a subclass may add, takes unknown
+        # arguments.
         Exception.__init__(self, message)
         self.run = run
         self.generation = generation
@@ -78,7 +79,7 @@ class WorkbenchError(Exception):
         self.cause = cause
 
     def __str__(self) -> str:
-        # Not inherited: KeyError and OSError, which some subclasses also are, would format the message their way.
+        # Not inherited: KeyError and OSError, bases of some subclasses, would format the message in their own way.
         return str(self.args[0]) if self.args else ""
 
     def fields(self) -> dict[str, str | int]:

@@ -41,7 +41,7 @@ def _apply(point: str, replica: int) -> None:
 
 
 def _fired_before(rule: dict[str, Any]) -> bool:
-    """A rule with "once": PATH fires in one process only, also after that process was restarted."""
+    """For a rule with "once": PATH records that it fired, so it fires in one process only, even after a restart."""
     path = rule.get("once")
     if path is None:
         return False

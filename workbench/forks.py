@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar
 
 class _Owner(Protocol):
     def disown(self) -> None:
-        """Called in a forked child, where no other thread runs: lets go of what is the parent's."""
+        """Releases the parent's resources. Called in a forked child, where no other thread runs."""
 
 
 class _Descriptor(Protocol):
     def fileno(self) -> int:
-        """Below 0 when it is closed."""
+        """The descriptor; below 0 when closed."""
 
 
 _AnyLock = TypeVar("_AnyLock")
@@ -57,7 +57,7 @@ def let_go(*descriptors: int) -> None:
     try:
         for each in descriptors:
             if each >= 0:
-                with contextlib.suppress(OSError):  # closed meanwhile by its owner
+                with contextlib.suppress(OSError):  # its owner has closed it in the meantime
                     os.fstat(each)
                     os.dup2(null, each, inheritable=False)
     finally:
@@ -94,7 +94,7 @@ def _in_child() -> None:
     for owner in list(_owners):
         try:
             owner.disown()
-        except Exception:  # what the others hold must be let go all the same
+        except Exception:  # the others must be released all the same
             sys.excepthook(*sys.exc_info())
 
 

@@ -25,8 +25,8 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
     @functools.cache
     def homes() -> dict[str, tuple[str, str]]:
-        """Name -> (module, name there); a module of the package stands there as (package, its name)."""
-        import ast  # the first use of a name can wait for it, `import workbench` cannot
+        """Name -> (module, name there). A module of the package itself is (package, its name)."""
+        import ast  # the first use of a name can wait for it; `import workbench` cannot
 
         stub = os.path.splitext(str(sys.modules[package].__file__))[0] + ".pyi"
         with open(stub, encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
     def get(name: str) -> Any:
         if name == "__all__":
             return sorted(homes())
-        # Python asks every package for names such as `__path__`: none of these is in a stub.
+        # Python asks every package for names such as `__path__`, none of which is in a stub.
         home = None if name.startswith("__") else homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

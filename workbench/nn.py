@@ -58,7 +58,7 @@ def _rows(table: Any, ids: Any) -> Any:
 
 
 def _rows_of_parts(parts: Sequence[Any], ids: Any) -> Any:
-    """Rows of a table in parts; each part is asked for its own."""
+    """The rows of a table in parts; requests each part's own rows."""
     tables = [part if isinstance(part, Variable | ShardedVariable) else as_array(part) for part in parts]
     if not tables:
         raise InvalidArgumentError("embedding_lookup needs a table, got an empty list")
@@ -74,7 +74,7 @@ def _rows_of_parts(parts: Sequence[Any], ids: Any) -> Any:
 
 
 def _checked(ids: Any, count: int) -> Any:
-    """The ids as an array; what variables refuse is refused here, too."""
+    """The ids as an array; refuses what variables refuse."""
     wanted = np.asarray(ids)
     if wanted.dtype.kind not in "iu" and wanted.size:
         raise WrongType(f"embedding_lookup: ids must be integers, got {wanted.dtype} in {ids!r:.80}")

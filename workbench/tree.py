@@ -66,7 +66,7 @@ _learnt: set[type] = set()
 
 
 def _is_record(kind: type) -> bool:
-    if kind.__module__.partition(".")[0] == "workbench":  # its own are values, such as specs
+    if kind.__module__.partition(".")[0] == "workbench":  # optree's own objects are values, such as specs
         return False
     return (
         hasattr(kind, "__tf_flatten__") or hasattr(kind, "__attrs_attrs__") or dataclasses.is_dataclass(kind)
@@ -74,7 +74,7 @@ def _is_record(kind: type) -> bool:
 
 
 def _way_of(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-    """How records of a class are taken apart, and put together."""
+    """How to take records of a class apart and put them together."""
     if hasattr(kind, "__tf_flatten__"):
 
         def components(record: Any) -> tuple[Any, Any]:
@@ -86,7 +86,7 @@ def _way_of(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]
     names = [field.name for field in described]
 
     def together(_: Any, parts: Any) -> Any:
-        # Not by its constructor, which may want other values than those in pipelines.
+        # Not by its constructor, which may not accept the values that pipelines put in.
         record = object.__new__(kind)
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(record, name, part)

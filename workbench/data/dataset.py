@@ -32,7 +32,7 @@ from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError, OutOfRangeError, WrongType
 
 _DEFAULTS = Options().frozen()
-_TWIN = 1 << 20  # the level of stages that share a seed; no pipeline has as many repetitions
+_TWIN = 1 << 20  # the level for stages that share a seed, higher than any number of nested repetitions
 
 
 class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Computing):
@@ -167,7 +167,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return count
 
     def __bool__(self) -> bool:
-        return True  # as the reference; `if dataset:` asks whether there is one, not whether it is empty
+        return True  # as the reference: `if dataset:` checks for None, not for emptiness
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self, self.next_pass())
@@ -224,7 +224,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     def next_pass(self, *, provenance: bool = False) -> Pass:
         """The description of this dataset's next iteration."""
-        self._epoch += 1  # two threads may get the same epoch: then their orders agree, nothing else
+        self._epoch += 1  # two threads may get the same epoch; then they only see the same order
         return self.numbered_pass(self._epoch - 1, provenance=provenance)
 
     def numbered_pass(self, epoch: int, *, provenance: bool = False) -> Pass:
@@ -266,7 +266,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return other
 
     def _with(self, source: Source, stages: tuple[Stage, ...], options: Options) -> Dataset:
-        """Another pipeline, whose elements are read when a stage is made if those of this one are."""
+        """Another pipeline. It may read elements when a stage is added if this one may."""
         other = Dataset(source, stages, options)
         other._reads = self._reads
         return other
@@ -285,7 +285,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         if depth == 0:
             return lambda: guarded(self.source.open(current))
         stage = self.stages[depth - 1].after(self.with_source(self.source, self.stages[: depth - 1]))
-        # `repeat` opens what is below it once per repetition; the level tells nested ones apart.
+        # `repeat` reopens its upstream for each repetition; the level distinguishes nested ones.
         openings = itertools.count()
         level = 1 + sum(isinstance(each, Repeat) for each in self.stages[:depth])
 
@@ -300,7 +300,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return open_stage
 
     def _twins(self, depth: int) -> int:
-        """How many stages with the seed of the last of `depth` ones are below it, which must not draw the same."""
+        """How many earlier stages have the seed of stage number `depth`; these must not draw the same numbers."""
         seed = getattr(self.stages[depth - 1], "seed", None)
         if seed is None:
             return 0

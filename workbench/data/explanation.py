@@ -200,7 +200,7 @@ def _hosts(flow: InputFlow) -> int:
 
 
 def _caption(pipeline: PipelineFlow) -> str:
-    """Whose pipeline it is, how it stands out, and of many hosts that figures are medians."""
+    """The pipeline's host, how it stands out, and, for many hosts, that the figures are medians."""
     parts = [pipeline.name, pipeline.why, _count(pipeline.processes, "process", "es")]
     if pipeline.hosts:
         parts.append("medians")
@@ -247,7 +247,7 @@ def _table(pipeline: PipelineFlow) -> list[str]:
 
 
 def _used(cells: list[list[str]]) -> list[int]:
-    """Numbers of the columns in which a row has something."""
+    """The columns that have content in any row."""
     return [
         index for index in range(len(_HEADINGS)) if index < 2 or any(row[index] != NOTHING for row in cells)
     ]
@@ -296,7 +296,7 @@ def _escaped(text: str) -> str:
 
 
 def _row(cells: list[str], *, marked: bool) -> str:
-    """A row of the table; that of the stage that holds back the others stands out without colours, too."""
+    """A row of the table. The stage that delays the others also stands out without colours."""
     inside = "".join(
         _cell((f"{'▶' if marked else ' '} {text}" if column == 0 else text), column)
         for column, text in enumerate(cells)

@@ -66,7 +66,8 @@ def guarded(runs: Iterator[Run]) -> Iterator[Run]:
     """`runs`; what they raise comes as their last element."""
     failed = None
     try:
-        # `yield from` would also close them, which fails where Python collects both: that is no element's error.
+        # `yield from` would also close the generators, which fails where Python collects both at once: not an
+        # element's error.
         for run in runs:  # noqa: UP028
             yield run
     except Exception as error:

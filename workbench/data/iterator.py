@@ -164,13 +164,13 @@ def elements_of(runs: Iterator[Run]) -> Iterator[Any]:
             continue
         table = run.table
         if isinstance(table, BytesTable):
-            yield from table.chosen(run.rows)  # lines and records come by the million
+            yield from table.chosen(run.rows)  # a fast path, because lines and records come by the million
             continue
         row, pack = table.row, table.structure.pack
         for index in run.indices():
             try:
                 item = pack(row(index))
-            except Exception as error:  # batches are put together only here
+            except Exception as error:  # batches are assembled only here
                 item = Failed(error)
             yield item
 
@@ -285,7 +285,7 @@ class DatasetIterator:
         check_pipeline("the checkpoint", position, self._dataset)
 
     def _go_to(self, position: Position) -> None:
-        # The passes that follow have the numbers that they would have had.
+        # Later passes get the same numbers as without this one.
         while self._pass.epoch < position.epoch:
             self._pass = self._dataset.next_pass()
         self._pass = dataclasses.replace(self._pass, epoch=position.epoch)

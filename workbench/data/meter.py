@@ -25,7 +25,7 @@ from workbench.data.tables import Failed, Leaves, Rows, Run, Segment, Table, nby
 
 _MOST_INPUTS: Final = 8
 """Pipelines of different stages that one stage may open and still have measured by themselves."""
-_SAMPLED_RUNS: Final = 64  # the size of elements is looked at in one of so many runs
+_SAMPLED_RUNS: Final = 64  # measures the size of elements in one of this many runs
 
 
 class Measurable(Protocol):
@@ -99,8 +99,8 @@ class _Account:
     """Nanoseconds that a stage has spent in one way.
 
     Attributes:
-      ns: How many.
-      above: The account that time goes to which another stage takes meanwhile, as it is waited for.
+      ns: The nanoseconds.
+      above: The account that gets the time of another stage while this one waits for it.
     """
 
     __slots__ = ("above", "ns")
@@ -111,7 +111,7 @@ class _Account:
 
 
 class _Hand:
-    """Which account a thread's time goes to, and since when. Written by its thread only, and in one piece."""
+    """Which account a thread's time goes to, and since when. Only its own thread writes this, in one assignment."""
 
     __slots__ = ("__weakref__", "span")
 
@@ -120,7 +120,7 @@ class _Hand:
 
 
 class _Stopwatch:
-    """Knows for each thread whose time it is. `lock` guards every number of a meter."""
+    """Knows for each thread which account gets its time. `lock` guards every number of a meter."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -129,7 +129,7 @@ class _Stopwatch:
         self._hands: weakref.WeakSet[_Hand] = weakref.WeakSet()
 
     def hand(self) -> _Hand:
-        """This thread's."""
+        """The hand of this thread."""
         try:
             return self._local.hand  # type: ignore[no-any-return]
         except AttributeError:
@@ -139,7 +139,7 @@ class _Stopwatch:
             return hand
 
     def under_way(self) -> dict[_Account, int]:
-        """What accounts have to get of threads that are at work. The caller holds the lock."""
+        """The time that each account is still owed by threads at work. The caller holds the lock."""
         now = perf_counter_ns()
         found: dict[_Account, int] = {}
         for hand in self._hands:
@@ -149,7 +149,7 @@ class _Stopwatch:
 
 
 class _Span:
-    """The time inside of a `with` goes to an account of a stage."""
+    """Books the time inside of a `with` to a stage's account."""
 
     __slots__ = ("_account", "_before", "_began", "_hand", "_since", "_watch")
 
@@ -171,7 +171,8 @@ class _Span:
         with self._watch.lock:
             self._account.ns += now - resumed
             before.ns += self._began - self._since
-            if before.above is not self._account.above:  # else one stage, which does not wait for itself
+            # Two spans with one account above are one stage, which does not wait for itself.
+            if before.above is not self._account.above:
                 before.above.ns += now - self._began
 
 
@@ -274,7 +275,8 @@ class StageMeter:
                 now = clock()
                 _, resumed = hand.span
                 hand.span = before, now
-                with watch.lock:  # one section per run: it is most of what measuring costs
+                # One critical section per run, because that is most of the cost of measuring.
+                with watch.lock:
                     own.ns += now - resumed
                     before.ns += began - since
                     before.above.ns += now - began
@@ -345,7 +347,7 @@ class StageMeter:
             self._failures += 1
 
     def _gathering(self, run: Run) -> Run:
-        """The run, so that what is gathered of it later counts as work of this stage."""
+        """The run, wrapped so that making its elements later counts as this stage's work."""
         return (
             run if isinstance(run.table, GatheringTable) else Run(GatheringTable(run.table, self), run.rows)
         )
@@ -400,7 +402,7 @@ class Meter(StageMeter):
     def __init__(self, *datasets: Measurable) -> None:
         """Begins to measure; `datasets` are those that will be opened."""
         super().__init__("", _Stopwatch())
-        self._datasets = datasets  # kept, as `expect` wants
+        self._datasets = datasets  # kept, because `expect` needs it
         self.expect(datasets)
         self._began_ns = perf_counter_ns()
 

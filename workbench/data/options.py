@@ -66,11 +66,11 @@ class WorkerKind(enum.IntEnum):
 class _Settings:
     """Attributes with defaults, None where the default may change.
 
-    Unknown names and values of another type are refused, so that a mistake is no silent no-op, and so is a change of
-    options that a dataset has.
+    Refuses unknown names and values of a wrong type, so that a mistake does not pass silently. Also refuses to change
+    the options of a dataset.
     """
 
-    __slots__ = ("__dict__", "_frozen")  # which is not a setting, so it is not among the attributes
+    __slots__ = ("__dict__", "_frozen")  # not a setting, so it has a slot of its own
     _kinds: ClassVar[dict[str, type]] = {}
     _aliases: ClassVar[dict[str, str]] = {}
 
@@ -88,7 +88,7 @@ class _Settings:
         return getattr(self, self._aliases[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_frozen":  # set by copies, which are made attribute by attribute
+        if name == "_frozen":  # copying sets attributes one by one
             object.__setattr__(self, name, value)
             return
         if self._frozen:

@@ -58,7 +58,7 @@ class Spec(ABC):
 
     @abstractmethod
     def _fits(self, other: Spec) -> bool:
-        """Whether something could have both specs."""
+        """Whether a value could match both specs."""
 
     @abstractmethod
     def _covering(self, other: Any) -> Self:
@@ -174,7 +174,7 @@ class ElementsSpec(Spec):
     element_spec: Any
 
     def __hash__(self) -> int:
-        leaves, structure = tree.flatten_records(self.element_spec)  # in which dicts may be
+        leaves, structure = tree.flatten_records(self.element_spec)  # dicts are possible in it
         return hash((type(self), structure, tuple(leaves)))
 
     def batched(self, size: int | None) -> ElementsSpec:
@@ -265,7 +265,7 @@ class DatasetSpec(ElementsSpec):
 
 def is_dataset(value: Any) -> bool:
     """Whether a value is a dataset, and not only an iterator or optional, which have an `element_spec` as well."""
-    kind = type(value)  # to ask the value itself for its spec may call functions of users
+    kind = type(value)  # asking the value itself for its spec could call user functions
     return hasattr(kind, "element_spec") and hasattr(kind, "cardinality")
 
 

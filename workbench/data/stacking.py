@@ -100,7 +100,7 @@ def _kind(value: Any) -> str:
 
 
 def _named(structure: Structure | None, component: int) -> str:
-    """Which component it is, as one would write it, unless an element has only one."""
+    """The component in Python notation; empty if an element has only one."""
     path = () if structure is None else structure.spec.paths()[component]
     return f"component {''.join(f'[{entry!r}]' for entry in path)} of " if path else ""
 

@@ -58,20 +58,20 @@ class Pipeline(Protocol):
 
 
 class _Named:
-    """What a source and a stage are called.
+    """The name of a source or a stage.
 
     Attributes:
-      label: A name that the user has given, "" for none.
+      label: The user's name for it, "" for none.
     """
 
     label: ClassVar[str] = ""
 
     def named(self, label: str | None) -> Self:
-        """The same under a name of the user's, unless that is None."""
+        """The same under the user's name, unless that is None."""
         if label is None:
             return self
         other = copy.copy(self)
-        object.__setattr__(other, "label", str(label))  # the dataclasses are frozen, and have it as no field
+        object.__setattr__(other, "label", str(label))  # the dataclasses are frozen and have no such field
         return other
 
 

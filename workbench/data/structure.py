@@ -44,18 +44,18 @@ class Structure:
         return hash(self.spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if tree.is_learnt(self.spec):  # a process that reads it learns the class from an example
+        if tree.is_learnt(self.spec):  # a process that unpickles it learns the class from an example
             return _structure_of, (self.pack([0] * self.spec.num_leaves),)
         return Structure, (self.spec,)
 
 
 class _Leaf(Structure):
-    """The structure of an element that is a single array; by far the most common one."""
+    """The structure of an element that is a single array; by far the most common case."""
 
     __slots__ = ()
 
     def pack(self, leaves: list[Any]) -> Any:
-        """Gives the only leaf."""
+        """Returns the only leaf."""
         return leaves[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,7 +80,10 @@ def _structure(spec: tree.Spec) -> Structure:
 
 @functools.lru_cache(maxsize=256)
 def _known_structure(spec: tree.Spec) -> Structure | None:
-    """The structure, made once; None with dicts: specs are equal whatever the order of keys, and elements keep it."""
+    """The structure, cached.
+
+    None if it has dicts: their specs are equal whatever the order of keys, which elements keep.
+    """
     if _has_dict(spec):
         return None
     return LEAF if spec == LEAF.spec else Structure(spec)
@@ -176,7 +179,7 @@ def convert(value: Any) -> Any:
 def _from_list(values: list[Any]) -> Array:
     if values and all(map(is_dataset, values)):
         datasets = np.empty(len(values), STRING)
-        for index, value in enumerate(values):  # at once, NumPy would look for rows in them
+        for index, value in enumerate(values):  # one `np.asarray` for all would search them for rows
             datasets[index] = value
         return datasets
     first: Any = values
@@ -211,14 +214,14 @@ def _from_list(values: list[Any]) -> Array:
 
 
 def _strings(array: Array) -> Array:
-    """An object array whose items are all bytes; `S` arrays would lose trailing NUL bytes."""
+    """An object array of bytes only; `S` arrays would lose trailing NUL bytes."""
     items = array.reshape(-1).tolist()
     if array.dtype == STRING and items and all(map(is_dataset, items)):
-        return array  # of datasets
+        return array  # an array of datasets
     if array.dtype == STRING and all(type(item) is bytes for item in items):
         return array
     result = np.empty(len(items), object)
-    if array.dtype.kind == "U":  # many names of files
+    if array.dtype.kind == "U":  # typically many file names
         result[:] = [item.encode() for item in items]
         return result.reshape(array.shape)
     for index, item in enumerate(items):

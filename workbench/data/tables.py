@@ -81,13 +81,13 @@ class Run:
         """One element seen as a batch of rows; why that cannot be, if it cannot."""
         try:
             return self.table.segment(index)
-        except Exception as error:  # no batch, or one that cannot be put together
+        except Exception as error:  # not a batch, or one that cannot be assembled
             return Failed(error)
 
     def cut(self, start: int, stop: int) -> Segment:
         """Rows `start` to `stop`, without copying."""
         if start >= stop and len(self.rows):
-            # No rows are left to tell dtype and trailing dimensions: keep those of a row of this very batch.
+            # An empty part cannot show dtype and trailing dimensions, so take those of a row of this batch.
             return Slab([leaf[:0] for leaf in self.table.take(self.rows[:1])], NO_IDS)
         return Run(self.table, self.rows[start:stop])
 
@@ -118,7 +118,7 @@ class Failed(Run):
 
     def __init__(self, error: Exception) -> None:
         self.rows = range(0)
-        if isinstance(error, StopIteration):  # raised by an iterator it would be the end
+        if isinstance(error, StopIteration):  # a StopIteration inside an iterator would end it
             stopped = RuntimeError("a function of a dataset raised StopIteration, as next() does at the end")
             stopped.__cause__ = error
             error = stopped
@@ -149,7 +149,7 @@ class Slab:
 
     def cut(self, start: int, stop: int) -> Slab:
         """Rows `start` to `stop`, without copying."""
-        # Ids that are not one per row cannot be told apart any more once the rows are.
+        # If there is not one id per row, a cut cannot tell which ids belong to its rows.
         ids = self.known_ids[start:stop] if len(self.known_ids) == len(self) else NO_IDS
         return Slab([leaf[start:stop] for leaf in self.leaves], ids)
 
@@ -173,8 +173,7 @@ class ArrayTable:
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
         if isinstance(rows, range):
-            # A range inside an array never runs below row 0, so stop < 0 can only mean "down to the first
-            # row".
+            # A range inside an array never goes below row 0, so stop < 0 can only mean "down to the first row".
             where = slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
             return [column[where] for column in self.columns]
         return [column.take(rows, axis=0) for column in self.columns]
@@ -203,7 +202,7 @@ class RangeTable:
         number = self.start + self.step * index
         try:
             return [self.dtype.type(number)]
-        except OverflowError:  # it wraps around, as with its neighbours
+        except OverflowError:  # it wraps around, as its neighbours do
             return [self.take(range(index, index + 1))[0][0]]
 
     def take(self, rows: Rows) -> Leaves:
@@ -212,7 +211,7 @@ class RangeTable:
         start: Any = self.start
         step: Any = self.step
         if self.dtype.kind in "iu" and (start, step) != (0, 1):
-            # Modulo 2**64, in which narrower dtypes wrap alike: int64 could not hold each number of uint64.
+            # Modulo 2**64, where narrower dtypes wrap equally; int64 could not hold every uint64.
             start, step = np.uint64(start % 2**64), np.uint64(step % 2**64)
             numbers = numbers.astype(np.uint64, copy=False)
         if step != 1:
@@ -339,7 +338,7 @@ def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
                     structure,
                     table.ids(range(index, index + 1)) if provenance else None,
                 )
-            except Exception as error:  # batches are put together only here
+            except Exception as error:  # batches are assembled only here
                 item = Failed(error)
             yield item
 

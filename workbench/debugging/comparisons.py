@@ -255,7 +255,7 @@ def assert_near(
 
     def check(x: Any, y: Any) -> None:
         first, second = pair(x, y, "assert_near")
-        if first.dtype == np.float64 and is_plain(x) and is_plain(y):  # float32 in the reference
+        if first.dtype == np.float64 and is_plain(x) and is_plain(y):  # the reference takes float32
             first, second = first.astype(np.float32), second.astype(np.float32)
         if first.dtype.kind not in "fcV":
             raise InvalidArgumentError(
@@ -307,7 +307,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     Raises:
       InvalidArgumentError: if it is false, or has not exactly one element.
     """
-    if condition is True or (type(condition) is np.bool_ and condition):  # at once, as most are
+    if condition is True or (type(condition) is np.bool_ and condition):  # a fast path for most values
         return
 
     def check(condition: Any, *data: Any) -> None:
@@ -330,17 +330,18 @@ def _compare(
     which: str, compare: _Compare, x: Any, y: Any, *, message: str | None, summarize: int | None
 ) -> None:
     first, second = _scalar(x), _scalar(y)
-    if _are_scalars_of_one_dtype(first, second) and compare(first, second):  # most checks, in a microsecond
+    # Passes most checks within a microsecond.
+    if _are_scalars_of_one_dtype(first, second) and compare(first, second):
         return
     each_replica(partial(_check, which, compare, message=message, summarize=summarize), x, y)
 
 
 def _scalar(x: Any) -> Any:
-    """The element of an array without dimensions, as a scalar of its dtype; everything else as it is."""
+    """A 0-dimensional array's element as a scalar of its dtype; anything else unchanged."""
     if type(x) is not np.ndarray or x.ndim:
         return x
     element = x[()]
-    return element if isinstance(element, np.generic) else x  # not of dtype object
+    return element if isinstance(element, np.generic) else x  # an object array's element is no NumPy scalar
 
 
 def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:
@@ -351,7 +352,10 @@ def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:
 
 
 def _are_surely_near(x: Any, y: Any, rtol: Any, atol: Any) -> bool:
-    """Whether two scalars are near by a margin above the rounding of their dtype: a microsecond, for what passes."""
+    """Whether two scalars are near by a margin above the rounding of their dtype.
+
+    Passes most checks in a microsecond.
+    """
     if not _are_scalars_of_one_dtype(x, y) or not isinstance(x, float | np.floating):
         return False
     default = float(_default_tolerance(x.dtype if isinstance(x, np.floating) else np.dtype(np.float32)))
@@ -359,7 +363,7 @@ def _are_surely_near(x: Any, y: Any, rtol: Any, atol: Any) -> bool:
     if type(relative) is not float or type(absolute) is not float:
         return False
     first, second = float(x), float(y)
-    # A tolerance is rounded to the dtype, too: what is a normal number there changes by less than a tenth.
+    # The tolerance is rounded to the dtype, too; for normal numbers that changes it by less than a tenth.
     return default <= relative + absolute and abs(first - second) < 0.9 * (absolute + relative * abs(second))
 
 
@@ -436,7 +440,7 @@ def _tolerance(what: str, given: Any, dtype: np.dtype[Any]) -> Any:
 
 @cache
 def _default_tolerance(dtype: np.dtype[Any]) -> Any:
-    """10 times the distance from 1 to the next number; `np.finfo` knows no bfloat16."""
+    """10 times the distance from 1 to the next number. `np.finfo` does not know bfloat16."""
     number = _real(dtype).type
     one = epsilon = number(1)
     while one + epsilon / number(2) != one:

@@ -77,11 +77,11 @@ class NotebookErrors:
 
 
 def _stop(place: str, kind: str, flag: int) -> None:
-    """Called by NumPy, in the thread and below the line whose operation went wrong."""
+    """Called by NumPy on the thread, and below the line, whose operation went wrong."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_between(frame):
         frame = frame.f_back
-    # Our own arithmetic, maybe for several replicas at once, must not fail half way; its result is looked at.
+    # Our own arithmetic, possibly for several replicas, must not fail halfway; its result is checked instead.
     if frame is None or not is_users(frame) or stands_in(frame):
         return
     code = frame.f_code
@@ -95,7 +95,7 @@ def _stop(place: str, kind: str, flag: int) -> None:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Whether a frame lies between a line and the operation that it calls: also one that only stands for that line."""
+    """Whether a frame lies between a user's line and the operation, or stands in for the line."""
     if stands_in(frame):
         return frame.f_back is not None and frame.f_back.f_code.co_filename == _WATCHED
     return frame.f_code.co_filename.startswith(_BETWEEN)
@@ -105,7 +105,7 @@ _SETTING: Final = {"invalid value": "invalid", "divide by zero": "divide", "over
 
 
 def _source(frame: FrameType) -> str:
-    """The text of the expression that a frame evaluates, "" if its source is not here."""
+    """The source text of the expression that a frame evaluates; "" if this process does not have it."""
     positions = list(frame.f_code.co_positions())
     line, last, column, end = positions[frame.f_lasti // 2]
     if line is None or last is None or column is None or end is None:
@@ -119,7 +119,7 @@ def _source(frame: FrameType) -> str:
 
 
 def _line_of(traceback: TracebackType | None) -> str:
-    """The innermost line of the user's in a traceback, as ", at train.py:12 in step"."""
+    """The innermost user line in a traceback, as ", at train.py:12 in step"."""
     found = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Followed:
-    """Whether the notebook, which is another process, has what runs for it checked."""
+    """Whether the notebook, a process of its own, has enabled checks for what runs on its behalf."""
 
     __slots__ = ("enabled",)
 
@@ -33,11 +33,11 @@ class _Followed:
 
 
 class _Thread(threading.local):
-    """What is particular to the calling thread.
+    """State of the calling thread.
 
     Attributes:
-      place: Where it computes, such as "on replica 1 at step 17"; "" if it is not checked.
-      followed: What it goes by; shared with the threads that it starts.
+      place: Where it computes, such as "on replica 1 at step 17"; "" without checks.
+      followed: The setting that it follows, shared with the threads that it starts.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class _Thread(threading.local):
 thread = _Thread()
 _notebook = NotebookErrors()
 _enabled = False
-_follows = False  # whether any thread ever had to: nothing else is looked at in most processes
+_follows = False  # whether any thread has ever followed one; most processes check nothing else
 
 
 def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
@@ -73,7 +73,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     """
     del name
     require_text(message, "check_numerics")
-    tensor = given(tensor)  # what comes back is what is checked: 1e300 is infinite as a float32
+    tensor = given(tensor)  # checks the returned value: as a float32, 1e300 is infinite
     if is_finite_scalar(tensor):
         return tensor
     if gpu.is_gpu_array(tensor) and _is_floating(dtype_of(tensor)) and all(cupy_contents.finite([tensor])):

@@ -50,7 +50,8 @@ def each_replica(check: Callable[..., None], *operands: Any) -> None:
 
 
 def _is_distributed(value: Any) -> bool:
-    # By a method: the class is one of a layer above. Variables have it, too, and are read as arrays.
+    # Recognised by a method, because the class belongs to a higher layer. Variables also have it, and are read as
+    # arrays.
     return hasattr(value, "values_for") and not hasattr(value, "assign")
 
 
@@ -132,14 +133,14 @@ def dtype_of(x: Any) -> np.dtype[Any]:
 
 
 def _python_type(kind: type) -> type | None:
-    """Which of Python's numbers and texts values of a type are, also those of a type derived from it; None if none."""
-    if issubclass(kind, np.generic):  # some of NumPy's are derived from Python's
+    """The Python numbers and texts that a type, or its base class, belongs to; None if none."""
+    if issubclass(kind, np.generic):  # some NumPy types derive from Python types
         return None
     return next((base for base in kind.__mro__ if base is int or base in _OF_PYTHON), None)
 
 
 def _leaf_dtypes(x: Any) -> set[np.dtype[Any]]:
-    """The dtypes of what nested lists hold, for most types without a look at each value."""
+    """The dtypes in nested lists; for most types without a look at each value."""
     dtypes, whole, other = set(), set(), set()
     types = leaf_types(x)
     for kind in types:
@@ -162,7 +163,7 @@ def _leaf_dtypes(x: Any) -> set[np.dtype[Any]]:
 
 
 def _whole(numbers: range | list[int] | np.ndarray) -> np.dtype[Any]:
-    """The narrower dtype of TensorFlow's two that holds these integers."""
+    """The narrower of TensorFlow's two integer dtypes that holds these integers."""
     if isinstance(numbers, range):
         numbers = [numbers[0], numbers[-1]] if numbers else [0]
     if isinstance(numbers, list):
@@ -191,7 +192,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _rectangular(x: Any) -> np.ndarray:
-    # Texts become objects: arrays of NumPy's own texts hold numbers among them as texts, and no zeros at their end.
+    # Texts become objects: NumPy's own text arrays turn numbers into text and drop trailing NULs.
     has_texts = any(issubclass(kind, str | bytes) for kind in leaf_types(x))
     try:
         array = np.asarray(x, object if has_texts else None)
@@ -210,11 +211,11 @@ def given(x: _T) -> _T:
     """The operand as a checked value: lists and Python's floats as arrays; anything else as it is."""
     number: Any = x
     if type(number) is float:
-        if abs(number) < _SURELY_FLOAT32:  # at once, as most are
+        if abs(number) < _SURELY_FLOAT32:  # a fast path for most numbers
             return np.float32(number)  # type: ignore[return-value]
     elif not isinstance(x, _Nested):
         return x
-    with np.errstate(over="ignore"):  # whoever looks for infinities finds them in what comes back
+    with np.errstate(over="ignore"):  # a caller who looks for infinities finds them in the result
         return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
 
 

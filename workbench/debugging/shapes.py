@@ -173,7 +173,7 @@ def _pair(pair: Any) -> tuple[Any, Any]:
 
 
 def _entries(shape: Any) -> tuple[bool, list[Any]]:
-    """Whether leading dimensions are left open, and the others' entries: None, a size or a symbol."""
+    """Whether leading dimensions are left open, and the entries of the others: None, a size or a symbol."""
     if isinstance(shape, Integral):
         raise WrongType(f"assert_shapes: a shape is a tuple, got {shape}; write ({shape},)")
     if not isinstance(shape, Iterable):
@@ -197,10 +197,10 @@ def _entry(entry: Any) -> Any:
 def _misfit(
     shape: tuple[int, ...], leading: bool, entries: list[Any], sizes: dict[Any, tuple[int, int]], index: int
 ) -> str:
-    """Why the shape of array `index` does not fit, or ""; notes the sizes of symbols, and which array said so."""
+    """Why the shape of array `index` does not fit, or "". Records each symbol's size, and which array set it."""
     whole = shape
     if len(entries) <= 1 and (leading or len(shape) <= 1):
-        # Scalars and shapes without entries are one dimension of size 1.
+        # A scalar and a shape without entries count as one dimension of size 1.
         shape, entries = shape or (1,), entries or [1]
     if len(shape) < len(entries) or (len(shape) > len(entries) and not leading):
         return f"array {index} has shape {whole}, expected {len(entries)} dimensions{' or more' if leading else ''}"

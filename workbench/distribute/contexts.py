@@ -74,7 +74,7 @@ class CrossReplica:
 
 
 class _Thread(threading.local):
-    """What the calling thread is in; None is the default context, in which new threads start."""
+    """The calling thread's context; None is the default context, in which new threads start."""
 
     context: EnteredReplica | CrossReplica | None = None
 
@@ -189,7 +189,7 @@ class Scope(AnyScope[_S]):
         try:
             thread.context = _without(self, thread.context)
         except RuntimeError:
-            # It would hide the block's own error, such as that of a generator that another thread closes.
+            # This error would hide the block's own, such as that of a generator that another thread closes.
             if kind is None:
                 raise
 
@@ -197,7 +197,7 @@ class Scope(AnyScope[_S]):
 def _without(
     scope: Scope[Any], context: EnteredReplica | CrossReplica | None
 ) -> EnteredReplica | CrossReplica | None:
-    """The context after `scope` was left, also where one that was entered in it is still open."""
+    """The context after leaving `scope`, even if a scope entered inside it is still open."""
     if type(context) is not CrossReplica or context.scope is None:
         raise RuntimeError("this thread left a strategy.scope() that it is not in")
     if context.scope is scope:

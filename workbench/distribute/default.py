@@ -73,7 +73,7 @@ class DefaultStrategy(Strategy):
 
 
 class _DefaultScope(contexts.AnyScope[Strategy]):
-    """The scope of the default strategy, which is current where no other one is."""
+    """The scope of the default strategy, which is current outside of all others."""
 
     def __enter__(self) -> Strategy:
         if contexts.has_strategy():

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from workbench.runtime.restorer import Restorer
     from workbench.runtime.shipping.function_registry import Prepared
 
-# Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
+# NumPy's kinds for bools and records, and "" for dtypes without a kind, such as PyTorch's. The communicator refuses
+# the rest.
 _NOT_ADDED = frozenset(("b", "V", ""))
 
 
@@ -55,7 +56,7 @@ class DescribedStrategy:
     kept: VariableRegistry[Any]
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
-        """Becomes what `description` describes: with its replicas, or where it only stands for the notebook's."""
+        """Takes on the state that `description` describes; without `group`, only stands for the notebook's strategy."""
         self.description = description
         self.devices: tuple[Device, ...] = description.devices
         central = description.parameter_device
@@ -88,7 +89,7 @@ class DescribedStrategy:
         self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
         self.holder = description.holder
         self._size = len(self.devices)
-        self._internal.clear()  # what was prepared carries the old description
+        self._internal.clear()  # prepared functions contain the old description
 
     @classmethod
     def standing_for(cls, description: StrategyDescription) -> Self:

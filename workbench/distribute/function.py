@@ -50,7 +50,7 @@ class Function:
             return self
         bound = Function(self.python_function.__get__(instance, owner))
         if hasattr(instance, "__dict__"):
-            instance.__dict__[self.name] = bound  # found before this descriptor from now on
+            instance.__dict__[self.name] = bound  # later accesses find this rather than the descriptor
         return bound
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,13 +131,13 @@ def signature_text(fn: Callable[..., Any]) -> str:
         given = inspect.signature(fn)
         plain = [one.replace(annotation=one.empty) for one in given.parameters.values()]
         text = str(given.replace(parameters=plain, return_annotation=given.empty))
-    except Exception:  # the repr of a default may do anything
+    except Exception:  # the repr of a default may raise anything
         text = "(…)"
     return f"; it is {_name_of(fn)}{text} ({_place_of(code)})"
 
 
 def _code_of(fn: Any) -> CodeType | None:
-    """What a call of `fn` begins with, if that is Python."""
+    """The code that a call of `fn` begins with, if it is Python."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
@@ -145,7 +145,7 @@ def _code_of(fn: Any) -> CodeType | None:
 
 
 def _name_of(fn: Any) -> str:
-    """The function's own name, or of a callable object that of its class."""
+    """The function's own name; for a callable object, its class's name."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     return str(getattr(fn, "__name__", None) or type(fn).__name__)

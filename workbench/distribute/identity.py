@@ -6,7 +6,7 @@ import itertools
 import os
 import uuid
 
-_salt = uuid.uuid4().hex[:8]  # numbers of processes are used again, and on every host
+_salt = uuid.uuid4().hex[:8]  # process ids are reused, and exist on every host
 _numbers = itertools.count()
 
 

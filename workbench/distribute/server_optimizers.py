@@ -74,7 +74,7 @@ def apply_gradients(
         for gradient, variable in _pairs(grads_and_vars)
         if gradient is not None
     ]
-    parts: dict[Any, list[tuple[Variable, Any]]] = {}  # by strategy
+    parts: dict[Any, list[tuple[Variable, Any]]] = {}  # one per strategy
     for gradient, variable in checked:
         shards = (
             variable.by_shard(gradient) if isinstance(variable, ShardedVariable) else [(variable, gradient)]
@@ -83,7 +83,8 @@ def apply_gradients(
     left_out = 0
     for of_strategy in parts.values():
         if of_strategy:
-            placement: Any = of_strategy[0][0].placement  # of servers, as was checked
+            # Checked before: the variables are on parameter servers.
+            placement: Any = of_strategy[0][0].placement
             left_out += placement.step_all(rule, of_strategy, most)
     return left_out
 
@@ -100,7 +101,7 @@ def _pairs(given: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _checked(gradient: Any, variable: Any) -> Any:
-    """The gradient with the variable's dtype; rows each once."""
+    """The gradient in the variable's dtype, with each row once."""
     _parts(variable, "apply_gradients")
     if variable.dtype.kind != "f":
         raise TypeError(
@@ -190,7 +191,7 @@ class SlotState:
 
 
 def _parts(variable: Any, what: str) -> list[Variable]:
-    """The variable, or its shards."""
+    """The variable itself, or its shards."""
     parts = variable.variables if isinstance(variable, ShardedVariable) else [variable]
     if not all(isinstance(part, Variable) and isinstance(part.placement, OnServers) for part in parts):
         raise InvalidArgumentError(

@@ -36,11 +36,11 @@ class Describable(Protocol):
         """Other replicas take part than before."""
 
 
-# Strategies of this process by id: one that travels to a replica and back is the same object again.
+# Strategies of this process by id, so that one that travels to a replica and back is the same object.
 _known: weakref.WeakValueDictionary[str, Describable] = weakref.WeakValueDictionary()
-# What has become of strategies of which other replicas take part than when their description travelled, by id.
+# By id, the new description of strategies whose replicas have changed since the old one was sent.
 _resized: dict[str, StrategyDescription] = {}
-_lock = forks.lock(threading.Lock())  # replicas of one process must not make two of one
+_lock = forks.lock(threading.Lock())  # replicas of one process must not create two objects for one strategy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

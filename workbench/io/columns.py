@@ -18,9 +18,9 @@ from workbench.io.optional_features import located
 from workbench.io.values import Array, Column, decoded
 from workbench.io.wire import Malformed
 
-# As much of a batch as stays in a core's cache.
+# The part of a batch that stays in a core's cache.
 _CHUNK_BYTES = 1 << 20
-# Above so many bytes, and so many per feature, a copy costs more than looking into each example.
+# Above this many bytes, and this many per feature, a copy costs more than looking into each example.
 _LONG_BYTES = 8192
 _LONG_FEATURE_BYTES = 1024
 _LEAST_ALIKE = 8
@@ -30,7 +30,7 @@ _Columns = dict[str, list[Column]]
 
 @dataclass(slots=True)
 class _Seen:
-    """What examples looked like when the same features were last asked for: a guess, which any thread may replace."""
+    """The layouts of examples the last time that the same features were read: a guess, which any thread may replace."""
 
     names: frozenset[str]
     layout: Layout | None = None
@@ -68,7 +68,7 @@ def _seen(names: frozenset[str]) -> _Seen:
 
 
 class _Chunk:
-    """Examples that are looked at together; `rest` are the rows of those that are not yet understood."""
+    """Examples that are examined together; `rest` holds the rows of those that are not understood yet."""
 
     def __init__(self, serialized: list[bytes], examples: ExampleBytes, first: int, found: _Columns) -> None:
         self.serialized, self.examples = serialized, examples
@@ -80,11 +80,11 @@ class _Chunk:
 
     @property
     def places(self) -> Places:
-        """Where the features of the rest start."""
+        """Where the features of the remaining examples start."""
         return self._places[self.rest]
 
     def learned(self) -> Template | None:
-        """What the first one of the rest looks like; None if that is odd, so that it does not belong to the rest."""
+        """The layout of the first remaining example; None if it is unusual, and then removed from the rest."""
         row = int(self.rest[0])
         try:
             return learned(self.serialized[row], int(self._places[row] - self.examples.starts[row]))
@@ -94,7 +94,7 @@ class _Chunk:
             return None
 
     def take(self, whole: list[Found], done: Flags) -> None:
-        """Adds the columns of those of the rest that are marked."""
+        """Adds the columns of the marked ones among the rest."""
         for name, column in decoded(self.examples, self.rest, self.rest + self._first, whole, done):
             self._found[name].append(column)
         self.rest = self.rest[:0] if done.all() else self.rest[~done]
@@ -118,7 +118,7 @@ def _chunks(serialized: list[bytes], seen: _Seen, found: _Columns, views: bool) 
 
 
 def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:
-    """Takes examples of which many are alike; gives the numbers of those that are not."""
+    """Reads examples of which many are alike; returns the numbers of the others."""
     if seen.layout is not None:
         seen.layout = _matched(chunk, seen.layout)
     for _ in range(_MOST_TEMPLATES):
@@ -136,7 +136,7 @@ def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:
 
 
 def _matched(chunk: _Chunk, layout: Layout) -> Layout:
-    """Takes those that have a layout; gives it as it suits more of them."""
+    """Reads the examples that match a layout; returns it, adapted so that it suits more of them."""
     chunk.take(*layout.match(chunk.examples, chunk.rest, chunk.places))
     if len(chunk.rest):
         wider = layout.widened(chunk.examples, chunk.rest, chunk.places)
@@ -149,7 +149,7 @@ def _matched(chunk: _Chunk, layout: Layout) -> Layout:
 def _one_by_one(
     serialized: list[bytes], rows: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
-    """The values of examples in whatever form."""
+    """The values of examples in any form."""
     strips: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
     for row in rows:
         try:

@@ -102,7 +102,7 @@ class Joined:
         """Follows fields."""
         at = np.empty((len(steps) + 1, len(rows)), np.int64)
         at[0] = places
-        # What all examples have alike is counted once, and added at the end.
+        # The part that all examples share is counted once, and added at the end.
         ahead, behind = 0, [0]
         for here, following, (offset, size) in zip(at[:-1], at[1:], steps, strict=True):
             ahead += offset + 1
@@ -110,8 +110,8 @@ class Joined:
             if not len(rest):  # these examples are shorter than those fields
                 following[:] = self._last
             elif size == 1:
-                # Above 127 the length has two bytes, which the caller sees. A length that is not true may lead
-                # behind the end.
+                # Above 127, the length has two bytes, which the caller notices. A false length may lead behind the
+                # end.
                 try:
                     length = rest[here]
                 except IndexError:
@@ -125,7 +125,7 @@ class Joined:
         return at
 
     def _every(self, width: int) -> np.ndarray[Any, Any]:
-        """The `width` bytes at every place, without a copy; `take` of it would make one of all."""
+        """The `width` bytes at every position, without a copy; `take` on bytes would need one of everything."""
         return np.ndarray((len(self._data) - width + 1,), f"V{width}", self._data, 0, (1,))
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
@@ -219,7 +219,7 @@ class Apart:
             ends.tolist(),
             strict=True,
         )
-        # One copy; of `texts` it would be another one.
+        # One copy; slicing `texts` would make another.
         into, examples = memoryview(result.data), self._serialized
         for row, start, size, end in pieces:
             into[end - size : end] = memoryview(examples[row])[start : start + size]
@@ -257,7 +257,7 @@ def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
     """Which examples are one field that is not empty, `(n,)`, and where the content starts, of each example."""
     rows = np.arange(len(examples.starts))
     least, most = examples.least, examples.most
-    # Mostly the length takes as many bytes in all of them, so that the bytes can be compared with what they must be.
+    # The lengths usually take equally many bytes, so the bytes can be compared with the expected ones.
     header = 2
     while most - header >= 1 << 7 * (header - 1):
         header += 1

@@ -184,7 +184,7 @@ def _entries(message: bytes) -> list[tuple[str, bytes]]:
                     name = _message(content, part_kind)
                 elif part_number == 2:
                     value += _message(content, part_kind)
-            found[name.decode()] = value  # the last of a name counts
+            found[name.decode()] = value  # of several entries with one name, the last counts
     return list(found.items())
 
 
@@ -246,7 +246,7 @@ def _flat(values: Any) -> Array:
         values = [values]
     array = values if isinstance(values, np.ndarray) else None
     if array is None and isinstance(values, list | tuple) and any(isinstance(v, str | bytes) for v in values):
-        array = np.empty(len(values), object)  # NumPy would cut zeros off the ends of bytes
+        array = np.empty(len(values), object)  # NumPy would cut trailing NULs off bytes
         array[:] = values
     return np.ravel(np.asarray(values) if array is None else array)
 

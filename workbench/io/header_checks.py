@@ -16,7 +16,7 @@ Position = tuple[int, int]
 
 _WORD: Final = 8
 _SEVEN_BITS: Final = 0x7F
-# Values longer than that are left out of what is compared.
+# Longer values are left out of the comparison.
 _LONGEST_GAP: Final = 64
 
 
@@ -107,7 +107,7 @@ class VaryingHeaders:
                 mask[index, length.start : length.stop] = 0x80
                 longest = (1 << 7 * (length.stop - length.start)) - 1 - (len(header.same) - length.stop)
                 most[index] = min(int(most[index, 0]), longest)
-            for length in header.lengths[1:]:  # by the first one the values were found
+            for length in header.lengths[1:]:  # the values were located by the first one
                 nested = len(header.same) - length.stop
                 if length.stop - length.start == 1:
                     same[index, length.start], mask[index, length.start] = nested, 0xFF
@@ -128,8 +128,8 @@ class VaryingHeaders:
         octets = examples.windows(rows, points[:-1] + self._offsets, self._width)
         sizes = points[1:] - points[:-1]
         sizes -= self._before
-        # Values are no longer than each of their lengths can say: so those of one byte may be added to all words at
-        # once. A negative size is a large number here.
+        # No value is longer than its lengths can state, so one-byte lengths can be added to all words at once. A
+        # negative size becomes a large number here.
         added = sizes.view(np.uint64)
         wrong = added > self._most
         words = octets.view(np.uint64)

@@ -131,7 +131,8 @@ def header_at(data: bytes, start: int) -> tuple[Header, int]:
         raise Malformed("a name is not text") from error
     if before > LONGEST_HEADER:
         raise Malformed("a name is long")
-    same = np.frombuffer(data, np.uint8, before, start).copy()  # else all of the example stayed in memory
+    # A view would keep the whole example in memory.
+    same = np.frombuffer(data, np.uint8, before, start).copy()
     key_bytes = same[entry - start : key_end + 1 - start]
     return Header(name, kind, single, key_bytes, same, tuple(lengths), end - start), end
 

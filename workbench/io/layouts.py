@@ -19,7 +19,7 @@ from workbench.io.examples import FLOAT
 from workbench.io.header_checks import Position, VaryingHeaders, runs_of
 from workbench.io.headers import Header, Template
 
-# Up to so many headers are compared one by one with a column of bytes.
+# Compares up to this many headers one by one with a column of bytes.
 _FEW: Final = 8
 
 
@@ -145,7 +145,7 @@ class Layout:
         return fit
 
     def _all_fit(self, examples: ExampleBytes, points: Places) -> bool:
-        """Whether all examples have one size and the same headers; False also where that would take long to tell."""
+        """Whether all examples have one size and the same headers. False also if that would take long to check."""
         if self._varied is not None or len(self._alike) > _FEW or len(points[0]) < len(examples.starts):
             return False
         behind = points[0] - examples.starts

@@ -46,7 +46,7 @@ def located(
             if not len(rest):
                 break
             row = int(rows[rest[0]])
-            try:  # it has the name, but lengths of other numbers of bytes
+            try:  # it has the name, but its lengths have other numbers of bytes
                 header, _ = header_at(serialized[row], int(places[rest[0]] - examples.starts[row]))
             except Malformed:
                 break
@@ -56,7 +56,7 @@ def located(
 def _fits(
     header: Header, examples: ExampleBytes, rows: Places, places: Places, stops: Places
 ) -> tuple[Flags, Places]:
-    """Whether there is such a feature at each place, and where it ends."""
+    """Whether there is such a feature at each position, and where it ends."""
     octets = examples.windows(rows, places, len(header.same))
     mask = np.full(len(header.same), 0xFF, np.uint8)
     for length in header.lengths:
@@ -72,7 +72,7 @@ def _fits(
 
 
 def _named(header: Header, examples: ExampleBytes, rows: Places, places: Places) -> Flags:
-    """Whether the feature at each place has this name, whatever its lengths are."""
+    """Whether the feature at each position has this name, whatever its lengths."""
     octets = examples.windows(rows, places, 5)
     after = places + 2
     more = octets[:, 1] >= 0x80

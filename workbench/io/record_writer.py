@@ -79,7 +79,7 @@ class TFRecordWriter:
         self._path = os.fspath(path)
         try:
             self._file = open(self._path, "wb", buffering=1 << 18)  # noqa: SIM115 - closed by `close`
-        except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
+        except (OSError, ValueError) as error:  # a name with a NUL byte raises a ValueError
             said = getattr(error, "strerror", None) or error
             raise NotFoundError(f"cannot write {self._path!r}: {said}") from error
 
@@ -166,7 +166,7 @@ class TFRecordWriter:
     def _discard(self) -> None:
         try:
             self._file.close()
-        except OSError:  # `close` flushes once more what could not be stored, of which the first error told
+        except OSError:  # `close` flushes again what could not be stored; the first error has reported it
             pass
 
 

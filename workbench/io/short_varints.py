@@ -12,14 +12,14 @@ LONGEST_BYTES: Final = 10
 _WORD = 8
 _SEVEN: Final = np.uint64(0x7F)
 _MORE: Final = np.uint64(0x8080808080808080)
-# By the number of bytes: which bits of the first and of the second word are theirs, and which of them say that another
+# By number of bytes: which bits of the first and the second word belong to the number, and which say that another
 # byte follows.
 _OWN: Final = np.array(
     [[(1 << 8 * min(size, 8)) - 1, (1 << 8 * max(size - 8, 0)) - 1] for size in range(LONGEST_BYTES + 1)],
     np.uint64,
 ).T.copy()
 _FOLLOWED: Final = _MORE & np.concatenate([_OWN[:, :1], _OWN[:, :-1]], axis=1)
-# Groups of bits, 7, 14 and 28 of them, move together: which ones move, and how far.
+# Groups of 7, 14 and 28 bits move together: which ones, and how far.
 _MOVES: Final = [
     (np.uint64(low << (8 << step)), np.uint64(1 << step))
     for step, low in enumerate((0x007F007F007F007F, 0x00003FFF00003FFF, 0x000000000FFFFFFF))
@@ -62,5 +62,5 @@ def short_varints(
         if ((rest & _MORE) != _FOLLOWED[1].take(size)).any():
             return None
         values |= (rest & _SEVEN) << np.uint64(56)
-        values |= (rest >> np.uint64(8)) << np.uint64(63)  # of the tenth byte one bit is left
+        values |= (rest >> np.uint64(8)) << np.uint64(63)  # the tenth byte contributes one bit
     return np.asarray(values.view(np.int64))

@@ -155,7 +155,7 @@ def _array(name: str, shape: tuple[int, ...], content: list[tuple[int, int, Any]
 
 
 def _listed(content: list[tuple[int, int, Any]], dtype: np.dtype[Any]) -> Array:
-    """The elements of a tensor that was written as a list of numbers, as make_tensor_proto does."""
+    """The elements of a tensor that make_tensor_proto has written as a list of numbers."""
     parts: list[Array] = [np.empty(0, dtype)]
     for field, kind, value in content:
         if field in _LISTS and kind in (FIXED32, FIXED64, 2):
@@ -167,7 +167,10 @@ def _listed(content: list[tuple[int, int, Any]], dtype: np.dtype[Any]) -> Array:
 
 
 def _filled(elements: Array, shape: tuple[int, ...]) -> Array:
-    """Elements in `shape`; the last stands for all that follow, and none for zeros, as in the reference."""
+    """The elements in `shape`.
+
+    The last one stands for all that follow; no element stands for zeros, as in the reference.
+    """
     count = math.prod(shape)
     if len(elements) > count:
         raise Malformed(f"shape {shape} has {count} elements, {len(elements)} are there")
@@ -196,6 +199,6 @@ def _texts(raw: bytes, count: int) -> list[bytes]:
 
 
 def _bfloat16() -> Any:
-    import ml_dtypes  # who asks for bfloat16 has it: NumPy knows the name from there
+    import ml_dtypes  # a caller who requests bfloat16 has imported the library that registers the name
 
     return np.dtype(ml_dtypes.bfloat16)

@@ -62,7 +62,7 @@ def decoded(
         columns: list[tuple[str, Column]] = []
         for each in found:
             if len(each.rows):
-                # Rows stand in order and once: as many as there are examples are all of them.
+                # Rows are in order and unique, so as many rows as examples are all of them.
                 inside = slice(None) if len(each.rows) == len(rows) else each.rows
                 read = _texts if each.kind == BYTES else _numbers
                 parts = read(examples, rows[inside], each, odd)
@@ -84,7 +84,7 @@ def _numbers(examples: ExampleBytes, rows: Places, found: Found, odd: list[Place
         odd.append(found.rows[sizes.any(axis=0)])
     read = _floats if found.kind == FLOAT else _integers
     longest = int(sizes.max())
-    if longest <= LONGEST_BYTES or len(found.names) == 1:  # all in one go
+    if longest <= LONGEST_BYTES or len(found.names) == 1:  # all at once
         return read(examples, rows, found, sizes, odd)
     short = (sizes <= LONGEST_BYTES).all(axis=1)
     groups = [np.flatnonzero(short), *np.flatnonzero(~short)[:, None]]
@@ -96,7 +96,7 @@ def _numbers(examples: ExampleBytes, rows: Places, found: Found, odd: list[Place
 def _floats(
     examples: ExampleBytes, rows: Places, found: Found, sizes: Places, odd: list[Places]
 ) -> Iterable[_Part]:
-    """Packed numbers of several features, each of four bytes."""
+    """Packed floats of several features, four bytes each."""
     wrong = (sizes & 3).any(axis=0)
     if wrong.any():
         odd.append(found.rows[wrong])
@@ -117,7 +117,7 @@ def _floats_of_one_size(
 def _integers(
     examples: ExampleBytes, rows: Places, found: Found, sizes: Places, odd: list[Places]
 ) -> Iterable[_Part]:
-    """Packed numbers of several features, of one to ten bytes."""
+    """Packed integers of several features, one to ten bytes each."""
     single = short_varints(examples, rows, found.starts, sizes)
     if single is not None:
         return _alike(found, single, 1)
@@ -130,7 +130,7 @@ def _integers(
         return ()
     try:
         values = unpacked_varints(octets)
-    except Malformed:  # a number is too long; only one by one can tell whose
+    except Malformed:  # a number is too long; only reading them one by one can tell which feature's
         odd.append(found.rows)
         return ()
     counts = np.diff(np.concatenate([[0], np.cumsum(octets < 0x80)])[ends], prepend=0)
@@ -138,7 +138,7 @@ def _integers(
 
 
 def _split(found: Found, values: Array, counts: Places) -> Iterable[_Part]:
-    """The values of each feature, of which `counts` has a row."""
+    """The values of each feature that has a row in `counts`."""
     first = int(counts[0, 0])
     if (counts == first).all():
         return _alike(found, values, first)
@@ -150,7 +150,7 @@ def _split(found: Found, values: Array, counts: Places) -> Iterable[_Part]:
 
 
 def _alike(found: Found, values: Array, each: int) -> Iterable[_Part]:
-    """The values of features that have `each` in every example."""
+    """The values of features that have `each` values in every example."""
     counts = np.full(len(found.rows), each)
     by_feature = values.reshape(len(found.names), -1)
     return zip(found.names, by_feature, itertools.repeat(counts), itertools.repeat(each), strict=False)
@@ -176,7 +176,7 @@ def _objects(texts: list[Text]) -> Array:
 def _items(
     examples: ExampleBytes, owners: Places, starts: Places, stops: Places
 ) -> tuple[Places, Places, Places]:
-    """The items of lists: in which each is, where it starts and where it ends; -1 where something else stands."""
+    """The items of lists: the list of each, its start and its end; -1 where anything else stands."""
     which = np.flatnonzero(starts < stops)
     places = starts[which]
     parts = [(_NONE, _NONE, _NONE)]

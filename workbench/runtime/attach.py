@@ -55,7 +55,7 @@ def embedded_cluster(
     )
     owned: list[Any] = [local]
     try:
-        with dask.config.set(embedded.SHORT_LOGS):  # for the scheduler's end of this connection
+        with dask.config.set(embedded.SHORT_LOGS):  # also for the scheduler's end of this connection
             client = Client(local, set_as_default=False)
         owned.insert(0, client)
         hosts = dict.fromkeys(label for label, _ in layout.values())
@@ -64,8 +64,7 @@ def embedded_cluster(
             owned=owned,
             embedded_in=local,
             plugin=WorkbenchPlugin(layout, device_kind=device_kind, embedded=processes),
-            # Hosts other than the first are reached as remote ones are, so that this path is one that always
-            # runs.
+            # Hosts other than the first are reached as remote ones are, so that every run uses this path.
             remote=set(list(hosts)[1:]),
             stall_seconds=stall_seconds,
             minimum_replicas=minimum_replicas,
@@ -100,7 +99,7 @@ def attached_cluster(
     if isinstance(address, Formed):
         expected, address = address.tasks, address.address
         timeout_seconds = _FORMING_SECONDS if timeout_seconds is None else timeout_seconds
-        find_secret = Secret.found_or_made  # the notebook may be there before the tasks
+        find_secret = Secret.found_or_made  # the notebook may start before the tasks
     begun = time.monotonic()
     if isinstance(address, Client):
         client = address
@@ -136,7 +135,7 @@ def attached_cluster(
     try:
         scheduler = str(client.scheduler_info()["address"])
         warn_of_exposure([scheduler, *(device.worker for device in cluster.devices)])
-    except BaseException:  # where warnings are errors
+    except BaseException:  # raised where warnings are errors
         cluster.close()
         raise
     return cluster
@@ -187,7 +186,7 @@ def asking_client(cluster: Any) -> Iterator[Client]:
 
 
 def _security(address: Any, find_secret: Callable[[], Secret | None]) -> Security | None:
-    """The TLS to connect with: Dask's configuration, else the secret of `workbench join` if there is one."""
+    """The TLS settings: Dask's configuration, otherwise the secret of `workbench join` if there is one."""
     if not isinstance(address, str) or not address.startswith("tls://"):
         return None
     configured = Security()
@@ -201,7 +200,7 @@ def _wait_for(tasks: Sequence[Task], client: Client, deadline: float) -> None:
     """Returns once these tasks have joined.
 
     Raises:
-      UnavailableError: if one of them does not in time; names it.
+      UnavailableError: naming the tasks that do not join in time.
     """
     while True:
         there = {

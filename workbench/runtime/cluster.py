@@ -93,7 +93,7 @@ class Cluster:
         client.register_plugin(plugin)
         workers, apart = _claimed(self._connector, minimum_replicas)
         self.hosts = tuple(dict.fromkeys(worker.host for worker in workers))
-        codec = workers[0].steps.codec  # the same for all
+        codec = workers[0].steps.codec  # the same for all workers
         self._succession = Succession(client, self._connector, own_nannies=self.embedded)
         health = LocalHealth(
             worker_exit=_unknown_exit if embedded_in is None else embedded.worker_exit,
@@ -184,7 +184,7 @@ class Cluster:
             else:
                 for batch in batches:
                     self._take_telemetry(batch)
-        self._tell_results()  # of the last step they may come after its records
+        self._tell_results()  # those of the last step may come after its records
         return tuple(silent)
 
     def close(self) -> None:
@@ -198,15 +198,15 @@ class Cluster:
         if self.gang.closed:
             return
         refuse_on_replica()
-        with delayed_interrupt():  # closed by half, it could not be closed again
+        with delayed_interrupt():  # a half-closed cluster could not be closed again
             self._close()
 
     def _close(self) -> None:
-        with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
+        with contextlib.suppress(Exception):  # otherwise records that replicas have not sent would be lost
             self.flush_telemetry(_LAST_FLUSH_SECONDS)
         for callback in tuple(self.closing):
             callback()
-        self.checkpoint = None  # it knows variables of these replicas
+        self.checkpoint = None  # it refers to variables of these replicas
         with contextlib.suppress(Exception):
             self.client.unsubscribe_topic(TELEMETRY_TOPIC)
         addresses = [worker.address for worker in self.gang.workers.values() if not worker.lost]
@@ -219,12 +219,12 @@ class Cluster:
         for owned in self._owned:
             gave_up = isinstance(owned, Client) and owned.status == "closed"
             owned.close()
-            if gave_up:  # when the scheduler stayed away; Dask leaves the thread of its loop behind then
+            if gave_up:  # the scheduler stayed away; Dask then leaves the thread of its loop behind
                 owned._loop_runner.stop()
 
     def expect_last_writes(self) -> None:
         """Workers keep something that they have to write before this cluster closes; see `process/last_writes.py`."""
-        shared = self.gang.shipping.codec.by_reference  # what this very process keeps stays where it is
+        shared = self.gang.shipping.codec.by_reference  # what this process itself keeps stays here
         if not shared and self._await_last_writes not in self.closing:
             self.closing.append(self._await_last_writes)
 
@@ -273,10 +273,10 @@ class Cluster:
             listener(event)
 
     def _on_heartbeat(self, worker: WorkerLink) -> None:
-        """Tells the feed where replicas are that others may wait for: by their heartbeat, or as they have none."""
+        """Adds to the feed where replicas are that others may wait for: from their heartbeat, or its absence."""
         self._tell_results()
         if worker.standing:
-            # The last heartbeat need not tell of the step that they are in by now.
+            # The last heartbeat may not show the step that they are in now.
             for each in list(self.gang.groups.values()):
                 place = silence_text(worker, worker.standing) if each.in_flight else ""
                 for rank in each.ranks_of(worker.name):
@@ -289,7 +289,7 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Tells the feed when the newest steps were sent, what they returned and used, and how far their loop is."""
+        """Adds to the feed when the newest steps were sent, what they returned and used, and how far their loop is."""
         for group in list(self.gang.groups.values()):
             if (sent := group.sent_steps()) is not None:
                 self.feed.set_sent(group.name, sent)
@@ -301,7 +301,7 @@ class Cluster:
                 self.feed.set_epoch(group.name, epoch)
 
     def _on_perished(self, worker: WorkerLink) -> None:
-        """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""
+        """Reads the records of completed steps that the replicas of a lost worker had not sent."""
         for group in list(self.gang.groups.values()):
             for rank in group.ranks_of(worker.name):
                 self.feed.set_place(self.name, group.name, rank, "")
@@ -309,21 +309,21 @@ class Cluster:
                 if flight is None:
                     continue
                 where = self.name, group.name, group.generation, rank
-                # What it has sent may still come: from now on nothing of it counts, or records would count twice.
+                # Batches that it sent may still come. They no longer count, so that no record counts twice.
                 self.feed.end_source(flight.identity.drain)
                 self._take_telemetry(batch_of(flight, self.feed.newest(*where), group.name, group.generation))
                 self.feed.set_lost(*where, position=(flight.step, flight.seq, flight.inside))
 
     def _on_lost(self, worker: WorkerLink) -> None:
-        """Tells who was lost, of the groups whose strategies are in use."""
+        """Reports the lost replicas of each group whose strategy is in use."""
         used = [group for group in self.gang.groups.values() if group not in self.gang.abandoned]
         for event in replicas_lost(worker, used):
             self._on_event(event)
 
     def _take_telemetry(self, batch: bytes) -> None:
-        """Batches come twice, by the topic and by `flush_telemetry`, whichever is faster; the second is left out.
+        """Handles a batch. Batches come twice, by the topic and by `flush_telemetry`; only the first counts.
 
-        A listener that came in between would else take the second for news.
+        Otherwise a listener added in between would take the second for news.
         """
         if not self.feed.ingest(batch):
             return
@@ -341,8 +341,7 @@ def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[W
     """Claims all workers of a Dask cluster and opens their links.
 
     Returns:
-      The workers, host by host; name of a worker -> why it cannot share memory with others whose host has the same
-      name.
+      The workers, host by host; worker name -> why it cannot share memory with others whose host has the same name.
 
     Raises:
       UnavailableError: if there are none.
@@ -357,7 +356,7 @@ def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[W
     connector.claim(described)
     workers: list[WorkerLink] = []
     try:
-        described = connector.describe()  # as the claim has shaped them
+        described = connector.describe()  # their state after the claim has shaped them
         described = dict(sorted(described.items(), key=_by_host))
         apart = connector.share(described)
         order = sorted(described.items(), key=_by_host)
@@ -365,7 +364,7 @@ def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[W
         for _, worker in order:
             workers.append(connector.open(worker, hosts.index(worker["host"])))
         check_minimum(minimum_replicas, sum(worker.device_count for worker in workers))
-    except BaseException:  # or the workers would be held by nobody
+    except BaseException:  # otherwise nobody would hold these workers, but they would stay claimed
         for link in workers:
             link.close()
         with contextlib.suppress(UnavailableError):
@@ -376,7 +375,7 @@ def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[W
 
 def _by_host(entry: tuple[str, dict[str, Any]]) -> Any:
     _, worker = entry
-    # Replicas first, so that "CPU:0" is none of a parameter server's.
+    # Replicas first, so that "CPU:0" never means a parameter server's device.
     return natural_key(worker["host"]), job_of(worker["name"]) in SERVICE_JOBS, natural_key(worker["name"])
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from workbench.runtime.restorer import Restorer
 
 _current: Cluster | None = None
-_asked: dict[str, Any] = {}  # for the current cluster, without what was left out
+_asked: dict[str, Any] = {}  # for the current cluster: the given arguments
 _lock = forks.lock(threading.RLock())
 
 
@@ -118,9 +118,9 @@ def connect(
     """
     asked = _without_defaults({name: value for name, value in locals().items() if name != "checkpoint"})
     refuse_on_replica()
-    if isinstance(address, Resolver):  # which may ask Kubernetes or Dask, so `_lock` must not be held
+    if isinstance(address, Resolver):  # may query Kubernetes or Dask, so `_lock` must not be held
         address = Formed(tasks_of(spec_of(address)), address.dask_cluster())
-    if isinstance(address, Formed):  # a notebook's cell makes a new resolver each time
+    if isinstance(address, Formed):  # a notebook cell creates a new resolver each time
         asked["address"] = address.address
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
     if address is not None and layout_given:
@@ -174,12 +174,12 @@ def connect(
 
 
 def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
-    """Makes a cluster the current one, and tells who shows clusters."""
+    """Makes a cluster the current one, and informs the listeners that show clusters."""
     global _current, _asked
     cluster.closing.append(functools.partial(_forget, cluster))
     _current, _asked = cluster, asked
-    # Dask is imported by now, and Python runs first what is registered last: at the end of a script the cluster closes,
-    # and its replicas leave, before Dask ends the workers. Else each would count as lost.
+    # Dask is imported by now, and Python runs the last registered function first. So at the end of a script, the
+    # cluster closes and its replicas leave before Dask ends the workers. Otherwise each would count as lost.
     atexit.unregister(_close_at_exit)
     atexit.register(_close_at_exit)
     for tell in cluster_listeners.listeners:
@@ -187,7 +187,7 @@ def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
 
 
 def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Those of `connect` that say what to connect to, as far as they are not left out."""
+    """The arguments of `connect` that say what to connect to and were given."""
     defaults: dict[str, Any] = connect.__kwdefaults__ or {}
     return {
         name: value
@@ -197,14 +197,15 @@ def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start(devices: EmbeddedDevices, asked: dict[str, Any], *, processes: bool, **options: Any) -> Cluster:
-    """An embedded cluster, which takes the place of the current one; see `embedded_cluster`."""
+    """Starts an embedded cluster, which replaces the current one; see `embedded_cluster`."""
     with contextlib.ExitStack() as undo:
         with delayed_interrupt():
-            if _current is not None:  # only now: what was refused until here has closed nothing
+            if _current is not None:  # only now, so that a refused call has closed nothing
                 _current.close()
             if processes:
                 fork_server.start()
-            from workbench.runtime.attach import embedded_cluster  # imports Dask, while the server does
+            # Imports Dask, while the fork server does the same.
+            from workbench.runtime.attach import embedded_cluster
 
             cluster = embedded_cluster(
                 devices.layout,
@@ -213,7 +214,7 @@ def _start(devices: EmbeddedDevices, asked: dict[str, Any], *, processes: bool, 
                 on_gpus=devices.gpus,
                 **options,
             )
-            undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
+            undo.callback(cluster.close)  # raises if Ctrl-C was pressed in the meantime
             _take(cluster, asked)
         undo.pop_all()
     return cluster
@@ -255,7 +256,7 @@ def auto_connect(
         if not isinstance(resolver, Resolver) or len(tasks) < 2:
             return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
     formed = Formed(tasks, resolver.dask_cluster())
-    with _lock:  # another thread may have connected meanwhile
+    with _lock:  # another thread may have connected in the meantime
         cluster = _agreeing(resolver, tasks, all_devices=min_devices is None)
         return connect(formed) if cluster is None else cluster
 
@@ -291,7 +292,7 @@ def _agreeing(resolver: Any, tasks: tuple[Task, ...], *, all_devices: bool) -> C
 
 
 class _Current:
-    """See `forks.tell`: a child has no cluster until it connects, and closes none at its end."""
+    """See `forks.tell`: a child has no cluster until it connects, and closes none at exit."""
 
     def disown(self) -> None:
         global _current

@@ -41,7 +41,7 @@ def worker_metrics(cluster: Cluster) -> dict[str, WorkerMetrics]:
         return {}
     try:
         known = client.sync(scheduler.identity, n_workers=-1, callback_timeout=_DEADLINE_SECONDS)
-    except Exception:  # whatever is wrong with the scheduler, not the view of devices should say so
+    except Exception:  # the view of devices is not the place to report a scheduler's problem
         return {}
     return {address: _metrics(worker) for address, worker in known["workers"].items()}
 

@@ -129,7 +129,7 @@ def holders(parts: Iterable[Partition]) -> list[frozenset[str]]:
 
 
 def _future_behind(key: Any, graph: Mapping[Any, Any]) -> Future[Any] | None:
-    """The future that a key stands for, also by another name."""
+    """The future that a key stands for, including under another name."""
     node = graph[key]
     while not isinstance(node, Future):
         target = getattr(node, "target", None)
@@ -140,7 +140,7 @@ def _future_behind(key: Any, graph: Mapping[Any, Any]) -> Future[Any] | None:
 
 
 def _fetched(key: Any, worker: Worker) -> Any:
-    """A partition that another worker of this one's cluster holds."""
+    """A partition that another worker of the cluster holds."""
     asked = asyncio.run_coroutine_threadsafe(
         _fetch(key, worker),
         worker.loop.asyncio_loop,  # type: ignore[attr-defined]  # tornado's own, of every loop on asyncio
@@ -162,7 +162,7 @@ async def _fetch(key: Any, worker: Worker) -> Any:
 
 
 def _done(future: Future[Any]) -> None:
-    # A partition may take any time to compute; what ends the wait is the end of its cluster.
+    # A partition may take any time to compute; only the end of its cluster ends the wait.
     while future.status == "pending":
         try:
             future.exception(timeout=_CHECK_SECONDS)

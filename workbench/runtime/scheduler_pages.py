@@ -55,7 +55,7 @@ class SchedulerPages(SchedulerPlugin):
     async def start(self, scheduler: Scheduler) -> None:
         """Called by Dask on the scheduler."""
         self.site = self._make()
-        # Routes of tornado stay. Those of an earlier registration find this plugin by its name.
+        # tornado cannot remove routes. Those of an earlier registration find this plugin by its name.
         if PLUGIN not in scheduler.extensions:
             scheduler.extensions[PLUGIN] = True
             scheduler.http_application.add_handlers(r".*$", _routes(scheduler, self.site.files))
@@ -101,7 +101,7 @@ def _routes(scheduler: Scheduler, files: Path) -> list[tuple[str, type[RequestHa
 
 
 def _path_prefix(scheduler: Scheduler) -> str:
-    """What stands before the scheduler's own paths."""
+    """The part of the path in front of the scheduler's own paths."""
     for rule in scheduler.http_application.wildcard_router.rules:
         pattern = getattr(rule.matcher, "regex", None)
         if pattern is not None and rule.target is IndividualPlots:
@@ -115,10 +115,10 @@ def _site(scheduler: Scheduler) -> Site | None:
 
 
 class _Plots(IndividualPlots):
-    """Dask's list with our pages in it."""
+    """Dask's list of pages, with ours added."""
 
     def write(self, chunk: Any) -> None:
-        """As the handler of Dask's writes."""
+        """Called by Dask's handler to write the page."""
         site = _site(self.server)
         if isinstance(chunk, dict) and site is not None:
             ours = {f"Individual Workbench {_title(name)}": f"/{_PREFIX}{name}" for name in site.pages}
@@ -132,7 +132,7 @@ class _SiteHandler(RequestHandler):
         self.scheduler = scheduler
 
     def site(self) -> Site:
-        """The site.
+        """The site to show.
 
         Raises:
           HTTPError: if it was removed.
@@ -146,7 +146,7 @@ class _SiteHandler(RequestHandler):
 
 class _Page(_SiteHandler):
     def get(self, name: str) -> None:
-        """One page."""
+        """Sends one page."""
         page = self.site().pages.get(name)
         if page is None:
             raise HTTPError(404)
@@ -155,7 +155,7 @@ class _Page(_SiteHandler):
 
 class _Model(_SiteHandler):
     def get(self) -> None:
-        """The model; nothing (204) for who has this version."""
+        """Sends the model; nothing (204) to a client that has this version."""
         model = self.site().model()
         if self.get_query_argument("version", "") == str(model["version"]):
             self.set_status(204)

@@ -38,7 +38,7 @@ class Announcement:
           OSError: if the registry's folder cannot be used.
         """
         self._cluster = cluster
-        self._lock = forks.lock(threading.Lock())  # guards the two below; never held while waiting
+        self._lock = forks.lock(threading.Lock())  # guards the next two; never held while waiting
         self._publishers: list[Publisher] = []
         self._closed = False
         self._published: dict[str, Callable[[], Source]] = {}
@@ -71,7 +71,7 @@ class Announcement:
         _announcements.pop(self._cluster, None)
 
     def _on_shown(self, view: str, make: Callable[[], Source]) -> None:
-        """What the user looks at, such as what `wb.inspect` found, panes show too."""
+        """Adds what the user looks at, such as the result of `wb.inspect`, to the panes."""
         if current_cluster() is not self._cluster:
             return
         self._published[CHANNEL_OF[view]] = make

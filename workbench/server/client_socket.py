@@ -63,10 +63,10 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         most = self._clusters.limits.pages
         if len(self._clients) >= most:
             raise HTTPError(503, f"{most} pages are connected already")
-        self._clients.add(self)  # at once: those that knock together must not all come in
+        self._clients.add(self)  # at once, so that connections opened together cannot exceed the limit
         try:
             await super().get(*args, **kwargs)
-        except ValueError as error:  # an Origin that cannot be read, such as "http://["
+        except ValueError as error:  # an invalid Origin, such as "http://["
             raise HTTPError(403, "not a page of this server") from error
         finally:
             if self.ws_connection is None:
@@ -105,7 +105,7 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().on_close()
 
     async def _write(self) -> None:
-        """Sends what is due, when the client has taken the last; never more often than the limit allows."""
+        """Sends pending changes after the client has taken the last ones; never more often than the limit allows."""
         try:
             while True:
                 await self._news.wait()  # on_close cancels this task

@@ -68,10 +68,11 @@ class Clusters:
         now = asyncio.get_running_loop().time()
         for entry in entries:
             link = self.links[entry.id]
-            if link.ended and now >= link.retry_at:  # it lives: one of the two was suspended for a while
+            # It lives after all: one of the two processes was suspended for a while.
+            if link.ended and now >= link.retry_at:
                 self.links[entry.id] = JobLink(entry, self._changed)
                 new.append(entry)
-        alive = {entry.id for entry in entries}  # of those one may have ended that will be tried again
+        alive = {entry.id for entry in entries}  # one of those to retry may have ended
         ended = [id for id, link in self._newest_first() if link.ended and id not in alive]
         for id in ended[self.limits.ended_clusters :]:
             del self.links[id]
@@ -113,7 +114,7 @@ class Clusters:
             raise FailedPreconditionError(
                 f"{self.limits.clusters} clusters were started here; stop one first"
             )
-        self._starting += 1  # at once: those that ask together must not all have theirs
+        self._starting += 1  # at once, so that simultaneous requests cannot exceed the limit
         try:
             return await self._start(options)
         finally:
@@ -210,7 +211,7 @@ class Clusters:
         return next(users, None)
 
     async def _end_idle(self) -> None:
-        """Stops workers that were started here when no notebook has used them for as long as is allowed."""
+        """Stops workers that were started here once no notebook has used them for the allowed time."""
         allowed = 60 * self.limits.idle_minutes
         used: dict[str, float] = {}  # id -> when a notebook was last seen to use it
         while running := [id for id, process in self._started.items() if process.returncode is None]:
@@ -220,7 +221,8 @@ class Clusters:
                 if self._driver_of(id) is not None:
                     used[id] = now
                 elif now - used.setdefault(id, now) >= allowed:
-                    # One that does not answer now is asked again, and so is one that a notebook is connecting to.
+                    # A process that does not answer now is asked again, and so is one that a notebook is connecting
+                    # to.
                     with contextlib.suppress(NotFoundError, UnavailableError, FailedPreconditionError):
                         await self.find(id).ask("close_unused", _ANSWER_SECONDS)
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, allowed / 4))
@@ -267,4 +269,4 @@ def connect_code(link: JobLink) -> str:
 
 def _end(process: asyncio.subprocess.Process) -> None:
     if process.stdin is not None:
-        process.stdin.close()  # it ends with its input
+        process.stdin.close()  # it ends when its input closes

@@ -58,7 +58,7 @@ class Guide:
 
 
 def _built() -> Path | GuideMissing:
-    """The folder, or why there is none, whatever that is."""
+    """The built folder, or why there is none."""
     try:
         return built_site()
     except GuideMissing as error:
@@ -102,8 +102,8 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
             self.set_header("Cache-Control", "no-store")
             self.set_header("Refresh", "2")
             self.write(_WAITING)
-            with suppress(StreamClosedError):  # whoever asked has gone
-                await self.flush()  # and not at the end: that looks for the file which this is not
+            with suppress(StreamClosedError):  # the client has gone
+                await self.flush()  # and not at the end, which looks for the file that this is not
             return
         self.root = str(folder)
         if path:

@@ -59,7 +59,7 @@ class _Handler(APIHandler):
     auth_resource = RESOURCE
 
     def answer(self, body: Any, status: int = 200) -> None:
-        """Answers with JSON."""
+        """Sends JSON."""
         self.set_status(status)
         self.set_header("Cache-Control", "no-store")
         self.finish(json.dumps(body, allow_nan=False))
@@ -68,7 +68,7 @@ class _Handler(APIHandler):
         """The request's body.
 
         Raises:
-          HTTPError: if it is not a JSON object, or long.
+          HTTPError: if it is not a JSON object, or too long.
         """
         if len(self.request.body) > _MAX_BODY_BYTES:
             raise HTTPError(413, f"a body has at most {_MAX_BODY_BYTES} bytes")

@@ -53,7 +53,7 @@ class JobLink:
         self.ended = False
         self.retry_at = 0.0
         self._changed = changed
-        # Channel -> in which version its model came as a whole, and all that was replaced in it since.
+        # Channel -> the version in which its whole model came, and everything replaced in it since.
         self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
         self._wanted: frozenset[str] = frozenset()
         self._writer: asyncio.StreamWriter | None = None
@@ -131,7 +131,7 @@ class JobLink:
         except (OSError, EOFError, TimeoutError):
             pass  # the process has gone
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # Of another version of workbench, or no workbench at all: its messages are not understood.
+            # Another version of workbench, or another program: its messages are not understood.
             _log.warning("cluster %s is not shown any more: %r", self.entry.id, error)
         finally:
             self._end()
@@ -142,7 +142,7 @@ class JobLink:
             self._before_silence = None
         if self._silence is not None:
             self._silence.cancel()
-        # Only from the first beat on: processes that hold workers tell nothing but what is new.
+        # Only after the first heartbeat: processes that hold workers send only what is new.
         if self._silence is not None or "beat" in message:
             self._silence = asyncio.get_running_loop().call_later(STALE_SECONDS, self._fall_silent)
         match message:
@@ -166,7 +166,7 @@ class JobLink:
                     answer.set_result(problem)
 
     def _fall_silent(self) -> None:
-        """What is shown may be long past."""
+        """Called when a process has gone silent: what is shown may be out of date."""
         statuses = {channel: model["status"] for channel, model in self.models.items() if "status" in model}
         self._before_silence = self.summary, self.feed_frame, statuses
         stale = {"status": "stale"}
@@ -200,7 +200,7 @@ class JobLink:
             self._writer.close()
         if self.summary is not None:
             strategies = [one | {"status": "stopped"} for one in self.summary["strategies"]]
-            # A new one: sessions compare it with the one that they have told.
+            # A new number, which sessions compare with the one that they have sent.
             end = {"status": "stopped", "replicas_live": 0, "strategies": strategies}
             self.summary = {**self.summary, **end}
         if self.feed_frame:
@@ -208,16 +208,16 @@ class JobLink:
             self._count(FEED)
         for channel, model in list(self.models.items()):
             if "status" in model:
-                with suppress(KeyError, TypeError, AttributeError):  # of another version of workbench
+                with suppress(KeyError, TypeError, AttributeError):  # from another version of workbench
                     self._replace(channel, _stopped(model))
         for action, answer in self._calls.values():
-            if not answer.done():  # one that was asked to close has
+            if not answer.done():  # a process that was asked to close closes its socket
                 answer.set_result("" if action.startswith("close") else "its process has ended")
         self._changed()
 
 
 def _stopped(model: dict[str, Any]) -> dict[str, Any]:
-    """The model of a topology, or of devices, whose cluster has ended: what its workers told last is over."""
+    """The model of a topology, or of devices, after its cluster has ended: the last state is history."""
     over = {"status": "stopped"}
     parts: dict[str, list[Any]] = {
         part: [each | over for each in model[part]] for part in ("strategies",) if part in model

@@ -22,10 +22,10 @@ from workbench.ui.widgets.sources import Source
 
 ASKING: Final = frozenset({"devices"})
 """Channels of which the model is not known without asking Dask's scheduler."""
-_REST_SECONDS: Final = 0.2  # each telling costs the job and the server some milliseconds of CPU
+_REST_SECONDS: Final = 0.2  # each update costs the job and the server some milliseconds of CPU
 _LOOK_SECONDS: Final = 1.0
 _SEND_SECONDS: Final = 10.0
-# Closing waits so long for the server to take the last state; a server that hangs must not hold up a notebook.
+# How long closing waits for the server to take the last state: a server that hangs must not delay a notebook.
 _FAREWELL_SECONDS: Final = 1.0
 
 
@@ -50,16 +50,17 @@ class Publisher:
         self._published = published
         self._requests = Requests(sock)
         self._looks = looks(cluster)
-        # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could be another file's by then.
+        # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could already be another file's.
         self._bell, self._ear = map(forks.descriptor, socket.socketpair())
         self._bell.setblocking(False)
         self._wanted: frozenset[str] = frozenset()
-        self._sent: dict[str, Any] = {}  # channel -> what the server has of it; of the feed, the version
-        # Channel -> what was published, and the source made of it, of which the server has the newest.
+        # Channel -> the version that the server has; for the feed, its version.
+        self._sent: dict[str, Any] = {}
+        # Channel -> what was published, and the source created from it, whose newest state the server has.
         self._sources: dict[str, tuple[Callable[[], Source], Source]] = {}
         self._look_at = 0.0
         self._beat_at = 0.0
-        self._members: object = None  # those of the topology that the server has
+        self._members: object = None  # the topology's members that the server has
         self._ending = False
         self._hold = Hold()
         sock.settimeout(_SEND_SECONDS)
@@ -71,7 +72,7 @@ class Publisher:
         try:
             self._bell.send(b"x")
         except OSError:
-            pass  # full means: rung already; closed means: nobody listens any more
+            pass  # full means already awake; closed means that nobody listens any more
 
     def finish(self) -> None:
         """Sends the last state and ends the connection. Call before the cluster closes."""
@@ -92,10 +93,10 @@ class Publisher:
             while not self._ending:
                 self._wait()
                 self._send_news()
-            self._wanted = CHANNELS  # panes keep the end of what they have shown, and may open others then
+            self._wanted = CHANNELS  # panes keep the last state that they showed, and may open others then
             self._send_news()
         except (OSError, ValueError):
-            pass  # the server has gone, or what connected was none
+            pass  # the server has gone, or the peer was not one
         finally:
             self._cluster.telemetry_listeners.remove(self._on_telemetry)
             self._sock.close()
@@ -103,11 +104,11 @@ class Publisher:
             self._ear.close()
 
     def _on_telemetry(self, batch: bytes) -> None:
-        if FEED in self._wanted:  # else the summary is soon enough
+        if FEED in self._wanted:  # otherwise the summary is soon enough
             self.wake()
 
     def _wait(self) -> None:
-        """Until there may be news, but for the rest that there is between two tellings; answers requests meanwhile."""
+        """Waits until there may be news, at least for the pause between two updates; answers requests meanwhile."""
         begin = time.monotonic()
         while not self._ending:
             waited = time.monotonic() - begin
@@ -126,7 +127,7 @@ class Publisher:
                 return
 
     def _pause_seconds(self) -> float:
-        """After how long it is worth looking, also where nothing was told."""
+        """How long to wait before looking again without a notification."""
         live = (source.interval_seconds for _, source in self._sources.values() if not source.ended)
         return min([_LOOK_SECONDS, *live])
 
@@ -135,7 +136,7 @@ class Publisher:
             case {"watch": list(channels)}:
                 self._wanted = CHANNELS & {str(channel) for channel in channels}
                 self._look_at = 0.0
-                # Who stops looking may forget: what it gets next is whole.
+                # A client that stops looking may forget; the next thing it gets is whole.
                 self._sent = {name: sent for name, sent in self._sent.items() if name in {*self._wanted, ""}}
                 self._sources = {name: made for name, made in self._sources.items() if name in self._wanted}
                 self.wake()
@@ -161,12 +162,13 @@ class Publisher:
         self._send_members()
         for channel in sorted(self._wanted - {FEED}):
             if channel in self._looks:
-                # At the end, what asks nobody: the scheduler may hang, and nobody wants to wait for it then.
+                # At the end, only what needs no query: the scheduler may hang, and nobody wants to wait for it then.
                 if look or (self._ending and channel not in ASKING):
                     self._send_if_new(channel, {"view": channel, "model": self._looks[channel]()})
             elif (make := self._published.get(channel)) is not None:
                 self._send_shown(channel, make)
-        if time.monotonic() >= self._beat_at:  # who hears nothing else knows by it that this process goes on
+        # Shows a peer that gets no other message that this process is alive.
+        if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _LOOK_SECONDS
             self._sock.sendall(encode({"beat": True}))
         if FEED in self._wanted:
@@ -178,16 +180,16 @@ class Publisher:
                 self._sent[FEED] = change["version"], frame
 
     def _send_members(self) -> None:
-        """The topology when somebody has come or gone, also while nobody looks: a kernel that ends has no time to."""
+        """Sends the topology when a member has come or gone, even if nobody looks: a kernel has no time at exit."""
         gang = self._cluster.gang
-        workers = list(gang.workers.values())  # a copy: other threads replace those that are lost
+        workers = list(gang.workers.values())  # a copy, because other threads replace lost ones
         members = set(gang.groups), {(worker.name, worker.pid, bool(worker.lost)) for worker in workers}
         if members != self._members:
             self._send_if_new("topology", {"view": "topology", "model": self._looks["topology"]()})
             self._members = members
 
     def _send_shown(self, channel: str, make: Callable[[], Source]) -> None:
-        """The whole once, then what changes in it."""
+        """Sends the whole once, then its changes."""
         made, source = self._sources.get(channel, (None, None))
         if source is not None and made is make:
             message = source.change()
@@ -205,8 +207,8 @@ class Publisher:
 
 
 def _readable(sockets: list[socket.socket], timeout_seconds: float) -> list[socket.socket]:
-    """Those of which something can be read, at the latest after so long; the peer's end counts as something."""
-    poll = select.poll()  # select.select knows no descriptors beyond 1,023
+    """The sockets that are readable or closed; waits up to `seconds` for the first."""
+    poll = select.poll()  # select.select does not support descriptors beyond 1,023
     by_descriptor = {sock.fileno(): sock for sock in sockets}
     for descriptor in by_descriptor:
         poll.register(descriptor, select.POLLIN)

@@ -73,7 +73,7 @@ class RunsBelow:
             raise refused
         file = self.root.joinpath(*folders, name)
         try:
-            if file.resolve(strict=True) != file:  # a link somewhere on the way
+            if file.resolve(strict=True) != file:  # one component of the path is a link
                 raise refused
             about = file.lstat()
         except (OSError, ValueError, RuntimeError) as error:
@@ -103,7 +103,7 @@ def steps_from(texts: Sequence[str]) -> range | None:
 
 
 def _listed(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the folders in one, "runs" first, and of what may be recorded runs; none if it cannot be read."""
+    """Names of the subfolders, "runs" first, and of possible recorded runs; empty if the folder is not readable."""
     folders: list[str] = []
     runs: list[str] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

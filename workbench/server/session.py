@@ -83,7 +83,7 @@ class Session:
             yield _of({"type": "model", "model": self._runs.model}, *RUNS)
 
     def _news(self, link: JobLink, id: str, channel: str) -> dict[str, Any] | None:
-        if (id, channel) not in self._watched:  # closed while an earlier message was on its way
+        if (id, channel) not in self._watched:  # closed while an earlier message was being sent
             return None
         count = link.versions.get(channel, 0)
         sent = self._watched[id, channel]

@@ -77,7 +77,7 @@ class HeldWorkers:
         self._last_used = -math.inf
         worker_pool.expect(self._cluster, self._maximum)
         self._jobs: queue.Queue[tuple[Answer, int, int] | None] = queue.Queue(maxsize=16)
-        self._ending = threading.Event()  # somebody has asked for the end, which scaling must not hold up
+        self._ending = threading.Event()  # the end was requested, and scaling must not delay it
         self._lock = threading.Lock()  # guards `_connections`
         self._connections: list[socket.socket] = []
         self._listener = UnixListener(self._accept, thread_name="workbench-announcement")
@@ -85,7 +85,7 @@ class HeldWorkers:
         self.entry = Entry(
             id=id,
             kind="workers",
-            name=f"workers {id}",  # how many there are changes
+            name=f"workers {id}",  # the number of them changes
             pid=os.getpid(),
             machine=socket.gethostname(),
             started=time.time(),
@@ -127,7 +127,7 @@ class HeldWorkers:
         self._cluster.close()
 
     def _next_job(self) -> tuple[Answer, int, int] | None:
-        """Waits for it, and has the number of workers follow their use meanwhile."""
+        """Waits for the next job, and meanwhile adapts the number of workers to their use."""
         while True:
             try:
                 return self._jobs.get(timeout=_LOOK_SECONDS if self._maximum else threading.TIMEOUT_MAX)
@@ -143,7 +143,7 @@ class HeldWorkers:
             self._scale(wanted)
 
     def _change(self, minimum: int, maximum: int) -> str:
-        """Another number of workers, or another range for it; why that cannot be, or ""."""
+        """Sets another number of workers, or another range for it; returns why that is impossible, or ""."""
         if not self._options.resizable:
             return "all replicas are in one process: stop it, and start another one"
         try:
@@ -163,9 +163,9 @@ class HeldWorkers:
         return ""
 
     def _scale(self, workers: int) -> str:
-        """Returns when so many workers are there, or the next request replaces this one; why they are not, or ""."""
+        """Waits for this many workers, or for the next request; returns why there are fewer, or ""."""
         self._target, self._scaling = workers, True
-        self._cluster._i = 0  # Dask uses numbers again then, by which workers on GPUs know theirs
+        self._cluster._i = 0  # Dask then reuses numbers, by which workers on GPUs know theirs
         self._cluster.sync(self._scale_on_loop, workers)
         self._tell_all()
         try:
@@ -175,12 +175,13 @@ class HeldWorkers:
             self._tell_all()
 
     async def _scale_on_loop(self, workers: int) -> None:
-        self._cluster.scale(workers)  # goes through what changes on the loop's thread
+        self._cluster.scale(workers)  # iterates over what changes on the loop's thread
 
     def _await_workers(self, workers: int) -> str:
         end = time.monotonic() + _SCALE_SECONDS
         there = -1
-        # What it opens Dask opens to the end, and closes it then if it is no longer wanted: nobody may get that.
+        # Dask finishes opening a connection, and then closes it if nobody wants it any more, so nobody may get that
+        # one.
         while there != workers or self._cluster._lock.locked() or self._cluster._correct_state_waiting:
             if time.monotonic() > end:
                 return f"{workers} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
@@ -219,7 +220,7 @@ class HeldWorkers:
             alerts=0,
             nan=0,
             severity="watching",
-            sentence="",  # nobody drives them: there is no run to judge
+            sentence="",  # nobody drives them, so there is no run to judge
             embedded=True,
             strategies=(),
             pool=pool,

@@ -90,9 +90,9 @@ def offset_of(ping: Ping) -> Offset:
     there = ping.answered_ns - ping.received_ns
     if away < 0 or there < 0:
         raise ValueError(f"not a ping: {away} ns on the driver's clock, {there} ns on the host's")
-    # Sums before halves: the middle of an exchange may lie between two nanoseconds.
+    # Sums before halving, because the middle of an exchange may lie between two nanoseconds.
     twice = (ping.sent_ns + ping.returned_ns) - (ping.received_ns + ping.answered_ns)
-    # + 1 for that half and for a host whose clock ticks faster than the driver's within one exchange.
+    # + 1 for that half, and for a host whose clock runs faster than the driver's within one exchange.
     return Offset(twice // 2, max(0, away - there + 1) // 2 + 1)
 
 

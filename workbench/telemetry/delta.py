@@ -50,7 +50,7 @@ def _keyed(items: Sequence[TableRow | LaneItem | EventItem], since: int) -> dict
 
 
 def _flat(item: TableRow | LaneItem | EventItem) -> dict[str, Any]:
-    """As `asdict`, which is slow, for what holds no other dataclasses."""
+    """As `asdict`, which is slow, for dataclasses that contain no others."""
     return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 

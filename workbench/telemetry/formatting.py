@@ -23,7 +23,8 @@ _DTYPES: Final = {
     "complex128": "c128",
 }
 
-# What a terminal obeys, what turns its direction or ends its line, and halves of pairs, which cannot be written at all.
+# Characters that control a terminal, change the text's direction or end its line, and lone surrogates, which cannot
+# be encoded.
 _ACTING: Final = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -41,7 +42,7 @@ def significant(value: float | None) -> str:
         return "0"
     if not math.isfinite(value):
         return str(value)
-    exponent = int(f"{value:.2e}".partition("e")[2])  # of the rounded number: 9.996 has three digits as 10.0
+    exponent = int(f"{value:.2e}".partition("e")[2])  # digits of the rounded number: 9.996 has three as 10.0
     return f"{value:,.{max(0, 2 - exponent)}f}"
 
 

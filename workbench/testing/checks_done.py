@@ -95,20 +95,18 @@ def keep_if_passed(result: Any) -> None:
     id, path = getattr(result.info, "cell_id", None), _caller()
     if path is None or not id or not id.endswith(_SUFFIX) or not result.success:
         return
-    with contextlib.suppress(
-        OSError
-    ):  # a full disk or a folder of somebody else is not a reason to disturb a lab
+    with contextlib.suppress(OSError):  # a full disk or another user's folder is no reason to disturb a lab
         _keep(path, id, _digest(result.info.raw_cell))
 
 
 def _caller() -> Path | None:
-    """The notebook of this kernel, as Jupyter's server names it."""
+    """This kernel's notebook, as Jupyter's server names it."""
     name = os.environ.get("JPY_SESSION_NAME")
     return Path(name).absolute() if name else None
 
 
 def _passed(notebook: Path) -> dict[str, str]:
-    """By the id of each check that has passed, a digest of its source at that time."""
+    """For each check that has passed, by id, a digest of its source at that time."""
     try:
         found = json.loads(_record(notebook).read_text(encoding="utf-8"))
         return {str(id): str(digest) for id, digest in found["passed"].items()}
@@ -117,7 +115,7 @@ def _passed(notebook: Path) -> dict[str, str]:
 
 
 def _keep(notebook: Path, id: str, digest: str) -> None:
-    """Adds a check to the record, locked and in one piece: several kernels may have the same notebook."""
+    """Adds a check to the record, under a lock and atomically: several kernels may have the same notebook."""
     record = _record(notebook)
     record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(str(record.parent / ".lock")):

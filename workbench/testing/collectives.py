@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN: Final = 40
-_PATIENCE_SECONDS: Final = 20.0  # a busy machine may take seconds to tell what was recorded
+_PATIENCE_SECONDS: Final = 20.0  # a busy machine may take seconds to deliver the records
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _found(of: Any) -> tuple[Collective, ...]:
 
 
 def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
-    """What users asked for on a strategy's replicas, as far as it is still known."""
+    """The user's collectives on a strategy's replicas, as far as they are still known."""
     cluster, own = strategy.group.gang.cluster, strategy.group.name
     assert cluster is not None
     if not cluster.closed:
@@ -174,7 +174,7 @@ def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
 
 
 def _users(table: pa.Table) -> list[dict[str, Any]]:
-    """Records of what users asked for, in the order of steps."""
+    """Records of the user's collectives, in the order of steps."""
     rows: list[dict[str, Any]] = [row for row in table.to_pylist() if row["purpose"] == ""]
     return sorted(
         rows, key=lambda row: (row["run_id"], row["group"], row["step"], row["seq"], row["replica"])
@@ -182,7 +182,7 @@ def _users(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _joined(records: Any) -> Iterator[Collective]:
-    """One collective for the records that all replicas have of it."""
+    """One collective, from the records that all replicas have of it."""
     open_key, rows = None, list[dict[str, Any]]()
     for row in records:
         key = row["run_id"], row["group"], row["step"], row["seq"]
@@ -198,7 +198,7 @@ def _joined(records: Any) -> Iterator[Collective]:
 def _collective(rows: list[dict[str, Any]]) -> Collective:
     first = rows[0]
     failed = [row["state"] for row in rows if row["state"] != "ok"]
-    # Replicas that were only released say "aborted"; what went wrong says more.
+    # Replicas that were only released say "aborted"; the actual error says more.
     state = next((state for state in failed if state != "aborted"), "aborted" if failed else "ok")
     return Collective(
         op=" | ".join(dict.fromkeys(row["op"] for row in rows)),

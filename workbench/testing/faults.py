@@ -147,7 +147,7 @@ class FaultyFunction:
             return self.fn(*args, **kwargs)
         communicator = env.communicator
         faulty = _FaultyCommunicator(communicator, in_collectives)
-        env.communicator = faulty  # what it does not have itself it takes from the other
+        env.communicator = faulty  # attributes that it lacks come from the other
         try:
             result = self.fn(*args, **kwargs)
         finally:
@@ -159,7 +159,7 @@ class FaultyFunction:
         return result
 
     def _checked(self, env: ReplicaEnv) -> list[Fault]:
-        """The faults of this replica."""
+        """The faults for this replica."""
         if env.traced:
             raise FailedPreconditionError(
                 "faults cannot be injected into a traced function: it is one program for all replicas; use a strategy "
@@ -204,7 +204,7 @@ class _FaultyCommunicator:
 
 
 def _with_nan(arguments: Any) -> Any:
-    """The nested structure with a NaN in each floating array, copied first: others may have the same memory."""
+    """The nested structure with a NaN in each floating array. Copies the arrays, which others may share."""
     poisoned = 0
 
     def spoilt(leaf: Any) -> Any:
@@ -214,7 +214,7 @@ def _with_nan(arguments: Any) -> Any:
             return leaf
         poisoned += 1
         first = (0,) * leaf.ndim
-        if library in ("jax", "jaxlib"):  # nobody writes to its arrays
+        if library in ("jax", "jaxlib"):  # it is read-only
             return leaf.at[first].set(np.nan)
         copy = leaf.detach().clone() if library == "torch" else leaf.copy()
         copy[first] = np.nan

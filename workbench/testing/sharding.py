@@ -92,7 +92,7 @@ def assert_sharding(
 
 
 def _twice(found: Sharding) -> str:
-    """The first elements that are read more than once, and by whom."""
+    """The first elements that are read more than once, and the readers."""
     readers: dict[int, list[str]] = {}
     for number, step in enumerate(found.steps):
         for replica, part in enumerate(step):
@@ -107,7 +107,7 @@ def _twice(found: Sharding) -> str:
 
 
 def _lists(value: Any) -> Any:
-    """The value with lists for all sequences."""
+    """The value, with lists in place of all sequences."""
     return [_lists(part) for part in value] if isinstance(value, Sequence) else value
 
 

@@ -31,7 +31,7 @@ def assert_in_sync(value: Any) -> None:
     __tracebackhide__ = True
     found = _inspected(value, sys._getframe(1))
     compared = [each for each in found.values if each.agreement is not None]
-    # Of a central variable there is one copy.
+    # A central variable has one copy.
     others = [each for each in found.values if each.agreement is None and each.kind != "CentralVariable"]
     if others and not (compared and isinstance(value, Strategy)):
         raise TypeError(
@@ -92,7 +92,7 @@ def assert_finite(value: Any) -> None:
 
 
 def _inspected(_value: Any, caller: FrameType) -> Inspection:
-    """What `inspect` finds; by the name that the caller's code has for it, not ours, which the underscore hides."""
+    """The result of `inspect`, under the name in the caller's code rather than ours, which the underscore hides."""
     return inspect(_value, name=name_in(caller, _value), exact=True)
 
 

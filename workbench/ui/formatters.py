@@ -92,7 +92,7 @@ def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
 
 
 def _formats(bundle: Bundle) -> dict[str, Any]:
-    """Those of a bundle that may have metadata beside them."""
+    """The formats of a bundle that may have metadata beside them."""
     return bundle[0] if isinstance(bundle, tuple) else bundle
 
 
@@ -215,7 +215,7 @@ def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None
 
 
 def _looked_at(value: Any, text: str, html_: str, include: Any) -> Bundle:
-    """With the view of values where somebody can see it: only then replicas are asked."""
+    """Adds the view of values, but only where it can be seen, because it queries the replicas."""
     from workbench.errors import WorkbenchError
     from workbench.ui.inspect.inspection import inspection_of, name_among
     from workbench.ui.widgets.bundle import is_drawn, mimebundle
@@ -228,7 +228,7 @@ def _looked_at(value: Any, text: str, html_: str, include: Any) -> Bundle:
     name = "" if shell is None else name_among(value, shell.user_ns)
     try:
         found = inspection_of(value, name)
-    except WorkbenchError:  # the step that makes it has failed, which the cell tells
+    except WorkbenchError:  # the step that creates it has failed, which the cell shows
         return texts
     return mimebundle(found.source(), text=text, html=html_, include=include)
 
@@ -247,7 +247,12 @@ def distributed_dataset_bundle(
         return texts
     try:
         sharding = explain_distributed(dataset, max_seconds=_PATIENCE_SECONDS)
-    except (WorkbenchError, ValueError, TypeError, OSError):  # of the pipeline, as reading will tell
+    except (
+        WorkbenchError,
+        ValueError,
+        TypeError,
+        OSError,
+    ):  # from the pipeline: reading will show it
         return texts
     return mimebundle(dataset_source(sharding), text=text, html=html_, include=include)
 

@@ -37,7 +37,7 @@ def register(shell: Any) -> None:
 
 
 def _with_body(lines: list[str]) -> list[str]:
-    """A cell that is `%%collectives ...` and nothing else, with an empty line below: IPython refuses it otherwise."""
+    """A cell with `%%collectives ...` and nothing else, plus an empty line, which IPython requires."""
     if len(lines) == 1 and lines[0].startswith("%%collectives"):
         return [f"{lines[0].rstrip()}\n", "\n"]
     return lines
@@ -55,14 +55,14 @@ def _usage_errors() -> Iterator[None]:
         errors.InvalidArgumentError,
         errors.CaptureError,
         errors.ClusterClosed,
-        FileNotFoundError,  # a baseline
+        FileNotFoundError,  # a baseline argument
     ) as error:
         raise UsageError(str(error)) from error
 
 
 @contextmanager
 def _plain_python() -> Iterator[None]:
-    """Says that replicas know nothing of IPython where that is why a cell is not Python."""
+    """Adds that replicas do not know IPython, if that is why a cell is not valid Python."""
     try:
         yield
     except SyntaxError as error:
@@ -73,10 +73,10 @@ def _plain_python() -> Iterator[None]:
 
 
 def _parsed(magic: Any, line: str) -> Any:
-    """The options in the line of a magic, or None after its help was printed because they ask for it.
+    """The options in a magic's line; None if they request help, which this prints.
 
     Raises:
-      UsageError: if they are wrong; the text has the right ones.
+      UsageError: if they are wrong; the text names the right ones.
     """
     if {"-h", "--help"} & set(line.split()):
         print(magic.parser.format_help().replace("::\n\n  ", "", 1).strip())
@@ -89,7 +89,7 @@ def _parsed(magic: Any, line: str) -> Any:
 
 
 def _cell_file() -> str:
-    """The file name under which tracebacks know the cell that runs; "" if that is not known."""
+    """The file name that tracebacks use for the running cell; "" if it is not known."""
     from workbench.runtime.user_code.notebook_cells import file_name
 
     frame = sys._getframe(1)
@@ -237,14 +237,14 @@ class WorkbenchMagics(Magics):
             layout(" ".join(options.name))
 
     def _execute(self, cell: str) -> None:
-        """Runs a cell in the notebook; not by `run_cell`, which would forget the result of the one that runs."""
+        """Runs a cell in the notebook. Not by `run_cell`, which would drop the result of the running one."""
         assert self.shell is not None
         source = f"\n{self.shell.transform_cell(cell)}"
         exec(compile(source, _cell_file() or "<cell>", "exec"), self.shell.user_global_ns, self.shell.user_ns)
 
     @property
     def _variables(self) -> dict[str, Any]:
-        """The notebook's."""
+        """The notebook's variables."""
         assert self.shell is not None
         variables: dict[str, Any] = self.shell.user_ns
         return variables

@@ -22,8 +22,9 @@ def install() -> None:
         formatters.register(shell.display_formatter.formatters["text/html"])
         formatters.register_live(shell.display_formatter.mimebundle_formatter)
         shell.events.register("post_run_cell", wait_for_steps)
-        shell.events.register("post_run_cell", keep_check)  # after the other, which may make the cell fail
-        importlib.import_module("workbench.ui.magics").register(shell)  # which needs IPython
+        # After the other hook, which may make the cell fail.
+        shell.events.register("post_run_cell", keep_check)
+        importlib.import_module("workbench.ui.magics").register(shell)  # it needs IPython
         if getattr(shell, "kernel", None) is not None and show_transfer not in listeners:
             listeners.append(show_transfer)
 
@@ -43,7 +44,7 @@ def wait_for_steps(result: Any) -> None:
     cluster = None if clusters is None else clusters.current_cluster()
     if cluster is None or cluster.closed:
         return
-    # Another thread of the user that waits for a step holds the lock: its steps and their errors are its own.
+    # Another user thread that waits for a step holds the lock; its steps and errors are its own.
     if not cluster.gang.lock.acquire(timeout=_PATIENCE_SECONDS):
         return
     try:
@@ -70,4 +71,5 @@ def _show(error: BaseException, result: Any) -> None:
     if result.error_in_exec is None:
         result.error_in_exec = error
     shell = sys.modules["IPython"].get_ipython()
-    shell.showtraceback((type(error), error, None))  # its frames are ours, the text names the user's
+    # The frames are workbench's, and the text names the user's line.
+    shell.showtraceback((type(error), error, None))

@@ -44,7 +44,7 @@ def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "
 
 
 def _length(iterable: Any) -> int | None:
-    """How many elements come, if the iterable knows that."""
+    """How many elements come, if the iterable knows."""
     if isinstance(iterable, DistributedDataset):
         return iterable.cardinality if iterable.cardinality >= 0 else None
     try:

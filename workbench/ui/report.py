@@ -58,7 +58,7 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
 
 
 def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
-    # Scripts without this word do not run; nobody who wrote a text that is shown could know it.
+    # Scripts without this nonce do not run. Nobody who wrote a displayed text could have known it.
     nonce = secrets.token_urlsafe(16)
     policy = (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -92,7 +92,7 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
 
 
 def _dates(views: Sequence[dict[str, Any] | None]) -> str:
-    """When the runs that are shown were recorded, and that what is shown of live clusters is of now."""
+    """When the shown runs were recorded, and that live clusters are shown as of now."""
     runs = [view["model"]["run"] for view in views if view is not None and view["view"] == "replay"]
     recorded = [
         f"run {run['name']} recorded {run['written'].replace('T', ' ')}" for run in runs if run["written"]
@@ -102,7 +102,7 @@ def _dates(views: Sequence[dict[str, Any] | None]) -> str:
 
 
 def _inert(value: Any) -> str:
-    """JSON that no HTML parser takes for anything else: it has no "<"."""
+    """JSON without "<", which an HTML parser therefore takes for nothing else."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -118,5 +118,5 @@ def _script(nonce: str) -> str:
 
 def _code(name: str) -> str:
     code = (STATIC / f"{name}.js").read_text(encoding="utf-8")
-    # In literals, the only places where our own code could have these, a backslash changes nothing.
+    # Our own code could contain these only in literals, where a backslash changes nothing.
     return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -23,11 +23,11 @@ _bars: dict[tuple[int | None, str, str], Any] = {}
 
 @dataclass(slots=True)
 class _Painted:
-    """What a transfer is shown in.
+    """The display of a transfer.
 
     Attributes:
-      bar: IPython's handle of the output.
-      at: When it was painted, by `time.monotonic`.
+      bar: IPython's handle for the output.
+      at: When it was last drawn, on the clock of `time.monotonic`.
     """
 
     bar: Any

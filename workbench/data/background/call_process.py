@@ -29,7 +29,7 @@ RETURNED: Final = "returned"
 RAISED: Final = "raised"
 PRINTED: Final = "printed"
 """Kinds of what such a process sends: an answer to a call, or text that comes before one."""
-_END_SECONDS: Final = 10.0  # a process that was killed is gone much sooner
+_END_SECONDS: Final = 10.0  # a killed process is gone much sooner
 _PROGRAM: Final = """
 import json, signal, socket, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -186,7 +186,8 @@ def packed(value: Any) -> list[memoryview]:
     parts: list[bytes | memoryview] = [body, *(buffer.raw() for buffer in buffers)]
     first, *others = [len(part) for part in parts]
     head = _HEAD.pack(len(parts), first) + struct.pack(f"<{len(others)}Q", *others)
-    if first + sum(others) <= _SMALL_BYTES:  # in one piece: each is a system call, and wakes the other end
+    # In one piece, because each write is a system call that wakes the other end.
+    if first + sum(others) <= _SMALL_BYTES:
         return [memoryview(b"".join((head, *parts)))]
     return [memoryview(part) for part in (head, *parts) if len(part)]
 
@@ -227,17 +228,17 @@ def _read(sock: socket.socket, size: int) -> bytearray:
 
 
 def _print(stream: str, text: str) -> None:
-    """Prints on the thread that calls, so that it appears where prints of threads do: in a notebook, in the cell."""
+    """Prints on the calling thread, so that the text appears where that thread prints: in a notebook, in the cell."""
     with contextlib.suppress(
         OSError, ValueError
-    ):  # nobody reads it any more; that is no reason to lose an element
+    ):  # nobody reads the output any more; that is no reason to lose an element
         print(text, end="", file=getattr(sys, stream), flush=True)
 
 
 def _rebuilt(failure: FailureReport) -> Exception:
     error: Any = None
     if failure.pickled:
-        with contextlib.suppress(Exception):  # a class that this process does not have
+        with contextlib.suppress(Exception):  # this process does not have the class
             error = pickle.loads(failure.pickled)
     if not isinstance(error, Exception):
         error = RuntimeError(f"{failure.type_name}: {failure.text}")

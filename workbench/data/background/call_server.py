@@ -25,8 +25,8 @@ def serve(sock: socket.socket) -> None:
     sys.stdout, sys.stderr = _Printed("stdout", sock, sending), _Printed("stderr", sock, sending)
     threading.Thread(target=_end_with, args=(sock,), daemon=True).start()
     try:
-        # All on the main thread, as libraries may want. Another one that received would have to wait for the
-        # interpreter's lock, which the function holds.
+        # Everything runs on the main thread, as libraries may require. A second thread that receives would have to
+        # wait for the interpreter's lock, which the function holds.
         function = _unpickled(unpacked(receive(sock)))
         while True:
             answer = _answer(function, receive(sock))
@@ -45,7 +45,7 @@ def _unpickled(function: bytes) -> Callable[..., Any]:
         failure, where = error, error.__traceback__
 
     def fail(*_: Any) -> Any:
-        raise failure.with_traceback(where)  # each raise adds to the traceback that the error has
+        raise failure.with_traceback(where)  # each raise adds to the error's traceback
 
     return fail
 
@@ -62,18 +62,18 @@ def _answer(function: Callable[..., Any], message: list[bytearray]) -> list[memo
 
 def _end_with(sock: socket.socket) -> None:
     poll = select.poll()
-    poll.register(sock, 0)  # an end of the connection is told in any case
+    poll.register(sock, 0)  # the end of the connection reports it in any case
     poll.poll()
     os._exit(0)
 
 
 class _Printed(io.TextIOBase):
-    """What the function prints; it goes to the other process line by line, and at the end of a call."""
+    """The function's prints. They go to the other process line by line, and at the end of each call."""
 
     def __init__(self, stream: str, sock: socket.socket, sending: threading.Lock) -> None:
         self._stream = stream
         self._sock = sock
-        self._sending = sending  # threads of the function may print at any moment
+        self._sending = sending  # the function's own threads may print at any time
         self._waiting = ""
 
     def writable(self) -> bool:
@@ -81,7 +81,7 @@ class _Printed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """As `io.TextIOBase.write`; waits while the other process has much to read."""
+        """As `io.TextIOBase.write`; waits while the other process has much left to read."""
         with self._sending:
             self._waiting += text
             if "\n" in text or len(self._waiting) > _LONGEST_LINE:

@@ -14,7 +14,7 @@ from workbench.errors import CancelledError
 
 Call = Callable[[Any], Run]
 """Makes a run of a task; what it raises stands for the element."""
-_AHEAD: Final = 2  # tasks per thread that may wait or be under way: one to do, one to follow
+_AHEAD: Final = 2  # tasks per thread that may wait or be in progress: one of each
 _MOST_THREADS: Final = 1024
 
 
@@ -50,7 +50,7 @@ class Crew:
           most_bytes: How many bytes of results may wait; beyond that threads begin no further task.
           meter: The meter of the stage.
         """
-        # Two conditions of one lock: a result must not wake all threads, nor a task the reader.
+        # Two conditions on one lock, so that a result does not wake all threads, nor a task the reader.
         signal = Signal()
         self._lock, self._changed, self._added = signal.lock, signal.changed, signal.condition()
         self.threads = Threads(signal)
@@ -113,7 +113,7 @@ class Crew:
             return task.result
 
     def _done(self) -> _Task | None:
-        """A task whose result may be given now."""
+        """A task whose result may be returned now."""
         if self._fatal is not None:
             return self._waiting[0]
         if self.threads.forked:
@@ -133,7 +133,7 @@ class Crew:
         try:
             while self._do_one():
                 pass
-        except BaseException as error:  # such as SystemExit in a user's function: it is for the reader
+        except BaseException as error:  # such as a SystemExit from a user's function; the reader raises it
             with self._lock:
                 self._fatal = error
                 self._changed.notify_all()
@@ -141,8 +141,7 @@ class Crew:
     def _do_one(self) -> bool:
         """Does the next task; False if the reader is gone.
 
-        Nothing of it stays with the thread: the error of a task holds the reader's stack once it is raised, and would
-        keep the reader.
+        The thread must keep no reference to the task: a raised error holds the reader's stack, and so the reader.
         """
         task = self._take()
         if task is None:
@@ -163,7 +162,8 @@ class Crew:
 
     def _take(self) -> _Task | None:
         with self._lock:
-            # Tasks are begun in their order: while results wait, so does none that the reader needs before them.
+            # Threads begin tasks in order. While results are held back, a task that the reader needs before them can
+            # begin.
             while not (self._todo and self._held_bytes <= self._most_bytes) and not self.threads.closed:
                 self._added.wait(CHECK_SECONDS)
             if self.threads.closed:

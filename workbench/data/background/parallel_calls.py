@@ -28,7 +28,8 @@ _PAIRED: Final = 6
 _SHORT_SECONDS: Final = 100e-6
 _WAITING_SHARE: Final = 0.5
 _PAIR_GAIN: Final = (
-    0.7  # of one thread's time per element, what two must stay below: half of it would be perfect
+    # Two threads are worth it if an element takes less than this part of one thread's time; 0.5 would be perfect.
+    0.7
 )
 
 
@@ -148,7 +149,7 @@ class ParallelCalls:
             yield run
         if not times:
             return Parallelism(0)
-        seconds, cpu = min(times)  # the first ones may load what they need
+        seconds, cpu = min(times)  # the first calls may import or load things
         if seconds < _SHORT_SECONDS:
             return Parallelism(0, why=f"a call takes {seconds * 1e6:.0f} µs, less than handing it over")
         if cpu < _WAITING_SHARE * seconds:

@@ -20,8 +20,8 @@ from workbench.data.structure import Array
 from workbench.data.tables import Failed, Run, Task, single
 from workbench.errors import CancelledError
 
-_SENT: Final = 2  # calls that a process may have: one under way, one to follow
-_AHEAD: Final = 4  # tasks per process: those, and as many results that wait for one before them
+_SENT: Final = 2  # calls that a process may have: one in progress and the next
+_AHEAD: Final = 4  # tasks per process: its calls, and as many results that wait for an earlier one
 
 
 class _Call:
@@ -75,7 +75,8 @@ class ProcessPool:
         self._meter = meter
         self._waiting: deque[_Call] = deque()
         self._todo: deque[_Call] = deque()
-        self._threads = Threads()  # none: but like them, the processes end with the thread that this is
+        # Starts no threads, but like them, the processes end with the thread that created this.
+        self._threads = Threads()
         self._threads.at_end(self._kill)
 
     def run(self, tasks: Iterator[Task]) -> Iterator[Run]:
@@ -111,7 +112,7 @@ class ProcessPool:
         return call.result
 
     def _done(self) -> _Call | None:
-        """A call whose result may be given now."""
+        """A call whose result may be returned now."""
         if self._threads.forked:
             self._waiting[0].result = self._threads.failed_by_fork()
         elif self._threads.closed:
@@ -124,7 +125,7 @@ class ProcessPool:
     def _send(self) -> None:
         """Sends calls to processes that have room for them, in the order of the tasks."""
         while self._todo and not self._threads.closed:
-            # One that the others wait for is sent in any case: it comes back when its process has ended.
+            # A call that the others wait for is sent in any case; it returns even if its process ends.
             if self._held_bytes > self._most_bytes and self._todo[0] is not self._waiting[0]:
                 return
             member = min(self._members, key=lambda each: len(each.unanswered))
@@ -139,11 +140,11 @@ class ProcessPool:
                 call.result = Failed(error)
             else:
                 member.unanswered.append(call)
-        if self._threads.closed:  # perhaps just before there was a process to kill
+        if self._threads.closed:  # possibly just before there was a process to kill
             self._kill()
 
     def _fetch(self, seconds: float) -> None:
-        """Fetches answers, and waits for one for so long, then sends further calls."""
+        """Waits for an answer for up to `seconds`, receives all that have come, then sends further calls."""
         poll = select.poll()
         members = {}
         for member in self._members:
@@ -162,7 +163,7 @@ class ProcessPool:
             answer = member.process.answer()
         except EOFError:
             call = member.unanswered.popleft()
-            # Other processes make those that follow, in the order of the tasks.
+            # Other processes take over the calls behind this one, in the order of the tasks.
             undone = {*member.unanswered, *self._todo}
             self._todo = deque(call for call in self._waiting if call in undone)
             member.unanswered.clear()
@@ -188,7 +189,7 @@ class ProcessPool:
 
     def _close(self) -> None:
         self._threads.close()
-        if self._threads.forked:  # they are another process's
+        if self._threads.forked:  # the processes belong to the parent
             return
         for member in self._members:
             member.process.close()

@@ -124,7 +124,7 @@ class ReadAhead:
         self.threads.close()
 
     def _grow(self) -> None:
-        # The reader waits although the queue was full: it takes in bursts, which a longer queue would have covered.
+        # The reader waits although the queue was full: it reads in bursts, which a longer queue would have covered.
         if self._grows and self._was_full:
             self._most, self._was_full = min(2 * self._most, _MOST_ELEMENTS), False
 
@@ -133,7 +133,7 @@ class ReadAhead:
         self._elements -= len(run) or 1
         self._bytes -= size
         self._tell()
-        # Not at each run: every wake-up takes both threads' time.
+        # Not after each run, because every wake-up takes both threads' time.
         room = 2 * self._elements <= self._most and 2 * self._bytes <= self._most_bytes
         if self._full and (room or not self._ready):
             self._full = False
@@ -145,9 +145,9 @@ class ReadAhead:
             runs = guarded(one_by_one(open_runs(), self._provenance))
             while self._read_one(runs):
                 pass
-            # Here, not where the reader is: this closes files, and threads below.
+            # On this thread, because it closes files and the threads of earlier stages.
             del runs
-        except BaseException as error:  # such as SystemExit in a user's function: it is for the reader
+        except BaseException as error:  # such as a SystemExit from a user's function; the reader raises it
             self._fatal = error
         finally:
             with self._lock:
@@ -155,7 +155,10 @@ class ReadAhead:
                 self._changed.notify_all()
 
     def _read_one(self, runs: Iterator[Run]) -> bool:
-        """Reads the next run; False if there is none, or the reader is gone. The thread keeps none that was read."""
+        """Reads the next run; False if there is none, or the reader is gone.
+
+        The thread keeps no reference to the run.
+        """
         run = self._next(runs)
         return run is not None and self._put(run)
 
@@ -171,10 +174,9 @@ class ReadAhead:
             self._gate.release()
 
     def _gathered(self, run: Run | None) -> Run | None:
-        """A run of one element with that element made, which is the work of this thread.
+        """Makes the element of a run that has only one, because that is this thread's work.
 
-        Runs of many rows stay as they are: what they are part of, such as the order of a shuffle above, must not depend
-        on whether somebody reads ahead.
+        Runs of many rows stay as they are: the order of a later shuffle, for example, must not depend on reading ahead.
         """
         if run is None or len(run.rows) != 1 or run.table.at_rest:
             return run

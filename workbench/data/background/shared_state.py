@@ -72,7 +72,7 @@ def _in_function(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             named[name] = cell.cell_contents
-        except ValueError:  # not bound yet
+        except ValueError:  # not assigned yet
             continue
     names = {operation.argval for operation in operations if operation.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     named |= {name: function.__globals__[name] for name in names if name in function.__globals__}

@@ -87,7 +87,7 @@ class Threads:
           name: Name of the thread.
           *args: Arguments of `target`.
         """
-        # Daemons: one that hangs in a user's function must not keep the process from ending.
+        # Daemon threads, because one that hangs in a user's function must not keep the process from ending.
         thread = threading.Thread(target=self._run, args=(inherited(target), args), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -117,7 +117,7 @@ class Threads:
         with self.lock:
             self._inner.add(inner)
             closed = self.closed
-        if closed:  # by its reader, just before this thread came here
+        if closed:  # the reader closed it just before this thread got here
             inner._stop()
 
     def _run(self, target: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -125,7 +125,7 @@ class Threads:
         target(*args)
 
     def _stop(self) -> list[threading.Thread]:
-        """Tells all threads to end, and gives them."""
+        """Tells all threads to end, and returns them."""
         with self.lock:
             first = not self.closed
             self.closed = True
@@ -142,11 +142,11 @@ def close_all(groups: Iterable[Threads]) -> None:
     """Ends the threads of several objects at once."""
     threads = [thread for group in groups for thread in group._stop()]
     owner: Threads | None = getattr(_here, "owner", None)
-    if owner is not None and owner.closed:  # somebody waits for this thread, too
+    if owner is not None and owner.closed:  # another thread waits for this one
         return
     deadline = time.monotonic() + _GRACE_SECONDS
     for thread in threads:
-        # An interrupt may have come before it ran. The collector may run in any of them, and find the reader there.
+        # An interrupt may have come before it ran. Any of the threads may collect garbage, and find the reader there.
         if thread.ident is not None and thread is not threading.current_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -155,5 +155,6 @@ def _close_living() -> None:
     close_all(list(_living))
 
 
-# While the interpreter ends, threads no longer run: an iterator in a global name would wait for its own in vain.
+# Threads no longer run while the interpreter exits, so an iterator in a global variable would wait for its own
+# forever.
 atexit.register(_close_living)

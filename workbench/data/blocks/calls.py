@@ -22,7 +22,7 @@ _MOST_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 64 * 1024
 _COMPARED_FIRST: Final = 4
 _MOST_REFUSED: Final = 4
-_STRIDE: Final = 2654435761  # Knuth's multiplier: spreads the rows that are compared
+_STRIDE: Final = 2654435761  # Knuth's multiplier, which spreads the rows to compare
 
 Call = Callable[[Leaves, Structure, int], tuple[Leaves, Structure]]
 
@@ -107,7 +107,7 @@ class BlockCalls:
         return Run(table, range(len(part)))
 
     def _block_rows(self, run: Run) -> int:
-        """How many rows of a run make a block; 0 if they cannot."""
+        """How many rows of a run make a block; 0 if its rows cannot be computed together."""
         if self._obstacle or len(run) < _FEWEST_ROWS:
             return 0
         if not _is_of_arrays(run.table):
@@ -139,7 +139,7 @@ class BlockCalls:
         return expression, captured.joined(below.captured) if isinstance(below, BlockTable) else captured
 
     def _compared(self, part: Run, columns: Leaves, first: int) -> Structure | None:
-        """The structure of results, if calls for some rows give what was computed for all; else None."""
+        """The structure of results, if calls for some of the rows return what was computed for all; otherwise None."""
         some = range(min(_COMPARED_FIRST, len(part))) if not first else [first * _STRIDE % len(part)]
         structure: Structure | None = None
         for index in some:
@@ -170,7 +170,7 @@ def _is_of_arrays(table: Table) -> bool:
 
 
 def _is_row(leaf: Any, column: Array, index: int) -> bool:
-    """Whether a row of a column is what a call has given, bit for bit."""
+    """Whether a row of a column equals the result of a call, bit for bit."""
     row: Any = column[index]
     if not isinstance(leaf, np.ndarray | np.generic) or not isinstance(row, np.ndarray | np.generic):
         return bool(type(leaf) is type(row) and leaf == row)

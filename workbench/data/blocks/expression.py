@@ -92,7 +92,7 @@ class Expression:
                 results.append(np.full(len(columns[0]), output.number))
             elif output in own and output not in self.outputs[:number]:
                 results.append(np.ascontiguousarray(values[output]))
-            else:  # nobody who changes one result in place may change another, or what was read
+            else:  # a copy: changing one result in place must not change another result or the input
                 results.append(np.array(values[output], order="C"))
         return results
 
@@ -102,7 +102,10 @@ def _value(operand: Place | Constant, values: list[Any]) -> Any:
 
 
 def _wraps(step: Step, operands: list[Any]) -> bool:
-    """Whether a result may be beyond its dtype: extremes come of extreme operands."""
+    """Whether a result may exceed its dtype.
+
+    Checks the extremes only, because extreme results come from extreme operands.
+    """
     extremes = [_extremes(operand) for operand in operands]
     bound = _BOUNDS[step.function]
     return not all(fits(bound(*corner), step.dtype) for corner in itertools.product(*extremes))

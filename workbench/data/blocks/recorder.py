@@ -57,7 +57,7 @@ def _output(leaf: Any, recorder: _Recorder) -> Place | Constant:
 
 
 class _Recorder:
-    """Steps so far; a step's result has the place after those of the inputs and earlier steps."""
+    """The steps so far. A step's result is numbered after the inputs and the results of earlier steps."""
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
@@ -73,7 +73,7 @@ class _Recorder:
 
 
 class _Recorded(NDArrayOperatorsMixin):
-    """Stands for a row, or for what was computed of it. What it does not have, a function cannot use."""
+    """Stands for a row, or for a value computed from it. It has only the operations that block computation supports."""
 
     __slots__ = ("dtype", "place", "recorder", "shape")
 
@@ -101,7 +101,7 @@ class _Recorded(NDArrayOperatorsMixin):
 
     def __pow__(self, exponent: Any) -> Any:
         whole = self.dtype.kind in "iu"
-        # Of arrays NumPy computes `x ** 2` as a square; of single floats as a power, which is not exact.
+        # For arrays, NumPy computes `x ** 2` as a square; for single floats, as a power, which is not exact.
         if type(exponent) is not int or not (
             (whole and 0 <= exponent <= _LARGEST_EXPONENT and fits(exponent, self.dtype))
             or (self.dtype.kind == "f" and self.shape and exponent == 2)
@@ -113,7 +113,7 @@ class _Recorded(NDArrayOperatorsMixin):
         return self.recorder.add(step, self.shape, self.dtype)
 
     def astype(self, dtype: Any) -> Any:
-        """As of an array; not from fractions to whole numbers, which is not exact beyond the range."""
+        """As of an array. Refuses fractions to whole numbers, because that is not exact beyond the dtype's range."""
         wanted = np.dtype(dtype)
         if wanted not in ALLOWED or self.dtype not in ALLOWED:
             raise Unprovable(f"it converts {self.dtype} to {wanted}")
@@ -139,7 +139,7 @@ def _checked(function: np.ufunc, operands: list[Any], arrays: list[_Recorded]) -
     """The dtype of a function's result.
 
     Raises:
-      Unprovable: if shapes or dtypes are such that a row by itself may give something else.
+      Unprovable: if, for these shapes or dtypes, computing a row by itself may return something else.
     """
     if len({array.shape for array in arrays}) > 1:
         raise Unprovable("it computes with rows of different shapes")
@@ -173,7 +173,7 @@ def _checked(function: np.ufunc, operands: list[Any], arrays: list[_Recorded]) -
 
 
 def _kind(value: Any) -> str:
-    """The kind of a constant; none for a whole number of Python's, which takes that of the array."""
+    """The kind of a constant. None for a Python integer, which takes the kind of the array."""
     if type(value) is int:
         return ""
     return "f" if type(value) is float else value.dtype.kind

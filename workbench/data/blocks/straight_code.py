@@ -36,7 +36,7 @@ _NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rules:
-    """What code may do.
+    """What code is allowed to do.
 
     Attributes:
       operations: Instructions.
@@ -57,7 +57,7 @@ _EXACT: Final = _Rules(
     _OPERATIONS, {"abs": abs, "bool": bool, "float": float, "int": int}, ATTRIBUTES, generators=False
 )
 _WITHOUT_EFFECT: Final = _Rules(
-    # A function with an inner one has cells. Unpacking reads what it unpacks, also a generator.
+    # A function with an inner one has cells. Unpacking iterates over its operand, which may be a generator.
     (_OPERATIONS - {"UNPACK_SEQUENCE"})
     | set("GET_ITER LOAD_CLOSURE MAKE_CELL MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE STORE_DEREF".split()),
     {**_EXACT.builtins, **{fn.__name__: fn for fn in (enumerate, filter, len, map, range, reversed, zip)}},
@@ -97,7 +97,7 @@ class Captured:
                 return False
         try:
             return all(cell.cell_contents is value for cell, value in self.cells) if self.cells else True
-        except ValueError:  # a variable that was deleted
+        except ValueError:  # a deleted variable
             return False
 
     def joined(self, other: Captured) -> Captured:
@@ -182,7 +182,7 @@ def _values(
     names: list[tuple[dict[str, Any], str, Any]],
     cells: list[tuple[types.CellType, Any]],
 ) -> list[tuple[str, Any]]:
-    """What a function refers to, by name; how to look that up again is added to `names` and `cells`."""
+    """What a function refers to, by name. Adds to `names` and `cells` how to look each of them up again."""
     if function.__kwdefaults__:
         raise Unprovable("it has defaults of keyword-only arguments")
     code = function.__code__
@@ -209,10 +209,10 @@ def _values(
 
 
 def _is_function(name: str, value: Any, rules: _Rules) -> bool:
-    """Whether a value is a function that has to be looked at.
+    """Whether a value is a function whose own code needs checking.
 
     Raises:
-      Unprovable: if it is something that a function may not refer to.
+      Unprovable: if a function may not refer to such a value.
     """
     if type(value) is types.FunctionType:
         return not (rules.generators and inspect.isgeneratorfunction(value))
@@ -242,7 +242,7 @@ def _are_numbers(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _looked_at(code: types.CodeType, rules: _Rules) -> tuple[tuple[str, ...], str]:
-    """The global names that code loads; and why it may do more than to load, to call and to compute, or ""."""
+    """The global names that code loads; and why it may do more than load, call and compute, or ""."""
     if code.co_flags & _NO_FUNCTIONS:
         return (), "it is a generator or a coroutine"
     if code.co_exceptiontable:

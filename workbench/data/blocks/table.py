@@ -109,7 +109,7 @@ def one_by_one(runs: Iterator[Run], provenance: bool) -> Iterator[Run]:
         for item in attempts(iter((run,)), provenance):
             if not isinstance(item, Failed):
                 yield single(*item)
-            elif hasattr(runs, "fail"):  # of a stage that does not see failures
+            elif hasattr(runs, "fail"):  # created by a stage that does not handle failures
                 runs.fail(item)
             else:
                 yield item

@@ -9,8 +9,8 @@ from workbench.data.cost.flow import PipelineFlow, ReplicaWait, StageFlow
 from workbench.telemetry.formatting import percent
 
 _ENOUGH: Final = 0.05  # of the time
-_ALIKE: Final = 0.8  # of what the replica waits that waits longest
-_SATURATED: Final = 0.8  # of the time of each worker
+_ALIKE: Final = 0.8  # of what the longest waiting replica waits
+_SATURATED: Final = 0.8  # of each worker's time
 _PARALLEL: Final = "give it num_parallel_calls=wb.data.AUTOTUNE"
 _AHEAD: Final = (
     "end the dataset with prefetch(wb.data.AUTOTUNE), so that this happens while the last batch is used"
@@ -56,7 +56,7 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
     if not found:
         return _no_stage(replicas)
     here = [] if _all_alike(replicas) else [each for each in found if each[1].host == _longest(replicas).host]
-    # What holds back the others is not why one waits longer than they do.
+    # The stage that delays the others does not explain why one waits longer than they do.
     stage, pipeline = max(here or found, key=lambda each: each[0].busy_share)
     if here and 2 * _as_busy(pipelines, stage) > len(pipelines) > 1:
         return _no_stage(replicas, f" on {pipeline.name} is busier than on other hosts")
@@ -67,7 +67,7 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
 
 
 def _where(pipelines: Sequence[PipelineFlow], pipeline: PipelineFlow, stage: StageFlow) -> str:
-    """On which host a stage is that busy: none is named where others are nearly as busy with it."""
+    """Where a stage is that busy; "on every host" if it is nearly as busy on all."""
     if len(pipelines) == 1:
         return ""
     alike = _as_busy(pipelines, stage)
@@ -77,7 +77,7 @@ def _where(pipelines: Sequence[PipelineFlow], pipeline: PipelineFlow, stage: Sta
 
 
 def _as_busy(pipelines: Sequence[PipelineFlow], stage: StageFlow) -> int:
-    """How many pipelines have a stage that is nearly as busy, or more so."""
+    """How many pipelines have the same stage at least nearly as busy."""
     least = _ALIKE * stage.busy_share
     return sum(
         any(other.name == stage.name and other.busy_share >= least for other in each.stages)
@@ -118,12 +118,12 @@ def _advice(stage: StageFlow, pipeline: PipelineFlow) -> str:
 
 
 def _kind(stage: StageFlow) -> str:
-    """The name of a stage without arguments, and without what the user calls it."""
+    """A stage's name, without arguments and without the user's label."""
     return stage.name.partition("(")[0].partition(" '")[0]
 
 
 def _reader(stage: StageFlow, pipeline: PipelineFlow) -> StageFlow | None:
-    """The stage that a nested one is an input of."""
+    """The stage that has this nested one as an input."""
     behind = pipeline.stages[pipeline.stages.index(stage) + 1 :]
     return next((other for other in behind if other.depth < stage.depth), None)
 
@@ -151,7 +151,7 @@ def _longest(replicas: Sequence[ReplicaWait]) -> ReplicaWait:
 
 
 def _all_alike(replicas: Sequence[ReplicaWait]) -> bool:
-    """Whether nobody waits much longer than others."""
+    """Whether no replica waits much longer than the others."""
     return (
         not replicas
         or min(each.waited_share for each in replicas) >= _ALIKE * _longest(replicas).waited_share

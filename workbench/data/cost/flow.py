@@ -11,7 +11,7 @@ from workbench.telemetry.added import ADDED
 from workbench.telemetry.formatting import significant, size_text
 from workbench.telemetry.snapshot import SampledSteps
 
-_BUSY: Final = 0.05  # of the time; below, a stage is not worth a word
+_BUSY: Final = 0.05  # of the time; a stage below this is not worth mentioning
 _STARVING: Final = 0.2
 
 

@@ -22,8 +22,8 @@ MOST_SINGLE: Final = 4
 """As many pipelines are shown one by one, of more only so many that stand out."""
 FAR: Final = 1.25
 """Times the median: below, hosts are alike."""
-_FENCE: Final = 3.0  # widths of the middle half beyond it
-_WORTH: Final = 0.2  # of the time: what is busy for less holds back nobody
+_FENCE: Final = 3.0  # multiples of the interquartile range beyond the quartile
+_WORTH: Final = 0.2  # of the time; a stage that is busy for less delays nothing
 
 _Plan = tuple[tuple[str, int], ...]
 
@@ -75,7 +75,7 @@ def far_beyond(values: Sequence[float]) -> float:
 def _starving(
     pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]
 ) -> Iterator[tuple[PipelineFlow, str]]:
-    """Hosts of replicas that starve while the others do less so, those that wait longest first."""
+    """Hosts of replicas that starve while others starve less, the longest waiting first."""
     limit = FAR * median(each.waited_share for each in replicas) if replicas else 0.0
     for wait in sorted(replicas, key=lambda each: -each.waited_share):
         if wait.starving and wait.waited_share > limit:
@@ -85,7 +85,7 @@ def _starving(
 
 
 def _slow(alike: Sequence[PipelineFlow]) -> Iterator[tuple[PipelineFlow, str]]:
-    """Of pipelines with the same plan those with a stage that is far slower than on the others, the slowest first."""
+    """Pipelines with a stage that is far slower than in others with the same plan, the slowest first."""
     found: list[tuple[float, PipelineFlow, str]] = []
     for stages in zip(*(pipeline.stages for pipeline in alike), strict=True):
         own = [stage.own_us or 0.0 for stage in stages]
@@ -101,7 +101,7 @@ def _slow(alike: Sequence[PipelineFlow]) -> Iterator[tuple[PipelineFlow, str]]:
 
 
 def _group(members: Sequence[PipelineFlow], has_others: bool, why: str) -> PipelineFlow:
-    """One flow for pipelines that are equal: medians, and by stage the range of what they do."""
+    """One flow for equal pipelines: the medians, and for each stage the range of its figures."""
     stages = tuple(map(_stage, zip(*(member.stages for member in members), strict=True)))
     bottleneck = busiest_stage([stage for stage, _ in stages])
     return PipelineFlow(

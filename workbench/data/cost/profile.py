@@ -197,7 +197,7 @@ def _together(stages: tuple[StageProfile, ...]) -> StageProfile:
 
 
 def _keyed(inputs: Sequence[PipelineProfile]) -> dict[_Key, PipelineProfile]:
-    """Pipelines by their names, and by how many of the same names come before: a dataset may be zipped with itself."""
+    """Keyed by name and by how often that name came before, because a dataset may be zipped with itself."""
     found: dict[_Key, PipelineProfile] = {}
     for pipeline in inputs:
         nth = 0
@@ -208,7 +208,7 @@ def _keyed(inputs: Sequence[PipelineProfile]) -> dict[_Key, PipelineProfile]:
 
 
 def _one_queue(queues: Sequence[QueueProfile]) -> QueueProfile:
-    # Mean levels are added, so `fill` stays comparable with the summed capacity.
+    # Mean levels are added, so that `fill` stays comparable with the summed capacity.
     looks = max(queue.looks for queue in queues)
     return replace(
         queues[0],

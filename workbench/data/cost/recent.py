@@ -27,7 +27,7 @@ class ReaderHistory:
         """With what it tells now."""
         history = (*self.history, profiles)
         now = _elapsed(profiles)
-        if self.history and _elapsed(self.history[-1]) > now:  # another process reads since
+        if self.history and _elapsed(self.history[-1]) > now:  # another process has read since then
             history = (profiles,)
         while len(history) > 2 and now - _elapsed(history[1]) >= RECENT_SECONDS:
             history = history[1:]

@@ -126,7 +126,7 @@ class StatsAggregator:
         return f"<StatsAggregator: {collected or 'nothing collected yet'}>"
 
     def __copy__(self) -> StatsAggregator:
-        return self  # options are copied with each dataset, and all copies mean this one
+        return self  # datasets copy their options, and all copies refer to this one
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StatsAggregator:
         return self

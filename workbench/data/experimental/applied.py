@@ -271,7 +271,7 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """Says that an element was there before."""
+    """Marks an element that existed before."""
 
     key: str
 

@@ -124,7 +124,7 @@ def make_batched_features_dataset(
 
 @dataclass(frozen=True, slots=True)
 class _Opens:
-    """Gives the dataset of one file."""
+    """Returns the dataset of one file."""
 
     reader: Callable[..., Dataset]
     args: tuple[Any, ...]

@@ -86,7 +86,7 @@ def to_hugging_face(dataset: Dataset) -> Any:
         )
     table = pa.Table.from_batches(batches)
     text = [name for name in table.column_names if pa.types.is_large_binary(table.schema.field(name).type)]
-    for name in text:  # which is what the library's users expect of text
+    for name in text:  # Arrow's users expect str
         try:
             column = table.column(name).cast(pa.large_string())
         except pa.ArrowInvalid:

@@ -66,7 +66,7 @@ class _Passes:
         return iter(self.dataset)
 
     def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
-        """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order."""
+        """Starts a pass over part `index` of `count`; all parts with one `seed` share one order."""
         mine = self._parts.get((index, count))
         if mine is None:
             mine = auto_shard(self.dataset, count, index).dataset
@@ -95,5 +95,5 @@ class _Rows:
         position = operator.index(index)
         position += self.count if position < 0 else 0
         if not 0 <= position < self.count:
-            raise IndexError(f"element {index} of {self.count}")  # which ends a loop over positions
+            raise IndexError(f"element {index} of {self.count}")  # IndexError ends a loop over positions
         return from_position(self.dataset, position).first()

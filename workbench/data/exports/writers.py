@@ -61,12 +61,12 @@ class TFRecordWriter:
 
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[str]:
-    """A name beside `path`, which it gets at the end; removed after a failure."""
+    """A temporary name beside `path`. The file gets its final name at the end, and is removed after a failure."""
     try:
         target = os.path.realpath(path)
-    except ValueError as error:  # a name with a NUL byte
+    except ValueError as error:  # the name contains a NUL byte
         raise NotFoundError(f"cannot write {path!r}: {error}; give the name of a file") from error
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or device is written as it is
+    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or device is written directly
         yield path
         return
     partial = f"{target}.{secrets.token_hex(4)}.partial"
@@ -74,7 +74,7 @@ def _replacing(path: str) -> Iterator[str]:
         yield partial
         descriptor = os.open(partial, os.O_RDONLY)
         try:
-            os.fsync(descriptor)  # the name must not be there before the content is
+            os.fsync(descriptor)  # the name must not appear before the content is complete
         finally:
             os.close(descriptor)
         os.replace(partial, target)

@@ -83,7 +83,7 @@ class ArrowFiles(SplitReader):
             first = 0
             for wanted, batch in _batches(path, content, list(specs), set(splits)):
                 if wanted and batch.num_rows:
-                    # Offsets that point elsewhere would be followed.
+                    # Arrow would follow offsets that point outside of the buffer.
                     batch.select(list(specs)).validate(full=True)
                     yield self.reading.run(batch, list(specs), range(first, first + batch.num_rows), path)
                 first += batch.num_rows
@@ -92,7 +92,7 @@ class ArrowFiles(SplitReader):
 def _batches(
     path: str, content: Any, names: list[str], splits: set[int]
 ) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """The batches, and whether each is wanted; of those that are not, one column only tells the number of rows."""
+    """The batches, and whether each is wanted. Of unwanted ones, only one column is read, to get the number of rows."""
     import pyarrow as pa
 
     if not _is_file(content):
@@ -113,7 +113,7 @@ def _is_file(content: Any) -> bool:
 
 @contextlib.contextmanager
 def _source(path: str) -> Iterator[pa.NativeFile]:
-    """A file as Arrow reads it. Not mapped: what cuts a mapped file ends the process that reads it."""
+    """A file as Arrow reads it. Not memory-mapped, because truncating a mapped file kills the process that reads it."""
     import pyarrow as pa
 
     if isinstance(path, Url):

@@ -63,7 +63,7 @@ def dtype_of(kind: pa.DataType) -> np.dtype[Any] | None:
 
 
 def _numbers(array: pa.Array, dtype: np.dtype[Any]) -> Array:
-    """What lies in its buffer, read-only."""
+    """The numbers in their own buffer, read-only."""
     buffer = array.buffers()[1] if len(array) else None
     if buffer is None:
         return np.empty(0, dtype)
@@ -73,7 +73,7 @@ def _numbers(array: pa.Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _bits(array: pa.Array, number: int) -> Array:
-    """Bools, which lie in a buffer as bits."""
+    """Bools, which the buffer holds as bits."""
     end = array.offset + len(array)
     buffer = array.buffers()[number] if len(array) else None
     octets = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, -(-end // 8))
@@ -86,7 +86,7 @@ def _texts(array: pa.Array) -> Array:
     import pyarrow as pa
 
     array = array.cast(pa.large_binary())
-    if "pandas" in sys.modules:  # two thirds of the time
+    if "pandas" in sys.modules:  # takes two thirds of the time
         return np.asarray(array.to_numpy(zero_copy_only=False), STRING)
     found = np.empty(len(array), STRING)
     found[:] = array.to_pylist()

@@ -107,7 +107,7 @@ class ColumnReading:
 
 def columns_layout(names: Sequence[str]) -> tuple[list[int], Structure]:
     """In which order a structure wants the components, which need not be that of the columns."""
-    # Not by structure.flatten: it gives dicts of the same names the order in which such a dict came first.
+    # Not structure.flatten, which reorders a dict's keys to those of the first dict with the same names.
     order, spec = tree.flatten({name: index for index, name in enumerate(names)})
     return order, Structure(spec)
 
@@ -158,7 +158,7 @@ class _Column:
                     f"column {self.name!r} is {values.type}, its default {self.default!r} is not: {error}"
                 ) from error
         if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
-            return values  # NaN, NaT
+            return values  # NaN or NaT
         row = int(values_of(values.is_null()).argmax())
         place = self.inside or f" at row {self.positions[row]}"
         raise DataLossError(

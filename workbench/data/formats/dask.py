@@ -162,18 +162,18 @@ class DaskPartitions(FileReader):
 
 
 class _Reading(ABC):
-    """What becomes of the partitions of one kind of collection."""
+    """How the partitions of one kind of collection become elements."""
 
     @abstractmethod
     def run(self, value: Any, path: str) -> Run | None:
-        """The elements of a partition; None without any."""
+        """The elements of a partition; None if it has none."""
 
     @abstractmethod
     def spec(self, parts: Sequence[Partition]) -> Any:
         """The nested spec of an element."""
 
     def count(self, parts: int) -> int:
-        """Number of elements of all partitions, if so many are all."""
+        """Number of elements in all partitions, if that is known."""
         return UNKNOWN_CARDINALITY
 
 
@@ -183,7 +183,7 @@ class _Blocks(_Reading):
 
     Attributes:
       row: The spec of a row.
-      lengths: Rows of each block; None for those that are unknown.
+      lengths: Rows of each block; None if unknown.
     """
 
     row: TensorSpec
@@ -194,7 +194,7 @@ class _Blocks(_Reading):
         """Checks an array.
 
         Raises:
-          InvalidArgumentError: if it has no rows, or they are cut.
+          InvalidArgumentError: if it has no rows, or its chunks split them.
         """
         if array.ndim == 0:
             raise InvalidArgumentError("from_dask cuts along the first dimension, but the array is a scalar")
@@ -228,7 +228,7 @@ class _Frames(_Reading):
     """Rows of data frames.
 
     Attributes:
-      columns: Which columns, and what stands for null.
+      columns: Which columns, and what replaces null.
       specs: The spec of each column.
     """
 
@@ -249,7 +249,7 @@ class _Frames(_Reading):
         schema = pa.Schema.from_pandas(frame._meta, preserve_index=False)
         for (
             name
-        ) in schema.names:  # of an empty frame nothing tells what objects are; here they can only be text
+        ) in schema.names:  # in an empty frame, nothing shows the type of objects; only text is possible here
             if pa.types.is_null(schema.field(name).type):
                 schema = schema.set(schema.get_field_index(name), pa.field(name, pa.large_string()))
         return _Frames(reading, reading.specs(schema, _LABEL))

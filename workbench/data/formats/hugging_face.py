@@ -62,7 +62,7 @@ def from_hugging_face(
     if not hasattr(dataset, "__len__"):
         return Dataset(HuggingFaceStream(arrow, reading))
     source = HuggingFaceRows(arrow, reading)
-    source.element_spec()  # what cannot be read is told now
+    source.element_spec()  # reports an unreadable column now
     return Dataset(source)
 
 
@@ -71,7 +71,7 @@ class _Reading:
     """How tables of Arrow become components.
 
     Attributes:
-      columns: Which columns, and what stands for null.
+      columns: Which columns, and what replaces null.
     """
 
     columns: ColumnReading
@@ -85,7 +85,7 @@ class _Reading:
         return dict(self.columns.specs(schema, _LABEL))
 
     def leaves(self, table: pa.Table, names: Sequence[str], rows: Rows) -> list[Any]:
-        """The components of the rows of a table: an array for each, or for lists of several lengths a list of arrays.
+        """The components of a table's rows: an array each, or a list of arrays where lists differ in length.
 
         Args:
           table: Some rows.
@@ -136,7 +136,7 @@ class HuggingFaceRows(Source):
         """Starts one pass."""
         if count := self.cardinality():
             names, structure = _layout(self.element_spec())
-            # Without a selection of rows all of them are one table, of which nothing is read here.
+            # Without a selection of rows, all of them form one table, which this does not read.
             whole = None
             if getattr(self.dataset, "_indices", ...) is None:
                 whole = self.dataset[:].select(names)
@@ -153,7 +153,7 @@ class HuggingFaceRows(Source):
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """Rows of a dataset. Rows that are asked for in order are read in blocks."""
+    """Rows of a dataset. Reads blocks when rows are requested in order."""
 
     at_rest: ClassVar[bool] = False
     dataset: Any
@@ -166,7 +166,7 @@ class _Table:
 
     def row(self, index: int) -> Leaves:
         """The components of one element."""
-        # Several threads may read: what one of them replaces, another goes on to use.
+        # Several threads may read: one may replace the block that another still uses.
         start, block = self._block
         if not (block and start <= index < start + len(block[0])):
             size = _BLOCK_ROWS if index == self._next else 1
@@ -222,7 +222,7 @@ class HuggingFaceStream(Source):
         first = 0
         names: list[str] = []
         if hasattr(self.dataset, "set_epoch"):
-            self.dataset.set_epoch(current.epoch)  # which its own shuffling depends on
+            self.dataset.set_epoch(current.epoch)  # its own shuffling depends on it
         for table in self.dataset.iter(batch_size=_BLOCK_ROWS):
             if not names:
                 names, structure = _layout(self.reading.spec(table.schema))

@@ -85,7 +85,7 @@ def _class_names(root: str) -> list[str]:
 
 
 def _images(root: str, class_name: str) -> list[str]:
-    """The images of a class, sorted; links are checked."""
+    """The images of a class, sorted. Checks links."""
     folder = os.path.normpath(os.path.join(root, class_name))
     if os.path.dirname(folder) != root:
         raise InvalidArgumentError(

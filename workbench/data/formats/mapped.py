@@ -31,7 +31,7 @@ class MappedTable:
       path: The path of the file, for errors.
     """
 
-    at_rest: ClassVar[bool] = False  # pages may have to come from the disk
+    at_rest: ClassVar[bool] = False  # pages may have to come from disk
     array: Array
     memory: mmap.mmap
     path: str

@@ -104,7 +104,7 @@ class NumpyFiles(SplitReader):
 
 @dataclass(slots=True)
 class _Content:
-    """The arrays of one file, open."""
+    """The open arrays of one file."""
 
     path: str
     headers: list[NpyHeader]
@@ -165,13 +165,13 @@ class _Content:
         return MappedTable.of(self.streams[0], self.headers[0], self.path)
 
     def block(self, rows: range) -> Run:
-        """Some rows; blocks are asked for in ascending order."""
+        """Some rows. Callers request blocks in ascending order."""
         columns = []
         for header, stream in zip(self.headers, self.streams, strict=True):
             stream.seek(header.start + rows.start * header.row_bytes)
             data = _read(stream, len(rows) * header.row_bytes)
             if rows.stop == header.rows:
-                stream.read(1)  # at the end an archive compares checksums
+                stream.read(1)  # an archive compares checksums at the end
             columns.append(native(header.array(data, len(rows)), header.what, self.path))
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
 
@@ -184,7 +184,7 @@ def _expect_rows(header: NpyHeader) -> None:
 
 
 def _members(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
-    """The arrays of an archive by name. Names are names only: nothing is extracted."""
+    """The arrays of an archive, by name. Extracts nothing, so names cannot lead to other files."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(_ENDING)
@@ -195,7 +195,7 @@ def _members(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
 
 
 def _read(stream: IO[bytes], count: int) -> bytes:
-    """As many bytes as there are, up to `count`; a raw file may give fewer at a time."""
+    """As many bytes as there are, up to `count`; a raw file may return fewer per read."""
     data = stream.read(count)
     if len(data) in (0, count):
         return data
@@ -211,7 +211,7 @@ def _read(stream: IO[bytes], count: int) -> bytes:
 def _damage_told(path: str) -> Iterator[None]:
     try:
         yield
-    except DataLossError as error:  # of a header, which may be that of a member of an archive
+    except DataLossError as error:  # of a header, possibly of a member of an archive
         error.file = path
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
@@ -220,5 +220,5 @@ def _damage_told(path: str) -> Iterator[None]:
         raise DataLossError(
             f"{path!r}: {error}; the file is damaged or cut off, or no file of NumPy", file=path
         ) from error
-    except (NotImplementedError, RuntimeError) as error:  # as zipfile tells of codecs and encryption
+    except (NotImplementedError, RuntimeError) as error:  # zipfile's error for unknown codecs and encryption
         raise InvalidArgumentError(f"{path!r} cannot be read: {error}; save it with numpy.savez") from error

@@ -58,7 +58,7 @@ class NpyHeader:
                 )
         except InvalidArgumentError:
             raise
-        # The header is an expression of Python, so whatever its tokenizer and parser raise.
+        # The header is a Python expression, so this catches whatever Python's tokenizer and parser raise.
         except Exception as error:
             said = " ".join(str(error).split())
             raise DataLossError(f"{what}: {said}; the file is damaged or cut off, or no array") from error

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _KEEP = "\0keep"
 _BEGUN_BYTES = 32 << 20
-_PART_BYTES = 12 << 20  # so that two are begun at a time
+_PART_BYTES = 12 << 20  # so that Arrow starts two at a time
 _LARGE_GROUP_BYTES = 128 << 20
-_WIDE_ROW_BYTES = 256  # from here on, decoding some rows after the others takes no longer than all at once
+_WIDE_ROW_BYTES = 256  # from this size on, decoding rows in parts takes no longer than all at once
 _BATCH_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
 
@@ -130,7 +130,7 @@ class Parquet(SplitReader):
                     yield self.reading.run(batch, list(specs), where, path)
 
     def _bytes_read(self, fragment: ds.ParquetFileFragment, names: list[str]) -> dict[int, int]:
-        """Decoded bytes of each row group, of the columns that are read."""
+        """Decoded bytes of each row group, for the columns that are read."""
         read, all_names = set(names), fragment.physical_schema.names
         if self.keep is not None:
             filters = str(self.keep)
@@ -140,7 +140,7 @@ class Parquet(SplitReader):
         metadata = fragment.metadata
         columns = []
         for column in range(metadata.num_columns):
-            path = metadata.schema.column(column).path  # of what is nested, "name.list.element"
+            path = metadata.schema.column(column).path  # a nested column is called "name.list.element"
             if not read.isdisjoint(itertools.accumulate(path.split("."), "{}.{}".format)):
                 columns.append(column)
         sizes = {}
@@ -150,7 +150,7 @@ class Parquet(SplitReader):
         return sizes
 
     def _scanned(self, path: str, part: ds.ParquetFileFragment, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """All rows, which Arrow begins to decode; of a filter with one more column, which says what is kept."""
+        """All rows, which Arrow starts to decode. With a filter, one more column marks the rows to keep."""
         import pyarrow.dataset as ds
 
         asked: Any = {name: ds.field(name) for name in names}
@@ -158,18 +158,18 @@ class Parquet(SplitReader):
             asked[_KEEP] = self.keep
         with _told(path):
             scanner = part.scanner(columns=asked)
-        # Its threads begin here. What is wrong with the file is raised by the batches, at its place.
+        # Arrow's threads start here. The batches raise the file's errors, each at its place.
         batches: Iterator[pa.RecordBatch] = scanner.to_batches()
         return batches
 
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
-    """A file, or its name where Arrow opens it itself, and what is in it."""
+    """The open file and its metadata; the file's name instead if Arrow opens it itself."""
     import pyarrow as pa
     from pyarrow.fs import LocalFileSystem
 
-    # Opened also where Arrow opens a file itself, as these errors say what to do.
+    # Opened even where Arrow opens the file itself, because these errors name the remedy.
     with opened(path) as opened_file, damage_told(path, "Parquet"):
         file: Any = path
         if isinstance(opened_file, FileIO):
@@ -182,7 +182,7 @@ def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
 
 
 def _row_bytes(fragment: ds.ParquetFileFragment, sizes: Mapping[int, int]) -> int:
-    """How large a row is, if rows have to be decoded some at a time: a scan decodes all of a row group. Else 0."""
+    """The size of a row if rows must be decoded in parts, because a scan decodes whole row groups. Otherwise 0."""
     groups = fragment.row_groups
     largest = max(sizes[group.id] for group in groups)
     row_bytes = sum(sizes[group.id] for group in groups) // max(1, sum(group.num_rows for group in groups))
@@ -192,7 +192,7 @@ def _row_bytes(fragment: ds.ParquetFileFragment, sizes: Mapping[int, int]) -> in
 def _streamed(
     file: Any, fragment: ds.ParquetFileFragment, names: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """All rows, so many at a time."""
+    """All rows, in batches of the given number."""
     import pyarrow.parquet as pq
 
     is_local = isinstance(file, str)
@@ -210,12 +210,12 @@ def _streamed(
 def _read_ahead(
     sizes: Mapping[int, int], splits: Sequence[int], begin: Callable[[list[int]], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of row groups in their order. While the reader uses those of one part, Arrow decodes the next parts.
+    """The batches of row groups, in order. While the reader uses one part's batches, Arrow decodes the next parts.
 
     Args:
       sizes: Decoded bytes of each row group.
       splits: Which row groups.
-      begin: Begins to read the row groups of a part. What is begun takes at most 32 MiB, or is one part.
+      begin: Starts to read a part's row groups. The parts in progress take at most 32 MiB, or there is only one.
     """
     begun: deque[tuple[int, Iterator[pa.RecordBatch]]] = deque()
     begun_bytes = 0
@@ -232,7 +232,7 @@ def _read_ahead(
 
 
 def _parts(sizes: Mapping[int, int], splits: Sequence[int]) -> Iterator[list[int]]:
-    """Row groups that are scanned together: Arrow reads ahead as much of them as it can, whatever that takes."""
+    """Row groups to scan together, because Arrow reads ahead in them as much as it can, whatever the memory."""
     part: list[int] = []
     part_bytes = 0
     for split in splits:
@@ -246,7 +246,7 @@ def _parts(sizes: Mapping[int, int], splits: Sequence[int]) -> Iterator[list[int
 
 
 def _format(*, pre_buffer: bool) -> ds.ParquetFileFormat:
-    """How files are read; `pre_buffer` joins small reads, which a file behind a URL needs and a disk does not."""
+    """How to read files: `pre_buffer` joins small reads, which helps files behind URLs but not files on disk."""
     import pyarrow.dataset as ds
 
     options = ds.ParquetFragmentScanOptions(page_checksum_verification=True, pre_buffer=pre_buffer)
@@ -255,7 +255,7 @@ def _format(*, pre_buffer: bool) -> ds.ParquetFileFormat:
 
 @contextlib.contextmanager
 def _told(path: str) -> Iterator[None]:
-    """Tells a filter that does not fit the columns from a damaged file."""
+    """Distinguishes a filter that does not fit the columns from a damaged file."""
     import pyarrow as pa
 
     try:

@@ -100,7 +100,7 @@ class MapStyle(Source):
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """The elements of a map-style dataset, fetched when asked for; by one thread at a time, as its code may expect."""
+    """The elements of a map-style dataset, fetched on request; by one thread at a time, as its code may expect."""
 
     at_rest: ClassVar[bool] = False
     dataset: Any
@@ -202,7 +202,7 @@ def _spec(leaves: Leaves, structure: Structure) -> Any:
 
 
 def _can_index(dataset: Any) -> bool:
-    """Whether it has a `__getitem__` of its own: PyTorch's base class has one that says it has none."""
+    """Whether it has its own `__getitem__`: PyTorch's base class has one that only raises."""
     owner = next((kind for kind in type(dataset).__mro__ if "__getitem__" in vars(kind)), None)
     if owner is None:
         return False

@@ -76,11 +76,11 @@ class SplitReader(FileReader):
         for number, path in self.numbered_files(current):
             try:
                 yield number, path, self.count_splits(path)
-            except Exception as error:  # what is wrong with one file says nothing about the next
+            except Exception as error:  # one file's error says nothing about the next
                 yield number, path, Failed(error)
 
     def _enough(self, files: Iterator[_File]) -> Iterator[_File]:
-        """The files, if there is a split for each host; as with whole files, the hosts that got one notice."""
+        """The files, if there is a split for each host. If there is not, the hosts notice, as with whole files."""
         held: list[_File] = []
         count = failed = 0
         while count < self.shares and (file := next(files, None)) is not None:

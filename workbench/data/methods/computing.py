@@ -121,7 +121,7 @@ class Computing(Staged):
         """
         batches = self.with_stage(Batch.of(whole_number(batch_size, "map_batches: batch_size"), False))
         mapped = batches.map(map_func, num_parallel_calls, deterministic, name=name)
-        with suppress(OutOfRangeError):  # as for `unbatch`
+        with suppress(OutOfRangeError):  # as in `unbatch`
             Unbatch.check(mapped.unread().element_spec)
         return mapped.with_stage(Unbatch())
 

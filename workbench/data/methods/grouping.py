@@ -146,7 +146,7 @@ class Grouping(Staged):
         >>> [int(x) for x in wb.data.Dataset.range(4).batch(3).unbatch()]
         [0, 1, 2, 3]
         """
-        with suppress(OutOfRangeError):  # as for `unique`
+        with suppress(OutOfRangeError):  # as in `unique`
             Unbatch.check(self.unread().element_spec)
         return self.with_stage(Unbatch(), name)
 
@@ -164,7 +164,7 @@ class Grouping(Staged):
           InvalidArgumentError: if a size is negative, or none is positive; or if components are known to be scalars.
         """
         stage = Regroup.of(batch_size, flag(drop_remainder, "rebatch: drop_remainder"))
-        with suppress(OSError):  # of a file that is not here
+        with suppress(OSError):  # the file is not on this machine
             spec = self.known_element_spec
             if spec is not None:
                 check_rows(spec, "rebatch")

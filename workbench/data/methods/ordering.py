@@ -161,7 +161,7 @@ class Ordering(Staged):
           InvalidArgumentError: if elements have several components.
           TypeError: if they are not scalars of int32, int64 or text.
         """
-        with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
+        with suppress(OutOfRangeError):  # the elements of an empty dataset are unknown, so it fits
             Unique.check(self.unread().element_spec)
         return self.with_stage(Unique(), name)
 

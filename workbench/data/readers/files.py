@@ -17,7 +17,7 @@ from workbench.io.compression import check_compression
 
 
 class _RecordsOfAnyLength(Dataset):
-    """What the datasets of lines and of records have in common: their arguments."""
+    """The arguments that the datasets of lines and of records share."""
 
     _reader: ClassVar[type[TextLines | Records]]
 

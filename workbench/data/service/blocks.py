@@ -84,7 +84,7 @@ def _elements(runs: list[Run], compression: str) -> Iterator[tuple[Fields, bytes
             columns: Any = Joined(list(runs)).gather()
             count = sum(map(len, runs))
             data = encoded(columns, count, compression)
-        except Exception:  # of one element, or they differ: one by one it shows which
+        except Exception:  # one element only, or elements that differ: making them one by one shows which
             pass
         else:
             yield {"count": count, "bytes": len(data)}, data
@@ -108,7 +108,7 @@ def _rows(rows: list[Leaves], compression: str) -> Iterator[tuple[Fields, bytes]
         return
     try:
         data = encoded(list(zip(*rows, strict=True)), len(rows), compression)
-    except Exception as error:  # such as a nested dataset, which cannot travel
+    except Exception as error:  # such as a nested dataset, which cannot be sent
         for _ in rows:
             yield _error(error), b""
         return
@@ -127,7 +127,7 @@ def _error(error: BaseException) -> Fields:
 
 
 def _known(name: str) -> Any:
-    """The class of an error that both sides have."""
+    """The class of an error, if this process has it."""
     return getattr(errors, name, None) or getattr(builtins, name, None)
 
 
@@ -140,7 +140,7 @@ def _raised(segment: Fields, worker: str) -> Exception:
     elif isinstance(kind, type) and issubclass(kind, Exception):
         try:
             error = kind(message)
-        except TypeError:  # such as UnicodeDecodeError, which wants more
+        except TypeError:  # such as UnicodeDecodeError, which needs more arguments
             error = UnknownError(f"{segment['error']}: {message}")
     else:
         error = UnknownError(message)

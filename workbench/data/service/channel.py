@@ -85,7 +85,7 @@ class Channel:
         if self._connection is None:
             connection = connect(self.address, self._tls, self._what, max(0.5, deadline - time.monotonic()))
             self._connection = connection
-            if self._closed.is_set():  # closed meanwhile, by a thread that saw no connection to wake
+            if self._closed.is_set():  # closed in the meantime by a thread that had no connection to wake
                 raise ConnectionError("closed")
         self._connection.send(fields, payload)
         try:
@@ -96,7 +96,7 @@ class Channel:
 
     @contextlib.contextmanager
     def _dropped_unless_done(self) -> Iterator[None]:
-        """Drops the connection where a reply may still come on it, for an interrupted request, and a closed one."""
+        """Drops the connection if an interrupted request may still get its reply on it, or if this is closed."""
         try:
             yield
         except BaseException as error:
@@ -119,7 +119,7 @@ class Channel:
         connection = self._connection
         if connection is not None:
             connection.wake()
-        # A request that is under way ends now; one that is just done has not let go of the lock yet.
+        # Ends the request in progress. A request that has just finished has not released the lock yet.
         if self._lock.acquire(timeout=HELLO_SECONDS):
             try:
                 self._drop()

@@ -136,7 +136,7 @@ class DispatchServer:
         return Address(self._config.host, server.port, token)
 
     def _num_workers(self) -> int:
-        """How many workers are registered, as in the reference."""
+        """The number of registered workers, as in the reference."""
         return self._started()[1].num_workers
 
     @property
@@ -202,7 +202,7 @@ def _work_dir(path: Any) -> str:
 
 
 def _kept_token(work_dir: str | None) -> str:
-    """A new token, or the one that a former dispatcher had."""
+    """The token of an earlier dispatcher, or a new one."""
     if work_dir is None:
         return secrets.token_urlsafe(24)
     path = os.path.join(work_dir, "token")

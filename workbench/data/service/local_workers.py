@@ -8,7 +8,7 @@ from workbench import forks
 
 
 class _LocalWorkers:
-    """Their addresses. A forked child has none."""
+    """The addresses of this process's data workers. A forked child has none."""
 
     def __init__(self) -> None:
         self.addresses: set[str] = set()

@@ -208,16 +208,16 @@ def _known_spec(reading: Reading, dataset_id: int | str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """What a consumer that reads in rounds says of itself, if it does."""
+    """What a consumer that reads in rounds reports about itself."""
 
     index: int | None
     count: int | None
 
     def checked(self, job_name: str | None) -> tuple[int, int]:
-        """Index and number of consumers, -1 and 0 for none.
+        """Index and number of consumers; -1 and 0 without rounds.
 
         Raises:
-          InvalidArgumentError: if they do not go together.
+          InvalidArgumentError: if they do not fit together.
         """
         if self.index is None and self.count is None:
             return -1, 0
@@ -298,7 +298,7 @@ def _trainer(cache: CrossTrainerCache | None, job_name: str | None) -> str:
 
 
 def _described(dataset: Dataset, compression: str | None, address: Address) -> Fields:
-    """What the dispatcher knows of a dataset."""
+    """The dispatcher's description of a dataset."""
     if not isinstance(dataset, Dataset):
         raise TypeError(f"the data service takes a Dataset, got {type(dataset).__name__}")
     spec = spec_json(

@@ -149,7 +149,7 @@ def status(service: str, *, tls: Tls | None = None) -> ServiceStatus:
 
 
 def _verdict(jobs: tuple[JobStatus, ...], workers: tuple[WorkerStatus, ...], status: str) -> tuple[str, str]:
-    """What to say about a service, and what helps."""
+    """The verdict on a service, and the remedy."""
     running = [job for job in jobs if not job.complete]
     if status == "stopped":
         return (

@@ -16,7 +16,7 @@ from workbench.runtime.deploy.roles import Roles
 
 
 class _Cluster(Protocol):
-    """What a service uses of `runtime.Cluster`."""
+    """What a service needs of `runtime.Cluster`."""
 
     client: Any
     closing: list[Any]
@@ -93,7 +93,7 @@ class Service:
 
 
 class _WorkerRole:
-    """Starts a data worker, in a process of Dask's."""
+    """Starts a data worker in a process of Dask's."""
 
     def __init__(self, target: str) -> None:
         self._target = target

@@ -93,7 +93,7 @@ class Server:
             try:
                 sock, _ = self._socket.accept()
             except OSError:
-                if self._stopped.wait(0.05):  # out of descriptors is not a reason to end
+                if self._stopped.wait(0.05):  # running out of descriptors is no reason to end
                     return
                 continue
             thread = threading.Thread(target=self._serve, args=(sock,), name="wb-data-serve", daemon=True)
@@ -119,7 +119,7 @@ class Server:
             with contextlib.suppress(OSError):
                 connection.send({"error": error_fields(error)})
         except (OSError, ValueError):
-            pass  # the peer is gone, or speaks something else
+            pass  # the peer is gone, or uses another protocol
         finally:
             with self._lock:
                 self._open.pop(connection, None)
@@ -132,7 +132,7 @@ class Server:
         try:
             return self._answers.answer(str(fields.get("method")), fields, payload, session)
         except OSError as error:
-            if not hasattr(error, "fields"):  # not one of workbench's
+            if not hasattr(error, "fields"):  # not an error class of workbench
                 return {"error": {"kind": "UnknownError", "message": f"{type(error).__name__}: {error}"}}, b""
             return {"error": error_fields(error)}, b""
         except Exception as error:

@@ -125,7 +125,7 @@ def dealt(dataset: Pipeline, ask: Ask) -> Pipeline:
 
 
 def _rewritten(dataset: Pipeline, change: Callable[[Cut, Source], Source]) -> Pipeline:
-    """The dataset with each source that can be cut replaced by `change(cut, source)`."""
+    """The dataset with each source that can be divided replaced by `change(cut, source)`."""
     source: Any = dataset.source
     if isinstance(source, Concatenated) or (isinstance(source, Chosen) and _gives_all(source)):
         source = source.with_inputs(tuple(_rewritten(inner, change) for inner in source.inputs()))
@@ -137,7 +137,7 @@ def _rewritten(dataset: Pipeline, change: Callable[[Cut, Source], Source]) -> Pi
 
 
 def _gives_all(chosen: Chosen) -> bool:
-    """Whether choices end with the last element of all datasets, whichever of these a lane has."""
+    """Whether choices last until all datasets have ended, whichever of these a lane has."""
     return not chosen.stop_on_empty and chosen.choice.cardinality() == INFINITE_CARDINALITY
 
 

@@ -82,7 +82,7 @@ class Connection:
         self._received += 1
         try:
             fields = json.loads(header)
-        except (ValueError, RecursionError) as error:  # text, or nested without end
+        except (ValueError, RecursionError) as error:  # text, or nested too deeply
             raise ConnectionError(f"the header of a frame is damaged: {error}") from error
         if not isinstance(fields, dict):
             raise ConnectionError(f"the header of a frame is {type(fields).__name__}, not an object")
@@ -186,14 +186,14 @@ def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) ->
 
 
 def _line(sock: socket.socket, deadline: float) -> Fields:
-    """One line with a JSON object, and not a byte more."""
+    """One line with a JSON object. Reads not a byte more."""
     line = b""
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0 or len(line) > _MOST_HELLO_BYTES:
             raise UnavailableError("the peer did not identify itself in time")
         sock.settimeout(left)
-        part = sock.recv(1)  # exactly the line: frames follow
+        part = sock.recv(1)  # exactly the line, because frames follow
         if not part:
             raise UnavailableError("the peer ended the connection before it identified itself")
         line += part

@@ -107,7 +107,7 @@ class DataWorker:
         if self.failure is not None:
             raise self.failure
         if not self._registered.is_set():
-            # The same words as where a request fails.
+            # The same words as for a failed request.
             Channel(self._dispatcher, self._config.tls, "dispatcher", 0.0).call("status", {})
 
     def _new_channel(self) -> Channel:
@@ -273,7 +273,7 @@ class WorkerServer:
 
     @property
     def _address(self) -> str:
-        """Where consumers reach it, as in the reference."""
+        """The address that consumers connect to, as in the reference."""
         return self._started().address.place
 
     def join(self, timeout_seconds: float | None = None) -> None:

@@ -145,7 +145,7 @@ def file_reader(dataset: Pipeline) -> FileReader | None:
 
 
 def _example(stage: Interleave, names: Pipeline) -> Pipeline | None:
-    with suppress(OutOfRangeError):  # none of the names could be made, or opened
+    with suppress(OutOfRangeError):  # none of the files could be opened
         return stage.example(names)
     return None
 
@@ -162,7 +162,7 @@ def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
             if inner is not None and is_file_based(inner):
                 rest = _unfilled(dataset.stages[position:])
                 return dataset.with_source(names.source, (*names.stages, deal, *rest))
-    if _has_counted_choices(dataset):  # for all elements, not for those of some files
+    if _has_counted_choices(dataset):  # the choices are for all elements, not for those of some files
         return None
     inputs = dataset.source.inputs()
     parts = [_shard_files(inner, num_shards, index) for inner in inputs]
@@ -178,7 +178,7 @@ def _has_counted_choices(dataset: Pipeline) -> bool:
 
 
 def _choices_of_all_files(dataset: Pipeline) -> Source | None:
-    """The choices, maybe inside other combinations, that keep files which are read from being divided."""
+    """The choices, possibly nested, that prevent the files they read from being divided."""
     if is_file_based(dataset) or file_reader(dataset) is None:
         return None
     if _has_counted_choices(dataset):
@@ -189,7 +189,7 @@ def _choices_of_all_files(dataset: Pipeline) -> Source | None:
 
 
 def _unfilled(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """The stages for the elements of one host: hosts of one process must not share what a cache has kept."""
+    """The stages for one host's elements, with empty caches: hosts in one process must not share a cache."""
     return tuple(stage.unfilled() if isinstance(stage, Cache) else stage for stage in stages)
 
 

@@ -109,7 +109,7 @@ class HostPipeline:
     def without_data(self) -> HostPipeline:
         """What elements look like, for a process that does not read."""
         stripped = replace(self, datasets=())
-        # It is known: `plan_input` has asked for it.
+        # Known already, because `plan_input` has asked for it.
         stripped.learn(self.element_spec)
         return stripped
 
@@ -176,15 +176,15 @@ class HostPipeline:
             if number >= first:
                 try:
                     step: list[Any] | Failed = [self._value(group[replica]) for replica in replicas]
-                except Exception as error:  # gathering its rows
+                except Exception as error:  # gathering its rows failed
                     step = Failed(error)
                 yield step
 
     def _read(self) -> Iterator[Dataset]:
-        """The datasets as replicas need them read.
+        """The datasets in the form that replicas need.
 
-        Without prefetching, parallel batches and copies to a device at their ends: who reads for replicas does that,
-        and knows which rows.
+        Leaves out the prefetching, parallel batching and copies to a device at their ends: the reader for the replicas
+          does these, and knows which rows it needs.
         """
         for dataset in self.datasets:
             end = len(dataset.stages)
@@ -367,9 +367,9 @@ def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement | Failed]:
 
 
 def _dealt(streams: Sequence[Iterator[_T | Failed]], replicas: int) -> Iterator[Sequence[_T | None] | Failed]:
-    """Groups of one item per replica: dealt out of one stream, or side by side out of several.
+    """Groups of one item per replica: in turn from one stream, or one each from several.
 
-    One that failed comes by itself, before the group that it would have been in.
+    A failed item comes by itself, before the group that it would have belonged to.
     """
     turns = [streams[0]] * replicas if len(streams) == 1 else streams
     while True:
@@ -384,7 +384,7 @@ def _dealt(streams: Sequence[Iterator[_T | Failed]], replicas: int) -> Iterator[
 
 
 def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence[_T | None]]:
-    """The groups, for who looks at a whole epoch: what failed ends it."""
+    """The groups, for code that reads a whole epoch: the first failure ends it."""
     for group in groups:
         if isinstance(group, Failed):
             raise group.taken()

@@ -224,12 +224,12 @@ def _model(
 def _dropped(
     dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]], most_seconds: float
 ) -> tuple[int | None, str]:
-    """How many elements of the source no replica got; None, and why, if that cannot be told.
+    """How many elements of the source no replica got; None, and the reason, if that is unknown.
 
     Args:
       dataset: The dataset.
-      delivered: Numbers of the elements that a replica got.
-      most_seconds: For how long to count. It has to be longer than the dataset took, or slow sources would not be
+      delivered: Numbers of the elements that replicas got.
+      most_seconds: How long to count at most. Should exceed the time that the dataset took, so that slow sources are
         counted.
     """
     source = Dataset(dataset.source)
@@ -241,7 +241,7 @@ def _dropped(
     known = source.cardinality()
     if known == INFINITE_CARDINALITY:
         return None, "the source has no end"
-    if known >= len(delivered) and not source.source.inputs():  # whose elements have one id each
+    if known >= len(delivered) and not source.source.inputs():  # its elements have one id each
         return known - len(delivered), ""
     most = max(_MOST_COUNTED, 2 * len(delivered))
     if known > most:
@@ -251,10 +251,10 @@ def _dropped(
     try:
         for run in raised(source.open(Pass(Dataset, provenance=True))):
             count += len(run)
-            if count > most or time.monotonic() > ends:  # a generator need not have an end
+            if count > most or time.monotonic() > ends:  # a generator may be endless
                 return None, f"the source has at least {count:,} elements, and was not read further"
             available.append(run.ids())
-    except Exception as error:  # of an element that no replica asked for
+    except Exception as error:  # the error of an element that no replica requested
         return None, f"the source fails after {count:,} elements: {type(error).__name__}: {error!s:.200}"
     everything = np.concatenate(available) if available else np.empty(0, np.int64)
     return len(np.setdiff1d(everything, delivered)), ""
@@ -265,7 +265,7 @@ def _files(labels: Labels, where: Shape, steps: list[list[Placement]]) -> tuple[
     for host in range(where.hosts):
         replicas = slice(host * where.replicas_per_host, (host + 1) * where.replicas_per_host)
         ids = [placement.ids for step in steps for placement in step[replicas]]
-        # One element of each file is enough to know its path.
+        # One element of each file is enough to look up its path.
         firsts = np.unique(np.concatenate(ids) >> FILE_SHIFT) << FILE_SHIFT if ids else np.empty(0, np.int64)
         hosts.append(tuple(path for first in firsts.tolist() if (path := labels.path_of(first))))
     return tuple(hosts) if any(hosts) else ()

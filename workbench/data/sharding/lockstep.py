@@ -36,7 +36,7 @@ def placements_of_hosts(pipelines: Sequence[HostPipeline], epoch: int) -> Iterat
         hosts = [pipeline.placements(epoch=epoch) for pipeline in pipelines]
         yield from map(list, itertools.zip_longest(*hosts))
         return
-    # All in one: a host's turn is one element, so its replicas get every `hosts`-th one.
+    # All hosts as one: each host gets every `hosts`-th element of the shared pipeline.
     count, replicas = len(pipelines), first.replicas
     every = HostPipeline((common,), count * replicas, pad_last=True)
     for placements in every.placements(epoch=epoch):
@@ -44,13 +44,13 @@ def placements_of_hosts(pipelines: Sequence[HostPipeline], epoch: int) -> Iterat
 
 
 def _alike(one: HostPipeline, other: HostPipeline) -> bool:
-    """Whether two hosts read the same in the same way."""
+    """Whether two hosts read the same elements in the same way."""
     if (one.replicas, one.pad_last, one.sizes) != (other.replicas, other.pad_last, other.sizes):
         return False
     if len(one.datasets) != 1 or len(other.datasets) != 1:
         return False
     mine, others = one.datasets[0], other.datasets[0]
-    # Stages of arrays cannot be compared by `==`; what a policy has not rewritten is the same object.
+    # Stages that hold arrays cannot be compared by `==`; a stage that no policy has rewritten is the same object.
     return (
         mine.source is others.source
         and len(mine.stages) == len(others.stages)
@@ -62,7 +62,7 @@ def _alike(one: HostPipeline, other: HostPipeline) -> bool:
 
 
 def _before_dealing(pipelines: Sequence[HostPipeline]) -> Dataset | None:
-    """What hosts deal among themselves element by element; None if they read each its own."""
+    """What the hosts divide among themselves element by element; None if each reads its own."""
     heads = [_head(pipeline, host, len(pipelines)) for host, pipeline in enumerate(pipelines)]
     if any(head is None for head in heads):
         return None
@@ -73,7 +73,7 @@ def _before_dealing(pipelines: Sequence[HostPipeline]) -> Dataset | None:
 
 
 def _head(pipeline: HostPipeline, host: int, hosts: int) -> Dataset | None:
-    """A host's dataset without the stage that keeps its part, if that is its last one."""
+    """A host's dataset without the stage that keeps its part, if that is the last one."""
     if len(pipeline.datasets) != 1 or not pipeline.pad_last:
         return None
     (dataset,) = pipeline.datasets

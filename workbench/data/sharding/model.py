@@ -236,7 +236,7 @@ def _cell(cell: ReplicaStep, model: Sharding, width: int) -> str:
         extended = f"{text} {part}" if text else part
         rest = "" if position == len(parts) - 1 else f" +{len(parts) - position - 1}"
         if len(extended) + len(rest) > width:
-            # Names may be longer than the column: the number of rows always fits.
+            # Names may be wider than the column; the number of rows always fits.
             return f"{text} …" if text and len(text) + 2 <= width else f"{cell.rows} rows"[:width]
         text = extended
     return text

@@ -27,7 +27,7 @@ def count_steps(dataset: Dataset, pipelines: Sequence[HostPipeline]) -> int:
 
 
 def _has_several_short_batches(dataset: Dataset) -> bool:
-    """Whether more than one batch may be smaller than the others; a schedule joins these with the rows that follow."""
+    """Whether more than one batch may be short. A schedule joins a short batch with the rows that follow."""
     if is_static(spec_if_learnt(dataset)):
         return False
     for stage in reversed(dataset.stages):

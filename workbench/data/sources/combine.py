@@ -31,7 +31,7 @@ from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
 from workbench.errors import DataWarning, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 
-_MOST_PASSED_OVER: Final = 1_000_000  # nothing tells whether another will ever be chosen
+_MOST_PASSED_OVER: Final = 1_000_000  # nothing shows whether another element will ever be chosen
 
 _STOP: Final = "stop_on_empty_dataset"
 
@@ -72,10 +72,10 @@ class Concatenated(Source):
         return covering_spec(self._known_specs())
 
     def _known_specs(self) -> list[Any]:
-        """The specs of those datasets of which something is known: of some empty ones, nothing is.
+        """The specs of the datasets whose elements are known; some empty datasets have none.
 
         Raises:
-          OutOfRangeError: if it is known of none.
+          OutOfRangeError: if no dataset has one.
         """
         known = []
         for dataset in self.datasets:
@@ -148,7 +148,8 @@ class Zipped(Source):
         packed: Structure | None = None
         for attempted in zip(*streams, strict=False):
             failed = next((item for item in attempted if isinstance(item, Failed)), None)
-            if failed is not None:  # with what belongs to it, or the others would have the wrong partners
+            # Drops the items that belong to it; otherwise the streams would no longer match.
+            if failed is not None:
                 yield failed
                 continue
             group = cast("tuple[Item, ...]", attempted)
@@ -223,7 +224,7 @@ class Chosen(Source):
         Raises:
           TypeError: if their elements are known to differ in structure or dtype.
         """
-        with suppress(OutOfRangeError):  # of none is it known what they hold
+        with suppress(OutOfRangeError):  # the elements of none of them are known
             self.with_inputs(tuple(each.unread() for each in self.inputs())).element_spec()
         return self
 
@@ -269,7 +270,7 @@ class Chosen(Source):
         count = self.choice.cardinality()
         if count == INFINITE_CARDINALITY:
             raise FailedPreconditionError(told)
-        if count == UNKNOWN_CARDINALITY:  # the choices may still end, or be of another dataset
+        if count == UNKNOWN_CARDINALITY:  # the choices may still end, or name another dataset
             warn(told, DataWarning)
 
     def element_spec(self) -> Any:
@@ -324,7 +325,7 @@ def chosen_by_weight(
         choice = dataset(pairs).map(_Draw(len(datasets)))
     else:
         wanted = _weights(np.ones(len(datasets)) if weights is None else weights, len(datasets))
-        # Those without weight are never asked, and so would never be found to have ended.
+        # A dataset without weight is never chosen, so it would never be found to have ended.
         asked = [number for number, weight in enumerate(wanted) if weight]
         datasets = tuple(datasets[number] for number in asked)
         choice = dataset(replace(random, weights=tuple(wanted[number] for number in asked)))
@@ -334,7 +335,7 @@ def chosen_by_weight(
 
 @dataclass(frozen=True)
 class _Draw:
-    """Turns weights and a random number into a position among the weights."""
+    """Turns weights and a random number into an index."""
 
     count: int
 
@@ -367,10 +368,10 @@ def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
 
 
 def _passes(datasets: Sequence[Pipeline], current: Pass) -> list[Pass]:
-    """The pass as each of the datasets has it.
+    """The pass as each of the datasets gets it.
 
-    Datasets that were given a seed have the order that it stands for, so that two of them can be shuffled alike; one
-    that occurs again, or what it was made of, has another order.
+    A dataset with a seed keeps its order, so that two datasets can be shuffled alike. A dataset that occurs twice, or
+    shares random parts with an earlier one, gets another order.
     """
     passes: list[Pass] = []
     before: list[set[int]] = []
@@ -390,7 +391,7 @@ def _random_parts(dataset: Pipeline) -> Iterator[int]:
 
 
 def _joined(datasets: Sequence[Pipeline], structure: tree.Spec) -> ArrayTable | None:
-    """The columns of all datasets as one table, if they are nothing but arrays in memory."""
+    """The columns of all datasets as one table, if all of them are arrays in memory."""
     tables = [
         dataset.source.table
         for dataset in datasets

@@ -63,7 +63,7 @@ def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterat
                 if decoder.eof:  # another GZIP member follows
                     decoder = zlib.decompressobj(WINDOW_BITS[compression])
                 started = True
-                # A bounded output per call: a few bytes of input may stand for gigabytes.
+                # Bounds each call's output, because a few bytes of input may stand for gigabytes.
                 block = decoder.decompress(packed, block_bytes)
                 packed = decoder.unconsumed_tail or decoder.unused_data
                 if block:

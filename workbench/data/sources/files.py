@@ -78,7 +78,7 @@ class FileReader(Source):
         """Starts one pass."""
         for number, path in self.numbered_files(current):
             row = 0
-            for run in guarded(self.read(path)):  # what is wrong with one file says nothing about the next
+            for run in guarded(self.read(path)):  # one file's error says nothing about the next
                 yield current.numbered(run, (number << FILE_SHIFT) + row)
                 row += len(run)
 
@@ -124,7 +124,7 @@ class FileReader(Source):
 
     @cached_property
     def _names(self) -> Slices:
-        """The files as a source; made once, though it is divided for many hosts."""
+        """The names of the files as a source. Made once, even if it is divided among many hosts."""
         return Slices.of(["".join(name) for name in self.files])  # type: ignore[union-attr]  # a tuple
 
     def of_one(self, name: Any) -> FileReader:

@@ -39,7 +39,7 @@ class FixedLength(FileReader):
             total += len(block)
             data += block[skip:]
             skip = max(0, skip - len(block))
-            # The last footer_bytes seen so far may turn out to be the footer.
+            # The last footer_bytes so far may turn out to be the footer.
             usable = max(0, len(data) - self.footer_bytes) // size * size
             if usable:
                 records = [data[start : start + size] for start in range(0, usable, size)]

@@ -47,16 +47,16 @@ class Generated(Source):
                     )
                 row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
                 made = single(row, structure, np.array([index]) if current.provenance else None)
-            except Exception as error:  # the generator can go on
+            except Exception as error:  # the generator can continue
                 made = Failed(error)
             yield made
 
     def _values(self) -> Iterator[Any]:
-        """What the function yields.
+        """The values that the function yields.
 
         Raises:
-          FailedPreconditionError: if it has returned a generator that it had returned before, and nothing is left.
-          TypeError: if it has returned nothing that yields elements.
+          FailedPreconditionError: if it returns the same generator again, which has nothing left.
+          TypeError: if its result is not iterable.
         """
         made = self.generator(*self.args)
         if isinstance(made, GeneratorType) and inspect.getgeneratorstate(made) == inspect.GEN_CLOSED:
@@ -78,7 +78,7 @@ class Generated(Source):
                 count += 1
         except Exception as error:
             note = f"in the generator of a dataset, at element {count}"
-            # The same exception may be raised in each iteration.
+            # Each iteration may raise the same exception object.
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise
@@ -129,7 +129,7 @@ def signature_of(output_types: Any, output_shapes: Any) -> Any:
 
 
 def _as_arrays(value: Any, wanted: Any) -> Any:
-    """The value with lists in the place of tuples where the signature has an array."""
+    """The value, with lists in place of tuples where the signature has an array."""
     match value:
         case tuple() if isinstance(wanted, TensorSpec):
             return list(value)
@@ -154,14 +154,14 @@ def _holds_numbers(value: Any) -> bool:
 
 
 def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
-    """Python numbers with all their digits: `convert` would round them to float32."""
+    """Python numbers with all their digits; `convert` would round them to float32."""
     if want.dtype == STRING:
         return convert(value)
     try:
         given = np.asarray(value)
         if given.dtype.kind == "O" or (want.dtype.kind in "iu" and not _keeps_digits(given)):
-            # NumPy makes objects of integers beyond 64 bits, and floats of integers next to a float, or of a list that
-            # needs both int64 and uint64.
+            # NumPy turns integers beyond 64 bits into objects. It turns integers into floats beside a float, or in a
+            # list that needs both int64 and uint64.
             items = np.asarray(value, object)
             parts = items.reshape(-1).tolist()
             if want.dtype.kind in "iu" and all(map(_is_whole, parts)):
@@ -171,13 +171,13 @@ def _numbers(value: Any, want: TensorSpec, index: int) -> Any:
                 given = np.asarray(value, np.complex128 if has_complex else np.float64)
     except OverflowError:
         raise _unfit(value, want, index) from None
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows differ in length
         return convert(value)
     return given[()] if given.dtype.kind in "biufc" else convert(value)
 
 
 def _keeps_digits(given: Array) -> bool:
-    """Whether integers cannot have lost digits, should NumPy have made floats of some."""
+    """Whether integers kept all digits, in case NumPy turned some into floats."""
     return given.dtype.kind not in "fc" or bool((np.abs(given.real) < _EXACT_FLOATS).all())
 
 
@@ -199,7 +199,7 @@ def _fitted(value: Any, want: Any, index: int) -> Any:
     if not isinstance(value, np.ndarray | np.generic | bytes):
         raise InvalidArgumentError(f"from_generator: element {index} has {value!r:.60}, the signature {want}")
     if want.dtype == STRING and isinstance(value, np.ndarray) and not value.size:
-        value = value.astype(object)  # an empty list, which tells no dtype
+        value = value.astype(object)  # an empty list, which shows no dtype
     if want.dtype == STRING and isinstance(value, np.ndarray | np.generic) and value.dtype != STRING:
         raise _unfit(value, want, index)
     if want.dtype != STRING:

@@ -46,7 +46,7 @@ class Slices(Source):
         return _slices(tuple(leaves), structure)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Arrays arrive writeable in another process; the views must be made read-only there again.
+        # Arrays arrive writable in another process, so the views must be made read-only again.
         return _slices, (self.table.columns, self.table.structure)
 
     def open(self, current: Pass) -> Iterator[Run]:
@@ -90,7 +90,7 @@ class Whole(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        # The rows of the value are what can be split, so they are what is numbered.
+        # Numbers the rows of the value, because these can be split.
         shape = np.shape(self.leaves[0]) if self.leaves else ()
         ids = np.arange(shape[0]) if shape else np.zeros(1, np.int64)
         yield Run(ListTable([list(self.leaves)], self.structure, [ids]), range(1))

@@ -86,15 +86,15 @@ class Query(Source):
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Tells what the database says, with the query."""
+        """Adds the query to the database's errors."""
         try:
             yield
         except sqlite3.Error as error:
             told = f"{self.place!r}: {error}; the query was {self.query!r}"
-            if type(error) is sqlite3.DatabaseError:  # no database, or a malformed one
+            if type(error) is sqlite3.DatabaseError:  # not a database, or a damaged one
                 raise DataLossError(told, file=self.place) from error
             raise InvalidArgumentError(told) from error
-        except Exception as error:  # every driver has errors of its own
+        except Exception as error:  # each driver has its own errors
             raise InvalidArgumentError(f"{self.place!r}: {error}; the query was {self.query!r}") from error
 
 
@@ -107,7 +107,7 @@ def sqlite_connection(path: str) -> sqlite3.Connection:
     if not os.path.isfile(path):
         raise missing(path)
     try:
-        # A pass may go on in another thread; two never use it at once.
+        # A pass may continue on another thread; two never use the connection at once.
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False)
     except sqlite3.Error as error:
         raise NotFoundError(f"cannot open {path!r}: {error}") from error
@@ -116,7 +116,7 @@ def sqlite_connection(path: str) -> sqlite3.Connection:
 
 
 def _column(values: list[Any], dtype: np.dtype[Any]) -> Array:
-    """The values of a column, converted as SQLite converts them: what is not a number is 0, as is NULL."""
+    """The values of a column, converted as SQLite does: a value that is not a number becomes 0, and so does NULL."""
     if dtype == STRING:
         return np.fromiter(map(_text, values), STRING, len(values))
     if dtype.kind == "f":

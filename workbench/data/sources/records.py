@@ -65,10 +65,10 @@ class Records(FileReader):
 
 
 class _Parser:
-    """Cuts what is read into records; what is wrong is raised only after the good records before it.
+    """Cuts bytes into records. Raises an error only after the good records before it.
 
-    All is read into the same memory: memory of its own for each block costs as much as reading it. It grows with
-    what has come of a record, never by the length that a record claims.
+    All blocks share one buffer, because allocating one for each costs as much as reading it. The buffer grows with the
+    bytes that have arrived, never to the length that a record claims.
     """
 
     def __init__(self, path: str, block_bytes: int = _BLOCK_BYTES) -> None:
@@ -77,30 +77,30 @@ class _Parser:
         self.count = 0
         self._path = path
         self._block_bytes = block_bytes
-        # A mapping of memory and no bytearray, as slices of that are no bytes.
+        # A memory map rather than a bytearray, because its slices are bytes.
         self._memory = mmap.mmap(-1, 2 * block_bytes)
         self._claimed_bytes = 0
         self._error: DataLossError | None = None
-        # Lengths repeat: a header that was once found right need not be checked again.
+        # Lengths repeat, so a header that was verified once need not be checked again.
         self._known: dict[bytes, int] = {}
 
     @property
     def place(self) -> dict[str, Any]:
-        """The record that comes next, as errors have it."""
+        """The location of the next record, in the form that errors use."""
         return {"file": self._path, "record": self.count, "offset": self.offset}
 
     def check(self) -> None:
-        """Raises what `filled` found."""
+        """Raises the error that `filled` found."""
         if self._error is not None:
             raise self._error
 
     @property
     def claims_much(self) -> bool:
-        """Whether the record that comes next is longer than a block, if it can be believed."""
+        """Whether the next record claims to be longer than a block."""
         return self._claimed_bytes > self._block_bytes
 
     def check_size(self, file_bytes: int) -> None:
-        """Raises if the record that comes next claims more bytes than the file has: else all of it would be held."""
+        """Raises if the next record claims more bytes than the file has: otherwise all of the file would be held."""
         if self.claims_much and self.offset + self._claimed_bytes > file_bytes:
             raise DataLossError(
                 f"{self._path!r}: record {self.count} at byte {self.offset} is cut off: it takes "
@@ -109,7 +109,7 @@ class _Parser:
             )
 
     def space(self) -> memoryview:
-        """Where the next block goes; its length is the same each time."""
+        """Where the next block goes; always of the same length."""
         start, stop = self.rest_bytes, self.rest_bytes + self._block_bytes
         if stop > len(self._memory):
             wider = mmap.mmap(-1, 2 * stop)
@@ -118,7 +118,7 @@ class _Parser:
         return memoryview(self._memory)[start:stop]
 
     def filled(self, count: int) -> list[bytes]:
-        """The records that are complete with the `count` bytes that were put into `space()`."""
+        """The records that the `count` new bytes in `space()` complete."""
         end = self.rest_bytes + count
         if end < self._claimed_bytes:
             self.rest_bytes = end
@@ -138,14 +138,14 @@ class _Parser:
         return records
 
     def _cut(self, end: int) -> tuple[list[bytes], list[int], int, bool]:
-        """Complete records, where each ends, where the next begins, and whether the length of that is wrong."""
+        """The complete records, the end of each, the start of the next one, and whether that one's length is wrong."""
         records: list[bytes] = []
         ends: list[int] = []
         add, add_end, known, data = records.append, ends.append, self._known, self._memory
         position = self._claimed_bytes = 0
         while True:
             start = position + _HEADER_BYTES
-            try:  # behind `end` there are bytes of earlier blocks, but no record that ends before it
+            try:  # bytes of earlier blocks may follow `end`, but no record that ends before it
                 stop = start + known[data[position:start]]
             except KeyError:
                 if start > end:
@@ -168,10 +168,10 @@ class _Parser:
         return records, ends, position, False
 
     def _verified(self, records: list[bytes], ends: list[int]) -> int:
-        """How many records come before the first one whose checksum is wrong."""
+        """How many records precede the first one with a wrong checksum."""
         if not records:
             return 0
-        # The four bytes behind each record, wherever these lie.
+        # The four bytes at any position, so that each record's checksum can be taken by its end.
         words = np.ndarray((len(self._memory) - 3,), "<u4", self._memory, 0, (1,))
         wrong = masked_crcs(records) != words[ends]
         return int(wrong.argmax()) if wrong.any() else len(records)

@@ -117,11 +117,12 @@ class RemoteFile(io.RawIOBase):
 
     def _fetch(self, start: int, stop: int) -> None:
         stop = min(self._size, max(stop, start + _AHEAD_BYTES))
-        self._held = b""  # not two ranges at a time
+        self._held = b""  # not two ranges at once
         beyond = int(stop == self._size)  # one byte more, to notice a file that has grown
 
         def placed(data: bytes) -> tuple[int, bytes]:
-            if len(data) == self._size:  # a server that knows no ranges sends everything: once is enough
+            # A server without range requests sends the whole file: once is enough.
+            if len(data) == self._size:
                 return 0, data
             if len(data) < stop - start:
                 raise ConnectionError(f"{len(data):,} bytes came instead of {stop - start:,}")
@@ -132,7 +133,7 @@ class RemoteFile(io.RawIOBase):
                 self._url, self._files, "cat_file", self._path, start=start, end=stop + beyond, then=placed
             )
         except UnavailableError:
-            self._check_version()  # one that became shorter looks like an answer that was cut off
+            self._check_version()  # a file that became shorter looks like a truncated answer
             raise
         if len(self._held) > stop - self._held_at or start:
             self._check_version()
@@ -185,7 +186,7 @@ def file_system(url: Url) -> tuple[Any, str]:
         ) from None
     except ValueError as error:
         raise InvalidArgumentError(f"{url!r} cannot be read: {without_secrets(error, url)}") from None
-    except Exception as error:  # a file system may connect when it is made
+    except Exception as error:  # a file system may connect when it is created
         raise UnavailableError(f"{url!r} cannot be reached: {without_secrets(error, url)}") from None
 
 
@@ -232,7 +233,7 @@ def request(
             threading.Event().wait(_PAUSE_SECONDS * 2**attempt)
         try:
             return then(_within_deadline(files, method, *args, **kwargs))
-        except Exception as error:  # file systems raise what their libraries do
+        except Exception as error:  # each file system raises its library's errors
             cause, status = _cause(error), _status(error)
             if isinstance(cause, FileNotFoundError | NotADirectoryError) or status == 404:
                 raise NotFoundError(
@@ -251,7 +252,7 @@ def request(
 
 
 def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls a method; file systems that wait for a network do it in fsspec's loop, where they can be cancelled."""
+    """Calls a method. File systems that wait for a network do so in fsspec's loop, where they can be cancelled."""
     asynchronous = getattr(files, f"_{method}", None)
     if not getattr(files, "async_impl", False) or asynchronous is None:
         return getattr(files, method)(*args, **kwargs)
@@ -261,16 +262,16 @@ def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _cause(error: Exception) -> BaseException:
-    """The error that tells why: file systems turn some into "not found"."""
+    """The error that explains the failure: file systems turn some into "not found"."""
     while isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
-        if isinstance(error.__cause__, KeyError):  # of files in memory: that one really is not there
+        if isinstance(error.__cause__, KeyError):  # in-memory files: the file really does not exist
             break
         error = error.__cause__
     return error
 
 
 def _status(error: BaseException | None) -> int:
-    """The status of HTTP that an error or one of its causes tells, as aiohttp and botocore do; 0 for none."""
+    """The HTTP status in an error or one of its causes, as aiohttp and botocore store it; 0 for none."""
     while error is not None:
         answer = getattr(error, "response", None)
         told = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None

@@ -15,7 +15,7 @@ from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
 
 _BLOCK_BYTES: Final = 1 << 19
-_LONG_LINE_BYTES: Final = 160  # in the mean; `split` looks at each byte, which takes longer from here on
+_LONG_LINE_BYTES: Final = 160  # on average; `split` looks at each byte, which is slower from this length on
 _without_end = itemgetter(slice(None, -1))
 
 
@@ -35,7 +35,7 @@ class TextLines(FileReader):
 
     def read(self, path: str) -> Iterator[Run]:
         """The lines of one file."""
-        begun: list[bytes] = []  # the line that goes on in the next block
+        begun: list[bytes] = []  # the line that continues in the next block
         begun_bytes = offset = 0
         returns = warned = is_long = False
         for block in blocks(path, self.compression, self.block_bytes or _BLOCK_BYTES):
@@ -64,7 +64,7 @@ class TextLines(FileReader):
             yield Run(BytesTable([rest.replace(b"\r", b"")]), range(1))
 
     def _report(self, path: str, text: bytes, offset: int, warned: bool) -> bool:
-        """Tells of the first carriage return that ends no line; dos files have none such."""
+        """Reports the first carriage return that ends no line; files with DOS line ends have none."""
         if warned or text.count(b"\r") == text.count(b"\r\n"):
             return warned
         position = text.index(b"\r", 0)

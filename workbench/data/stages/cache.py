@@ -16,7 +16,7 @@ from workbench.data.tables import ArrayTable, Failed, ListTable, RangeTable, Run
 
 @dataclass(slots=True)
 class _Memory:
-    """What one cache stage has kept in this process; it does not travel with the description."""
+    """What one cache stage holds in this process; pickling the stage leaves it out."""
 
     runs: list[Run] | None = None
 
@@ -71,7 +71,8 @@ class Cache(Stage):
                 runs.append(kept)
                 count += len(kept)
                 if count == self.expected and not failed:
-                    self.memory.runs = runs  # before the element is given: nobody may ask for the end
+                    # Before yielding the last element, because the reader may not ask for the end.
+                    self.memory.runs = runs
                 yield kept
             if not failed:
                 self.memory.runs = runs
@@ -88,7 +89,7 @@ class Cache(Stage):
 
 
 def _kept(run: Run, provenance: bool) -> Run:
-    """The run with its elements made; read-only, since every epoch gets the same ones."""
+    """The run with its elements made; read-only, because every epoch gets the same ones."""
     ids = [run.table.ids(range(row, row + 1)) for row in run.indices()] if provenance else None
     rows = [[read_only(leaf) for leaf in leaves] for leaves in run.elements()]
     return Run(ListTable(rows, run.table.structure, ids), range(len(run)))

@@ -35,7 +35,7 @@ class IgnoreErrors(Stage):
         counter = named(statistics.counter_prefix, f"{self.text}::num_left_out")
         for run in upstream():
             if not isinstance(run, Failed) and isinstance(run.table, ArrayTable | RangeTable):
-                yield run  # these elements exist already
+                yield run  # these elements exist already, so they cannot fail
                 continue
             for item in attempts(iter([run]), current.provenance):
                 if not isinstance(item, Failed):

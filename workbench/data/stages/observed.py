@@ -32,7 +32,7 @@ class LatencyStats(Stage):
             yield from upstream()
             return
         name = named(statistics.prefix, self.tag)
-        # One by one: batches must be put together here to be timed.
+        # One by one, because batches must be assembled here to be timed.
         elements = attempts(upstream(), current.provenance)
         while True:
             began_ns = time.perf_counter_ns()

@@ -72,13 +72,13 @@ class ToDevice(Stage):
             leaves, structure, ids = item
             try:
                 there = [copied(leaf) if _is_numbers(leaf) else leaf for leaf in leaves]
-            except Exception as error:  # such as memory that ran out
+            except Exception as error:  # such as a lack of memory
                 yield Failed(error)
             else:
                 yield single(there, structure, ids)
 
     def _copying(self) -> Callable[[Any], Any]:
-        """What copies an array.
+        """The function that copies an array.
 
         Raises:
           BackendUnavailable: if CuPy, JAX or the device is missing.

@@ -24,9 +24,9 @@ from workbench.errors import DataLossError, InvalidArgumentError
 
 _HEAD = struct.Struct("<I")
 _LENGTHS = np.dtype("<i8")
-# A header or a body that `encoded` did not write, which checksums cannot tell.
+# A header or body that `encoded` did not write; checksums cannot detect this.
 _DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OSError, struct.error, zlib.error)
-# As much as decompressing makes of a byte at most: zlib 1,032 bytes, Snappy 22.
+# The most that a compressed byte expands to: 1,032 bytes with zlib, 22 with Snappy.
 _MOST_BYTES_OF_ONE = {"": 1, "GZIP": 1100, "SNAPPY": 64}
 _MOST_EMPTY = 1 << 24
 Column = Array | Sequence[Any]
@@ -94,7 +94,7 @@ def decoded(block: bytes, structure: Structure, place: str, **about: Any) -> Run
         columns = [_decoded_column(head, count, body) for head in header["columns"]]
         if len(columns) != structure.spec.num_leaves:
             raise ValueError(f"{len(columns)} columns stand for {structure.spec.num_leaves} components")
-        if not columns and not 0 <= count <= _MOST_EMPTY:  # nothing but this number says how many there are
+        if not columns and not 0 <= count <= _MOST_EMPTY:  # only this number says how many there are
             raise ValueError(f"it claims {count} elements without components")
     except _DAMAGES as error:
         raise DataLossError(
@@ -120,7 +120,7 @@ class _Body:
         if count < 0 or size > len(self._data) - self._position:
             raise ValueError(f"{size} bytes are wanted, {len(self._data) - self._position} are left")
         start, self._position = self._position, self._position + size
-        # Registered dtypes such as bfloat16 have no buffer format: they are views of bytes.
+        # Registered dtypes such as bfloat16 have no buffer format, so they are written as bytes.
         return np.frombuffer(self._data, np.uint8, size, start).view(dtype)
 
     def texts(self, count: int) -> Array:
@@ -197,7 +197,7 @@ def _decompressed(data: bytes, compression: str, size: int) -> bytes:
     if compression not in _MOST_BYTES_OF_ONE:
         raise ValueError(f"its compression {compression!r} is unknown")
     most = _MOST_BYTES_OF_ONE[compression] * (len(data) + 1)
-    if type(size) is not int or not 0 <= size <= most:  # memory of this size would be taken
+    if type(size) is not int or not 0 <= size <= most:  # this much memory would be allocated
         raise ValueError(f"{len(data)} bytes cannot hold the {size!r:.40} that it claims")
     match compression:
         case "GZIP":

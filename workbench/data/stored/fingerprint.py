@@ -64,17 +64,17 @@ def _texts(source: Any, stages: tuple[Any, ...], seeds: tuple[bool, ...]) -> tup
 
 
 class _Digest:
-    """Adds values one after the other; one that was added before counts as its number, so cycles end.
+    """Adds values one after another. A value that was added before counts as its number, so cycles end.
 
     Args:
-      seeds: For each of the texts whether all seeds count.
+      seeds: For each text, whether all seeds count.
     """
 
     def __init__(self, seeds: tuple[bool, ...]) -> None:
         self._hashes = tuple(hashlib.blake2b(digest_size=16) for _ in seeds)
         self._seeds = seeds
         self._urls = 0
-        self._seen: dict[int, tuple[int, Any]] = {}  # the values are held, or their ids would be given again
+        self._seen: dict[int, tuple[int, Any]] = {}  # keeps the values alive, so that their ids stay unique
 
     def texts(self) -> tuple[str, ...]:
         return tuple(each.hexdigest() for each in self._hashes)
@@ -130,7 +130,7 @@ class _Digest:
             case _ if dataclasses.is_dataclass(value):
                 self._put(_name(type(value)))
                 for field in dataclasses.fields(value):
-                    # What is no part of the description, such as the memory of a cache, is not compared.
+                    # Ignores attributes that do not describe the pipeline, such as a cache's content.
                     if field.compare:
                         self._add_field(value, field.name)
             case _ if hasattr(value, "source") and hasattr(value, "stages"):
@@ -155,7 +155,7 @@ class _Digest:
         for cell in value.__closure__ or ():
             try:
                 held = cell.cell_contents
-            except ValueError:  # nothing is in it yet
+            except ValueError:  # the cell is empty so far
                 self._put("empty cell")
             else:
                 self.add(held)
@@ -174,8 +174,8 @@ class _Digest:
     def _add_url(self, url: Url) -> None:
         self._put("url", str(url))
         self._urls += 1
-        if self._urls <= _MOST_URLS:  # each is a request
-            with contextlib.suppress(NotFoundError):  # a folder, or gone: reading will tell
+        if self._urls <= _MOST_URLS:  # each would be a request
+            with contextlib.suppress(NotFoundError):  # a folder, or gone: reading will report it
                 self._put(version_of(url))
 
     def _add_array(self, array: np.ndarray[Any, Any]) -> None:
@@ -222,7 +222,7 @@ def _name(kind: type) -> str:
 
 
 def _names(code: types.CodeType) -> list[str]:
-    """What a function and those inside of it may look up among globals, in order."""
+    """What a function and its inner functions may look up among globals, in order."""
     names = dict.fromkeys(code.co_names)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):

@@ -26,7 +26,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
     """
     if dtype == STRING:
         return "string"
-    if dtype.isbuiltin == 2:  # such as those of ml_dtypes, which NumPy knows by their names only
+    if dtype.isbuiltin == 2:  # such as those of ml_dtypes, which NumPy knows by name only
         return dtype.name
     if dtype.kind in _PORTABLE_KINDS:
         return dtype.str
@@ -45,7 +45,7 @@ def dtype_of_text(text: str) -> np.dtype[Any]:
         return STRING
     try:
         dtype = np.dtype(text) if text[:1] in "<>|" else dtype_named(text)
-    except SyntaxError as error:  # numpy reads what has commas as Python literals
+    except SyntaxError as error:  # numpy reads names with commas as Python literals
         raise ValueError(f"{text!r} is not a dtype") from error
     if dtype.kind not in _PORTABLE_KINDS and dtype.isbuiltin != 2:
         raise ValueError(f"{text!r} is not a dtype of stored elements")
@@ -132,5 +132,5 @@ def _built(node: Json, leaves: list[Any]) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    # `rename` puts _0 in the place of a key that cannot be a name, such as "0".
+    # `rename` replaces a key that cannot be a field name, such as "0", by _0.
     return collections.namedtuple(name, fields, rename=True)

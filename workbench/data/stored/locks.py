@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 try:
     import fcntl
-except ImportError:  # Windows has none: there, saving twice at once is not arbitrated, and leftovers stay
+except ImportError:  # Windows has none: two saves at once are not detected there, and leftovers stay
     fcntl = None  # type: ignore[assignment]
 
 
@@ -38,7 +38,8 @@ class FileLock:
             return
         descriptor, self._descriptor = self._descriptor, -1
         if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a copy that a forked child may have
+            # Releases the lock even if a forked child has a copy of the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

@@ -109,6 +109,6 @@ def _parsed(value: Any) -> Manifest:
 
 
 def _name(text: str) -> str:
-    if not _PLAIN.fullmatch(text):  # a manifest must not be able to name files elsewhere
+    if not _PLAIN.fullmatch(text):  # a manifest must not name files outside of its folder
         raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

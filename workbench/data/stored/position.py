@@ -77,7 +77,7 @@ def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
     """The dataset without what was given before."""
     count, end = position.given, len(dataset.stages)
     while end and position.failed == 0:
-        # Which elements go into one that is made here is known from its number alone.
+        # For an element that is made here, its number alone tells which elements go into it.
         match dataset.stages[end - 1]:
             case Prefetch():
                 pass

@@ -141,7 +141,7 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
     Raises:
       InvalidArgumentError: if the elements are others.
     """
-    if isinstance(element_spec, UnknownSpec):  # of a pipeline of which no element can be made
+    if isinstance(element_spec, UnknownSpec):  # the pipeline cannot make any element
         return stored
     leaves, structure = tree.flatten_records(element_spec)
     known, stored_structure = tree.flatten(stored.spec)
@@ -172,7 +172,7 @@ def _covers(asked: Any, stored: Any) -> bool:
 
 
 def _shape_of(structure: tree.Spec) -> Any:
-    """The structure without the identity of classes, which loading makes anew."""
+    """The structure without the identity of classes, which loading creates anew."""
     return skeleton(tree.unflatten(structure, list(range(structure.num_leaves))))
 
 

@@ -30,9 +30,9 @@ _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 
 @dataclass(slots=True)
 class _Known:
-    """The fingerprint that a pipeline had at its first pass in this process; it does not travel.
+    """The fingerprint that a pipeline had at its first pass in this process; pickling leaves it out.
 
-    Functions change what they refer to, such as a list that they append to: that makes no other pipeline.
+    A function may change what it refers to, such as a list that it appends to. The pipeline stays the same.
     """
 
     source: Any = None
@@ -125,7 +125,7 @@ class Snapshot(Stage):
         stored = Stored.of(path, manifest)
         if self.snapshot_name or has_classes(
             stored.spec
-        ):  # else asking would call users' functions for nothing
+        ):  # otherwise asking would call user functions for nothing
             stored = with_spec(stored, spec_if_learnt(self.pipeline))
         if self.reader_func is None:
             yield from stored.open(current)
@@ -149,7 +149,7 @@ class Snapshot(Stage):
         """
         if self.reader_func is not None:
             return UNKNOWN_CARDINALITY
-        if self.snapshot_name:  # else the files are those of this pipeline, which has as many
+        if self.snapshot_name:  # otherwise the files hold this pipeline's elements, which are as many
             path = os.path.join(self.path, self.snapshot_name)
             with contextlib.suppress(NotFoundError):
                 return Stored.of(path, read_manifest(path)).cardinality()

@@ -71,7 +71,7 @@ class Writing:
             self._folder = os.path.join(path, self._manifest.folder)
             with locked(
                 os.path.join(path, "lock")
-            ):  # nobody may take the folder for abandoned before it is locked
+            ):  # another process must not consider the folder abandoned before it is locked
                 os.mkdir(self._folder)
                 self._owner = FileLock(os.path.join(self._folder, "owner"), wait=False)
 
@@ -147,7 +147,8 @@ class Writing:
 
     def retract(self) -> None:
         """Undoes `commit`: what was written counts no more, and is removed, unless another one has replaced it."""
-        gone = contextlib.suppress(FileNotFoundError, NotFoundError, DataLossError)  # or damaged, meanwhile
+        # Or a damaged one, in the meantime.
+        gone = contextlib.suppress(FileNotFoundError, NotFoundError, DataLossError)
         with gone, storage(self.path), locked(os.path.join(self.path, "lock")):
             if read_manifest(self.path).folder == self._manifest.folder:
                 os.remove(os.path.join(self.path, NAME))
@@ -229,7 +230,8 @@ class _ShardFile:
 
     def abandon(self) -> None:
         self._held = []
-        with contextlib.suppress(OSError):  # StorageFull is one: what cannot be stored is removed anyway
+        # StorageFull is one; after it, the incomplete files are removed anyway.
+        with contextlib.suppress(OSError):
             self._writer.close()
 
     def _flush(self) -> None:
@@ -287,14 +289,14 @@ def _remove_others(path: str, folder: str) -> None:
             continue
         try:
             owner = FileLock(os.path.join(path, name, "owner"), wait=False)
-        except OSError:  # somebody writes there, or removes it
+        except OSError:  # another process writes there, or removes it
             continue
         shutil.rmtree(os.path.join(path, name), ignore_errors=True)
         owner.release()
 
 
 def _sync(path: str) -> None:
-    """Has the system write a file or folder to the disk, so that a manifest never comes before what it names."""
+    """Has the system write a file or folder to disk, so that a manifest never precedes the files that it names."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

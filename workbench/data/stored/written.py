@@ -78,7 +78,8 @@ def written(
                 leaves, structure, ids = item
                 writing.add(leaves, structure, 0 if shard_of is None else shard_of(leaves, structure))
                 count += 1
-                if count == expected and not failed:  # before it is given: nobody may ask for the end
+                # Before yielding the last element, because the reader may not ask for the end.
+                if count == expected and not failed:
                     ended, counts = True, writing.commit(replace=False)
                 yield single(leaves, structure, ids)
         if not failed and not ended:
@@ -89,7 +90,7 @@ def written(
 
 
 def _learnt(upstream: Opener, current: Pass) -> tuple[Any, Opener]:
-    """The nested spec of elements as their first one shows it, and what gives all of them."""
+    """The element spec that the first element shows, and an opener that yields all elements."""
     attempted = attempts(upstream(), current.provenance)
     first = list(islice(attempted, 1))
     runs = as_runs(chain(first, attempted))
@@ -100,7 +101,7 @@ def _learnt(upstream: Opener, current: Pass) -> tuple[Any, Opener]:
 
 def _too_many(writing: Writing, counts: bool, count: int, expected: int) -> FailedPreconditionError:
     if counts:
-        writing.retract()  # else the next pass would read too few, and nobody would know
+        writing.retract()  # otherwise the next pass would silently read too few
     return FailedPreconditionError(
         f"the dataset states {expected:,} elements but has at least {count:,}, so {writing.path!r} does not store "
         f"it; let the dataset state its number, as with assert_cardinality(n)"
@@ -108,7 +109,7 @@ def _too_many(writing: Writing, counts: bool, count: int, expected: int) -> Fail
 
 
 def _is_at_rest(run: Run) -> bool:
-    """Whether the elements exist, so that reading them twice computes nothing twice and cannot fail."""
+    """Whether the elements exist already, so that reading them twice neither computes anything nor can fail."""
     table = run.table
     while isinstance(table, OffsetTable):
         table = table.table

@@ -93,11 +93,11 @@ class CompiledDump:
 
 
 class _Marks:
-    """The `Recorder` of a function that is being traced."""
+    """The `Recorder` of a function that JAX is tracing."""
 
     def add(self, op: str, outputs: Sequence[Any], name: str = "") -> None:
-        """Notes in the program that these are what `op` gave."""
-        from workbench.backends.jax.watch import marked  # there is JAX where something is traced
+        """Marks these values in the program as the results of `op`."""
+        from workbench.backends.jax.watch import marked  # JAX is loaded, because it is tracing
 
         for output in outputs:
             marked(output, op, name)

@@ -34,7 +34,7 @@ class DumpFile:
         """Makes the folder; files come with the first flush."""
         self.options = options
         self.ended = False
-        self._lock = threading.Lock()  # held for one append, or one flush
+        self._lock = threading.Lock()  # held during one append or one flush
         self._writing_sources = threading.Lock()  # replicas that are threads share their file
         self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
         self._sources: set[str] = set()
@@ -90,7 +90,7 @@ class DumpFile:
                         writer.close()
 
     def _free(self, kind: str, suffix: str) -> Path:
-        """Where no earlier dump into the same folder has written."""
+        """A path that no earlier dump into the same folder has used."""
         path = Path(self.options.root, f"{kind}-{self._stem}{suffix}")
         number = 1
         while path.exists():
@@ -114,7 +114,7 @@ class DumpFile:
 
 
 def _newest(kind: str) -> str:
-    """A kind of files whose names are in the order in which they were begun; copies have other times."""
+    """A file name prefix that sorts by start time; file times do not survive copying."""
     return f"{kind}-{time.time_ns():020}"
 
 
@@ -133,7 +133,7 @@ def dump_file(options: DumpOptions) -> DumpFile:
         if found is None or found.options != options:
             former, found = found, DumpFile(options)
             _files[options.root] = found
-            if former is not None:  # under the lock: both choose names in one folder
+            if former is not None:  # under the lock, because both choose names in one folder
                 failure = _failure(former, former.close)
     if failure:
         warn(f"what was left of the dump before was not written into {failure}", RuntimeWarning)
@@ -162,12 +162,12 @@ def close_all(besides: str) -> None:
 
 
 def _failure(file: DumpFile, *writes: Callable[[], None]) -> str:
-    """Has something written; returns why it was not, "" if it was."""
+    """Runs the writes; returns the reason if one of them failed, "" otherwise."""
     try:
         for write in writes:
             write()
     except Exception as error:
-        # A full disk, a folder that is gone: the other files must be written all the same.
+        # A full disk or a missing folder: the other files must be written all the same.
         return f"{file.options.root!r}: {type(error).__name__}: {error}"
     return ""
 
@@ -180,4 +180,4 @@ def close_file(root: str) -> None:
         file.close()
 
 
-last_writes.append(flush_all)  # a cluster may be closed before its dump is ended
+last_writes.append(flush_all)  # a cluster may close before its dump is ended

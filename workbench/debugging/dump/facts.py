@@ -54,7 +54,7 @@ def _counts(values: np.ndarray) -> dict[str, int]:
 
 
 def _signs(values: np.ndarray) -> dict[str, int]:
-    """How many finite elements are below, at and above 0."""
+    """How many finite elements are less than, equal to and greater than 0."""
     finite = values[np.isfinite(values)]
     return {
         "negatives": int((finite < 0).sum()),

@@ -105,5 +105,5 @@ def dump_options(
 
 
 def _name_of(dtype: Any) -> str:
-    """The name that arrays of a dtype report; texts are objects to NumPy, of which dumps tell no dtype of their own."""
+    """The dtype name that arrays report. NumPy holds texts as objects, which dumps have no dtype for."""
     return as_dtype(dtype).name

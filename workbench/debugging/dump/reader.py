@@ -68,7 +68,7 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
         batch for path in sorted(folder.glob("executions-*.tfrecord")) for batch in _batches(path, notes)
     ]
     sources: dict[str, str] = {}
-    # By their names, which begin with a time: the newest text of a file counts.
+    # Sorted by name, which begins with a time: a file's newest text counts.
     for path in sorted(folder.glob("sources-*.json")):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
 
 
 def _batches(path: Path, notes: list[str]) -> list[pa.RecordBatch]:
-    """The batches of a file up to its end, or to where it is damaged, which the checksums of its records tell."""
+    """The batches of a file, up to its end or to the first damaged record, which its checksum reveals."""
     found: list[pa.RecordBatch] = []
     try:
         for record in TFRecordDataset(str(path), strict=True):

@@ -118,7 +118,7 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
                 yield made
         finally:
             thread.recording = outer
-    except BaseException as error:  # the user's, which stays the one that is raised
+    except BaseException as error:  # the user's own error, which stays the one that is raised
         try:
             _close_again(file)
         except Exception as failure:
@@ -128,12 +128,12 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
 
 
 def _close_again(file: DumpFile) -> None:
-    if file.ended:  # meanwhile, by another thread
+    if file.ended:  # another thread did it in the meantime
         file.close()
 
 
 def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None]:
-    """Operations of JAX are recorded meanwhile, where it is loaded."""
+    """Records JAX operations inside of the block, if JAX is loaded."""
     if "jax" not in sys.modules:
         return contextlib.nullcontext()
     from workbench.backends.jax.eager import told_operations
@@ -151,7 +151,7 @@ def _array(output: Any) -> np.ndarray | None:
         return None
     try:
         return view(fetched(output))
-    except Exception:  # texts, values that are being traced
+    except Exception:  # texts, and values that JAX is tracing
         return None
 
 

@@ -12,23 +12,23 @@ SCHEMA: Final = pa.schema(
         ("host", pa.string()),
         ("replica", pa.int32()),  # -1 in the notebook
         ("step", pa.int64()),  # -1 outside of steps
-        ("number", pa.int64()),  # of the operation, in its step on its replica
+        ("number", pa.int64()),  # number of the operation within its step and replica
         ("op", pa.string()),
         ("name", pa.string()),  # the variable of an assignment, or ""
         ("output", pa.int32()),  # which of its results
         ("line", pa.string()),  # "train.py:12 in step"
-        ("stack", pa.string()),  # the user's lines that led there, the innermost first
+        ("stack", pa.string()),  # the user's lines that led to the operation, innermost first
         ("dtype", pa.string()),
         ("shape", pa.list_(pa.int64())),
         ("size", pa.int64()),
-        ("bad", pa.bool_()),  # NaN or infinity somewhere
+        ("bad", pa.bool_()),  # whether any element is NaN or infinite
         ("negative_infinities", pa.int64()),
         ("positive_infinities", pa.int64()),
         ("nans", pa.int64()),
         ("negatives", pa.int64()),
         ("zeros", pa.int64()),
         ("positives", pa.int64()),
-        ("min", pa.float64()),  # of the finite elements, as are the three below
+        ("min", pa.float64()),  # over the finite elements, as the next three
         ("max", pa.float64()),
         ("mean", pa.float64()),
         ("variance", pa.float64()),

@@ -67,7 +67,7 @@ class DebugEventsWriter:
 
     def _flush(self, *, sources: bool, executions: bool, close: bool) -> None:
         what = {"sources": sources, "executions": executions, "close": close}
-        with contextlib.ExitStack() as stack:  # each writes, also where another one cannot
+        with contextlib.ExitStack() as stack:  # every replica writes, even if another one cannot
             stack.callback(flush_here, self.options.root, **what)
             for each in list(self._elsewhere):
                 stack.callback(each.flush_dumps, self.options.root, **what)

@@ -30,7 +30,7 @@ class Watched(np.ndarray):
         return watched if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        # Bound here, because `func` may itself have a parameter called `function`.
+        # Bound here, because `func` may itself have a parameter named `function`.
         call = functools.partial(func, *_plain(args), **_plain(kwargs))
         return _recorded(func.__name__, apply_at_users_line()(call))
 
@@ -50,7 +50,7 @@ def unwatched(values: Any) -> Any:
 
 def _recorded(op: str, result: Any) -> Any:
     recording = thread.recording
-    if recording is None:  # kept by the user beyond the function
+    if recording is None:  # the user kept it after the function ended
         return result
     outputs = result if type(result) is tuple else (result,)
     recording.add(op, outputs)
@@ -59,7 +59,7 @@ def _recorded(op: str, result: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The value with ordinary arrays, in lists, tuples and dictionaries, too."""
+    """The value with ordinary arrays, including those in lists, tuples and dictionaries."""
     if isinstance(value, Watched):
         return value.view(np.ndarray)
     if type(value) in (list, tuple):

@@ -23,17 +23,17 @@ class ArrayLike(NDArrayOperatorsMixin):
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__  # == compares elements, as arrays do; as a key it is this very object
+    __hash__ = object.__hash__  # == compares elements, as for arrays; a hash key is this very object
 
     def _array(self) -> Any:
-        """The array as it is now; nobody may write to it."""
+        """The present array, which callers must not write to."""
         raise NotImplementedError
 
     def read_value(self) -> Any:
         """The present value, read-only; `numpy()` gives a copy to write to."""
         array = self._array()
         if namespace_of(array) is not np:
-            return array  # of JAX, which nobody can write to, or on a device
+            return array  # a JAX array, which is read-only, or an array on a device
         lent = array.view()
         lent.flags.writeable = False
         return lent

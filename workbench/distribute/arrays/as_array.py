@@ -14,7 +14,7 @@ from workbench.data.structure import convert
 
 Array = np.ndarray[Any, Any]
 _PYTHON = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Dtypes that hold more than what Python's numbers become, and the types of numbers that they hold.
+# Dtypes that hold more than the dtype of a Python number does, and the types of the numbers that they hold.
 _WIDE = {
     np.dtype(code): types
     for codes, types in (("Q", {int}), ("dg", {int, float}), ("DG", {int, float, complex}))
@@ -40,10 +40,10 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
     """
     if type(value) is np.ndarray:
         if value.dtype.kind in "OUS" and dtype == STRING:
-            return _converted(value)  # bytes objects, and no numbers
+            return _converted(value)  # bytes objects rather than numbers
         return value if value.dtype.isnative else native(value)
     if dtype in _WIDE and leaf_types(value) <= _WIDE[dtype]:
-        with contextlib.suppress(OverflowError, ValueError):  # out of its range, or no array: told below
+        with contextlib.suppress(OverflowError, ValueError):  # out of range, or not an array: reported below
             return np.asarray(value, dtype)
     if isinstance(value, _PYTHON):
         return _converted(list(value) if isinstance(value, tuple) else value)

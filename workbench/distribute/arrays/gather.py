@@ -85,7 +85,8 @@ def all_gather_leaf(
       site: The user's line, for errors and telemetry.
       options: The deadline.
     """
-    checked_axis(value, axis)  # counted from the end it stays: parts without elements may have another rank
+    # A negative axis stays negative, because parts without elements may have another rank.
+    checked_axis(value, axis)
     if getattr(value, "dtype", None) != np.dtype(object):
         if isinstance(value, (list, tuple)):
             value = as_array(value)
@@ -119,5 +120,6 @@ def all_reduce_slices(
         return together
     if env.traced:
         return IndexedSlices(together.values / env.size, indices, rows.dense_shape)
-    mean = reduce_slices(as_reduce_op(op), [together])  # dtype rules; one part, so nothing is divided yet
+    # Applies the dtype rules; divides nothing yet, as there is one part.
+    mean = reduce_slices(as_reduce_op(op), [together])
     return IndexedSlices(mean.values / env.size, indices, rows.dense_shape)

@@ -26,7 +26,7 @@ class ReduceOp(enum.Enum):
 
 ReduceOpLike = ReduceOp | str
 
-# What is nearly always written, for one dictionary look-up instead of a parse in each collective.
+# The usual spellings, so that each collective needs one dictionary look-up instead of a parse.
 _NAMES: dict[Any, str] = {
     spelling: op.value.lower()
     for op in ReduceOp

@@ -102,7 +102,7 @@ class ClusterSpec:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"ClusterSpec({dict(sorted(self.as_dict().items()))})"  # alike for specs that are equal
+        return f"ClusterSpec({dict(sorted(self.as_dict().items()))})"  # equal for equal specs
 
 
 def _tasks(job: Any, tasks: Any) -> dict[int, str]:
@@ -133,7 +133,7 @@ def _tasks(job: Any, tasks: Any) -> dict[int, str]:
 def _number(job: Any, index: Any) -> int:
     if isinstance(index, bool) or not isinstance(index, Integral | str):
         raise TypeError(f"job {job!r}: tasks have whole numbers from 0, got {index!r}")
-    if isinstance(index, Integral) or index.isdecimal():  # JSON has texts as keys
+    if isinstance(index, Integral) or index.isdecimal():  # JSON has strings as keys
         number = int(index)
         if 0 <= number < _NUMBERS_END:
             return number

@@ -39,7 +39,7 @@ def task_here(resolver: ClusterResolver) -> Task:
     Raises:
       InvalidArgumentError: if no task, or more than one, has an address of this machine.
     """
-    spec = resolver.cluster_spec()  # first: Slurm's resolver knows the task afterwards
+    spec = resolver.cluster_spec()  # first, because Slurm's resolver knows the task afterwards
     if resolver.task_type is not None and resolver.task_id is not None:
         return Task(resolver.task_type, resolver.task_id)
     hosts = {task: host_and_port(spec.task_address(task.job, task.index))[0] for task in tasks_of(spec)}

@@ -93,7 +93,7 @@ class ClusterResolver(ABC):
         return with_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer)
 
     def __repr__(self) -> str:
-        # The tasks of the cluster would be worth telling, but asking for them may go over a network.
+        # The cluster's tasks would be worth showing, but looking them up may need the network.
         try:
             job, number = self.task_type, self.task_id
         except (WorkbenchError, ValueError) as error:

@@ -140,15 +140,15 @@ class SlurmClusterResolver(ClusterResolver):
 
 
 def _places(tasks_by_host: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Host and number there of each task, in the order of the resolver."""
+    """The host of each task, and its number there, in the order of the resolver."""
     return [(host, local) for host, count in sorted(tasks_by_host.items()) for local in range(count)]
 
 
 def _rank_here(tasks_by_host: Mapping[str, int], rank: int) -> int:
-    """The number of this task in the order of the resolver, by where it runs.
+    """This task's number in the order of the resolver, from where it runs.
 
-    Slurm counts n9 before n10, and may deal tasks to hosts in turn; a task that took Slurm's number for its own would
-    have another host's address, as in the reference. Without Slurm's word on the place its number has to do.
+    Slurm sorts n9 before n10 and may distribute tasks round-robin. With Slurm's number for its own, as in the
+    reference, a task would have another host's address. If Slurm does not report the place, its number has to do.
     """
     here = os.environ.get("SLURMD_NODENAME", ""), os.environ.get("SLURM_LOCALID", "")
     places = {(host, str(local)): position for position, (host, local) in enumerate(_places(tasks_by_host))}
@@ -156,10 +156,10 @@ def _rank_here(tasks_by_host: Mapping[str, int], rank: int) -> int:
 
 
 def _gpus_here(at_least: int) -> tuple[str, ...]:
-    """The GPUs of this host that tasks share, as CUDA_VISIBLE_DEVICES names them; numbers if it names too few.
+    """The GPUs that this host's tasks share, as CUDA_VISIBLE_DEVICES lists them; numbers if it lists too few.
 
-    Slurm sets the variable to what the step was given. Another resolver may have left this task's part of it there,
-    also for processes that this one starts.
+    Slurm sets the variable to the GPUs of the step. Another resolver may already have reduced it to this task's part,
+    which processes that this task starts inherit.
     """
     own, _, of_host = os.environ.get(DEALT, "").partition("=")
     if own and os.environ.get(GPUS) == own:

@@ -96,7 +96,7 @@ class TFConfigClusterResolver(ClusterResolver):
             return str(leader)
         spec = self.cluster_spec()
         if not spec or (len(spec.jobs) == 1 and len(spec.job_tasks(spec.jobs[0])) == 1):
-            return ""  # nobody else is there to be led
+            return ""  # a lone task has nobody to lead
         job = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id
         if job is None or index is None:

@@ -207,7 +207,7 @@ class TPUClusterResolver(ClusterResolver):
         name = f"projects/{project}/locations/{zone}/nodes/{self._name}"
         try:
             node: Mapping[str, Any] = service.projects().locations().nodes().get(name=name).execute()
-        except Exception as error:  # each client has errors of its own
+        except Exception as error:  # each client has its own errors
             raise InvalidArgumentError(
                 f"cannot look up TPU {self._name!r}: check its name, project and zone, and your access: {error}"
             ) from error

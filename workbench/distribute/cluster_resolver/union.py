@@ -50,7 +50,7 @@ class UnionResolver(ClusterResolver):
         self._task_id = task_id
         self._rpc_layer = rpc_layer
 
-    # The reference takes 0 and "" for "not given"; so do we, as programs rely on the first resolver's number.
+    # The reference treats 0 and "" as "not given", and so do we: programs rely on the first resolver's number.
 
     @property
     def task_type(self) -> str | None:
@@ -114,7 +114,7 @@ class UnionResolver(ClusterResolver):
 
 
 def _merged(job: str, parts: Sequence[Tasks]) -> Tasks:
-    """The tasks of a job, of which several resolvers know a part each."""
+    """The tasks of a job, each part of which another resolver knows."""
     lists = [part for part in parts if isinstance(part, list)]
     if len(lists) == len(parts):
         return [address for addresses in lists for address in addresses]

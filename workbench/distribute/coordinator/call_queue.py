@@ -16,7 +16,8 @@ from workbench.errors import ClusterClosed, UnavailableError
 from workbench.runtime.shipping.function_registry import Prepared
 
 _CHECK_SECONDS: Final = 1.0
-# One for all queues: a result of one may be an argument in another, and two locks would be taken in either order.
+# One lock for all queues: the result of one may be an argument in another, and two locks would be taken in either
+# order.
 _lock: Final = forks.lock(threading.RLock())
 _MOST_RUNS: Final = 4
 
@@ -129,7 +130,7 @@ class CallQueue:
                     self.changed.wait(_CHECK_SECONDS)
                     self._raise_pending()
             except BaseException:
-                self._end(call)  # or its number would be open for ever
+                self._end(call)  # otherwise its number would stay open forever
                 raise
             for value in needs:
                 call.waits_for += value.then(lambda: self._unblock(call))
@@ -214,7 +215,7 @@ class CallQueue:
                     self._waiting.appendleft(call)
             for call, end in ends:
                 if call not in self._running:
-                    continue  # cancelled meanwhile, by `close`
+                    continue  # cancelled in the meantime by `close`
                 self._running.discard(call)
                 if isinstance(end, bytes):
                     self._counts["done"] += 1
@@ -277,7 +278,7 @@ class CallQueue:
         while self._running:
             self.changed.wait(_CHECK_SECONDS)
         error, self._error = self._error, None
-        if error is not None:  # told to nobody else meanwhile
+        if error is not None:  # no other caller has been given it in the meantime
             raise error
 
     def _fail(self, call: Call, error: BaseException) -> None:
@@ -304,7 +305,7 @@ class CallQueue:
         if not call.waits_for and call in self._blocked:
             self._blocked.discard(call)
             self._waiting.append(call)
-            self.changed.notify_all()  # what it waited for may be of another queue
+            self.changed.notify_all()  # a value that it waited for may belong to another queue
 
     def _end(self, call: Call) -> None:
         self._ended.add(call.number)
@@ -314,7 +315,7 @@ class CallQueue:
 
 
 def _in_words(error: BaseException) -> str:
-    """The kind of an error, and the first line of what it says."""
+    """The kind of an error and the first line of its text."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 

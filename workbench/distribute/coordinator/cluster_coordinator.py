@@ -35,7 +35,7 @@ _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 60.0
 _WRITE_SECONDS: Final = 60.0  # a dump may hold gigabytes
-_LEAST_SECONDS: Final = 0.1  # for a worker, where others took all of these
+_LEAST_SECONDS: Final = 0.1  # kept for the last worker, if others took all of the time
 
 
 class ClusterCoordinator(CopiedByReference):
@@ -86,19 +86,19 @@ class ClusterCoordinator(CopiedByReference):
         self._shipment = Shipment(secrets.token_hex(8), hosting, self._queue)
         self._lanes: list[Lane] = []
         self._observed: tuple[observing.Observation | None, bytes] = None, b""
-        self._dumped: set[str] = set()  # folders of dumps of which workers keep something
+        self._dumped: set[str] = set()  # folders of dumps for which workers keep something
         queue, lanes, dumped, description = self._queue, self._lanes, self._dumped, strategy.description
         services: list[HostedService] = []
 
-        def close() -> None:  # knows neither the strategy nor this: they may be collected
+        def close() -> None:  # refers to neither the strategy nor this object, so that both may be collected
             queue.close()
-            for lane in lanes:  # first, or they would take the end of their workers for a loss
+            for lane in lanes:  # first, because lanes would report the end of their workers as a loss
                 lane.close(_CLOSE_SECONDS)
             try:
                 for root in sorted(dumped):
                     _write(lanes, {"root": root, "sources": True, "executions": True, "close": False})
             finally:
-                dumped.clear()  # who ends a dump from now on asks nobody here
+                dumped.clear()  # a dump that ends from now on does not ask these workers
                 for service in services:
                     service.close()
 
@@ -161,18 +161,20 @@ class ClusterCoordinator(CopiedByReference):
                 arguments = pickled_arguments(prepared.name, arguments)
         queue = self._queue
         result = RemoteValue(queue.changed, prepared.name)
-        observation = self._observation()  # it may raise, and a number that nobody puts is open for ever
+        # It may raise, and then the number that `next_number` gives would stay open forever.
+        observation = self._observation()
         queue.put(Call(queue.next_number(), prepared, arguments, result, observation), needs)
         return result
 
     def _observation(self) -> bytes:
-        """How functions are checked and dumped from now on, pickled; b"" where they are not."""
+        """How functions are checked and dumped from now on, pickled; b"" if they are not."""
         observation = observing.current()
         if observation is None:
             return b""
         if observation != self._observed[0]:
             self._observed = observation, by_value.dumps(observation)
-        if (writer := current_writer()) is not None:  # each time: one dump may be like the one before
+        # Each time, because an equal observation may belong to another dump.
+        if (writer := current_writer()) is not None:
             writer.runs_on(self)
             self._dumped.add(writer.options.root)
             self._strategy.hosting.cluster.expect_last_writes()
@@ -260,7 +262,7 @@ class ClusterCoordinator(CopiedByReference):
 
 
 def _write(lanes: Sequence[Lane], what: Fields) -> None:
-    """Has workers write what they keep of a dump, all at once; warns of each that does not.
+    """Has all workers write what they keep of a dump; warns about each that does not.
 
     Args:
       lanes: The workers' lanes.
@@ -269,7 +271,7 @@ def _write(lanes: Sequence[Lane], what: Fields) -> None:
     deadline = time.monotonic() + _WRITE_SECONDS
     failed: list[tuple[Lane, Exception]] = []
     with contextlib.ExitStack() as open_connections:
-        # A worker that is out of reach keeps no other waiting.
+        # In parallel, so that an unreachable worker delays no other.
         with ThreadPoolExecutor(len(lanes), "workbench-dump") as pool:
             asked = [(lane, pool.submit(lane.asked_to_flush_dumps, what, deadline)) for lane in lanes]
             for _, connecting in asked:
@@ -282,7 +284,7 @@ def _write(lanes: Sequence[Lane], what: Fields) -> None:
                     raise raised_by(reply["error"])
             except Exception as error:
                 failed.append((lane, error))
-    for lane, failure in failed:  # only now: where warnings are errors, the first one ends this
+    for lane, failure in failed:  # last, because a filter may turn the first warning into an error
         lane.warn_of_dump(what["root"], failure)
 
 
@@ -292,7 +294,7 @@ def _close(connecting: Future[Connection]) -> None:
 
 
 class _Start:
-    """Arguments of a worker's start: where the servers are by then."""
+    """Arguments to start a worker with: where the servers are by then."""
 
     def __init__(self, worker: int, description: Any, client: Any) -> None:
         self._worker = worker

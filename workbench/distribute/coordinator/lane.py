@@ -56,7 +56,8 @@ class Lane:
         self._shipment = shipment
         self._lanes = lanes
         self._rate = RecentRate()
-        self._running: tuple[str, int, float] | None = None  # the first one, how many there are, since when
+        # The first one, the number of them, and since when.
+        self._running: tuple[str, int, float] | None = None
         self._known: set[Any] = set()
         self._connection: Connection | None = None
         self._seen = service.address
@@ -77,13 +78,13 @@ class Lane:
                 self._drop()
                 self._queue.give_back(calls, self._loss(error))
                 self._bring_back()
-            except BaseException as error:  # nothing may end this thread, or calls would wait for ever
+            except BaseException as error:  # nothing may end this thread, because calls would wait forever
                 self._drop()
                 self._queue.ended([(call, error) for call in calls])
         self._drop()
 
     def _ran(self, calls: list[Call]) -> list[tuple[Call, bytes | BaseException]]:
-        """Runs calls on the worker: the ends of those that have ended."""
+        """Runs calls on the worker; returns the outcome of each that has ended."""
         ends: list[tuple[Call, bytes | BaseException]] = []
         sent: list[tuple[Call, bytes]] = []
         for call in calls:
@@ -145,7 +146,7 @@ class Lane:
         return rebuild(failure, where=where, worker=self.service.device.worker)
 
     def _restore(self, server: int, calls: list[Call]) -> None:
-        """A worker did not reach a parameter server: the calls run again once it is there."""
+        """Called when the worker could not reach a parameter server. The calls run again once the server is back."""
         try:
             self._shipment.restore(server)
         except WorkbenchError as error:
@@ -154,7 +155,7 @@ class Lane:
             self._queue.give_back(calls, f"parameter server {server} was lost")
 
     def _loss(self, error: OSError) -> str:
-        """What happened to the worker, of which at first only the end of the connection is known."""
+        """What happened to the worker; at first only the end of its connection is known."""
         deadline = time.monotonic() + _CHECK_SECONDS
         while not (gone := self.service.gone) and time.monotonic() < deadline:
             if self._closed.wait(_PAUSE_SECONDS):
@@ -162,7 +163,7 @@ class Lane:
         return f"worker {self.worker} on {self.service.device.host} {gone or f'was lost ({error})'}"
 
     def _bring_back(self) -> None:
-        """Waits until the worker, or one that takes its place, is there."""
+        """Waits until the worker or its replacement is there."""
         while not self._closed.is_set():
             try:
                 self.service.restored(self._seen)
@@ -240,10 +241,10 @@ class Lane:
 
 
 def _arguments(call: Call) -> bytes:
-    """The arguments, pickled; only now, if they were results of others.
+    """The arguments, pickled. Pickled only now if they contain results of other calls.
 
     Raises:
-      CaptureError: if they cannot travel.
+      CaptureError: if they cannot be pickled.
     """
     if type(call.arguments) is bytes:
         return call.arguments

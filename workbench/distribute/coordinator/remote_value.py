@@ -54,7 +54,7 @@ class RemoteValue(CopiedByReference):
             value = self._value
         if type(value) is not _Pickled:
             return value
-        loaded = value.load()  # runs code of the result's class, for which nobody else may wait
+        loaded = value.load()  # unpickling runs code of the result's class, so no lock is held
         with self._changed:
             if self._value is value:  # no other thread was faster
                 self._value = loaded
@@ -105,7 +105,7 @@ class RemoteValue(CopiedByReference):
 
 
 class _Pickled:
-    """A result as it came; most are never looked at."""
+    """A result as it arrived; most results are never unpickled."""
 
     __slots__ = ("_data",)
 

@@ -17,7 +17,7 @@ from workbench.errors import CaptureError, InvalidArgumentError
 from workbench.runtime.comm.codec import PICKLED
 from workbench.runtime.shipping.function_registry import Prepared, Shipping
 
-# Of all coordinators: an iterator that strays to another one is unknown there.
+# For all coordinators, because an iterator that strays to another one is unknown there.
 _numbers: Final = itertools.count()
 
 
@@ -36,7 +36,7 @@ class Shipment:
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._recipes: dict[str, bytes] = {}
         self._deleted: deque[tuple[str, int]] = deque()  # ids, each with the first call that cannot need it
-        self._lock = threading.RLock()  # a finaliser may run while it is held
+        self._lock = threading.RLock()  # a finalizer may run while this thread holds it
 
     def prepare(self, fn: Any) -> Prepared:
         """Pickles a function: a `wb.function` once, another one if what it captures has changed.
@@ -74,7 +74,7 @@ class Shipment:
             )
 
     def _delete(self, id: str) -> None:
-        """The notebook has let an iterator go; calls that were scheduled before may still take it."""
+        """Called when the notebook has dropped an iterator; calls scheduled before may still use it."""
         self._deleted.append((id, self._queue.scheduled))
 
     def request(self, calls: list[Call], known: set[Any]) -> dict[str, Any]:

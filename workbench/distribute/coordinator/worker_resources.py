@@ -43,7 +43,7 @@ class WorkerResources:
         self._recipes.pop(id, None)
         made = self._made.pop(id, None)
         if (close := getattr(made, "close", None)) is not None:
-            with contextlib.suppress(Exception):  # what a user's iterator raises at its end helps nobody
+            with contextlib.suppress(Exception):  # an error at the end of a user's iterator helps nobody
                 close()
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class WorkerResources:
 
 
 def _iterator(recipe: Any) -> Any:
-    """An iterator of a dataset, or of what a function returns."""
+    """An iterator over a dataset, or over the result of a function."""
     made = recipe() if callable(recipe) else recipe
     if not hasattr(made, "__iter__"):
         raise TypeError(

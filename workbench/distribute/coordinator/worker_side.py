@@ -48,7 +48,7 @@ class WorkerSide:
         self._worker = worker
         self._host = host
         self._description = strategy
-        known = known_client(strategy.id)  # the notebook's own, where workers are threads of its process
+        known = known_client(strategy.id)  # the notebook's own client, if workers are threads of its process
         self._own_client = known is None
         self._client = known or ServerClient(strategy.id, addresses, own_network()[1])
         self._functions: dict[int, Any] = {}
@@ -76,13 +76,13 @@ class WorkerSide:
         ends: list[End] = []
         with as_worker(self._resources), contexts.cross_replica(strategy, "scope"):
             for id, data in request["functions"].items():
-                self._functions[id] = data  # unpickled by the call, so that what goes wrong is the call's
+                self._functions[id] = data  # the call unpickles it, so that an error belongs to the call
             for number, function, arguments, observation in request["calls"]:
                 stream = Stream(request["stream"], number, request["first_open"])
                 ends.append(self._run(stream, function, arguments, observation))
                 faults.fault("coordinator.after_call")
                 if isinstance(ends[-1], FailureReport):
-                    break  # the queue cancels those behind it
+                    break  # the queue cancels the calls behind it
         sys.stdout.flush()
         seconds = time.perf_counter() - began
         return {"seconds": seconds}, [np.frombuffer(pickle.dumps(ends, protocol=5), np.uint8)]
@@ -119,7 +119,7 @@ class WorkerSide:
         self._resources.close()
         if self._own_client:
             self._client.close()
-        end_here()  # who ends a dump after this asks in vain
+        end_here()  # after this, ending a dump finds nothing here
 
 
 def start_worker(

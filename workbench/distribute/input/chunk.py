@@ -55,7 +55,7 @@ class Chunk:
         """Notes what was asked for, and becomes the origin of the step that fetches it."""
         self.source = source
         self.request = request
-        # Weakly, as each of them keeps the step, and that keeps this.
+        # Weak references: each handle keeps the step, which keeps this object.
         self._handles = [weakref.ref(handle) for handle in handles]
         self._elements = weakref.ref(elements)
         handles[0].step.origin = self

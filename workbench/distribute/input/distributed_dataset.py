@@ -86,7 +86,7 @@ class DistributedDataset(CopiedByReference):
 
     @property
     def _plan(self) -> InputPlan:
-        """That for the replicas that take part now."""
+        """The plan for the replicas that take part now."""
         return self._planned if self.input is None else self.input.plan
 
     @property
@@ -114,7 +114,7 @@ class DistributedDataset(CopiedByReference):
             return count_steps(self._source, self._plan.pipelines)
         pipeline = self._plan.pipelines[0]
         known = pipeline.datasets[0].cardinality()
-        if known < 0 or len(pipeline.datasets) > 1:  # each replica has a dataset of its own
+        if known < 0 or len(pipeline.datasets) > 1:  # each replica has its own dataset
             return known
         return -(-known // pipeline.replicas) if pipeline.pad_last else known // pipeline.replicas
 
@@ -195,7 +195,7 @@ class DistributedDataset(CopiedByReference):
         return DistributedIterator(self, epoch, self._elements(epoch, 0))
 
     def _elements(self, epoch: int, first: int) -> RemoteElements | HereElements:
-        """Goes through the elements of an epoch, from the one with number `first` on."""
+        """Yields the elements of an epoch, from number `first` on."""
         if self.input is None:
             steps = self._plan.pipelines[0].values_for([0], epoch=epoch)
             return HereElements(map(_in_one_replica, steps), first)
@@ -245,7 +245,7 @@ class DistributedDataset(CopiedByReference):
             counted(len(self._plan.places), "replica"),
             counted(len(self._plan.pipelines), "host"),
         )
-        # Of parts that do not fit, the last but one goes first.
+        # `one_line` drops the last part but one first.
         return one_line(
             "DistributedDataset", f"{replicas} on {hosts}", policy, self.read_by, pipeline.algorithm
         )
@@ -308,12 +308,12 @@ class DistributedIterator:
         try:
             contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
         except RuntimeError as error:
-            raise ValueError(str(error)) from None  # the class that the reference has for it
+            raise ValueError(str(error)) from None  # the error class that the reference raises
         if self._dataset.input is not None and strategy.restorer is not None and strategy.group.stale:
-            strategy.group.make_ready()  # which may move this to where it was in a checkpoint
+            strategy.group.make_ready()  # may move this iterator to its place in a checkpoint
         elements = self._elements
         element = next(elements, _NOTHING)
-        if elements is not self._elements:  # moved in the meantime: that element comes again
+        if elements is not self._elements:  # moved in the meantime, so that element comes again
             return next(self)
         if element is _NOTHING:
             raise StopIteration
@@ -368,7 +368,7 @@ def distribute_dataset(
 
     read = dataset
     if not strategy.is_default:
-        # Once: with another order after a loss, elements would be read twice or never.
+        # Once only: with another order after a loss, elements would be read twice or never.
         workers: dict[str, set[str]] = {}
         for device in strategy.devices:
             workers.setdefault(device.host, set()).add(device.worker)
@@ -381,7 +381,7 @@ def distribute_dataset(
 
     input_process = None if options is None else options.input_process
     if input_process is None and lies_on_workers(dataset):
-        input_process = False  # another process would have to fetch what its worker has
+        input_process = False  # another process would have to fetch what the worker has
     return DistributedDataset(strategy, partial(plan_input, make=make, input_process=input_process), dataset)
 
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from workbench.distribute.input.progress import ProgressLog
     from workbench.distribute.input.source import InputSource
 
-# One message to the replicas fetches up to so many steps, of up to so many bytes per replica.
+# One message to the replicas fetches up to this many steps, and up to this many bytes per replica.
 _MOST_STEPS: Final = 16
 _CHUNK_BYTES: Final = 8 << 20
-# How often it is tried to fetch elements while replicas are lost, beyond what recovery itself does.
+# How often to retry a fetch while replicas are lost, beyond what recovery itself does.
 _ATTEMPTS: Final = 4
 _GIVEN_AGAIN: Final = 3
 """How often an element is given again because a replica was lost in its step; it may be what ends the replicas."""
@@ -94,8 +94,8 @@ class RemoteElements:
         self._available = 0
         self._given = 0
         self._next = first  # number of the first element after the chunk
-        self._failure: BaseException | None = None  # of the one before that
-        self._count = 1  # elements to ask for next
+        self._failure: BaseException | None = None  # of the last element before `_next`
+        self._count = 1  # number of elements to request next
         self._asked: tuple[Chunk, tuple[Handle, ...]] | None = None
         self._ended = False
         self._recent: deque[weakref.ref[Chunk]] = deque(maxlen=2 * MAX_IN_FLIGHT)
@@ -202,13 +202,14 @@ class RemoteElements:
         return tree.unflatten(self._structure, [PerReplica(leaf) for leaf in leaves])
 
     def _take_chunk(self) -> None:
-        """Makes what was asked for the present chunk, and asks for the one after it."""
+        """Waits for the requested chunk, makes it the present one, and requests the next."""
         first, count = self._next, self._count
-        asked, self._asked = self._asked, None  # whatever comes of it, it is not waited for twice
+        asked, self._asked = self._asked, None  # whatever happens, this does not wait for it twice
         chunk, handles = self._come(first, count, asked)
         counts = handles[0].values()
         failures = [(have, data) for have, data in zip(counts, handles[2].values(), strict=True) if data]
-        # A host that has ended gets empty batches until all have; where one fails, all leave that element out.
+        # A host that has ended sends empty batches until all have ended. If an element fails on one host, all leave
+        # it out.
         available = min(have for have, _ in failures) if failures else max(counts)
         self._log.wait(handles[1].values(), self._source.group.number, first=first, count=available)
         self._log.cost(handles[3].values())
@@ -227,10 +228,10 @@ class RemoteElements:
             self._count = _more_steps(count, handles, self._source.plan)
         self._recent.append(weakref.ref(chunk))
         self._asked = self._ask(self._next, self._count)
-        self._tell(handles, available)  # takes a moment, in which the next chunk is on its way
+        self._tell(handles, available)  # takes a moment, while the next chunk is already being fetched
 
     def _tell(self, handles: tuple[Handle, ...], available: int) -> None:
-        """Tells the feed how long replicas waited, and how many rows of the last element each has."""
+        """Reports to the feed how long replicas waited, and how many rows of the last element each has."""
         cluster = self._source.group.gang.cluster
         width = self._structure.num_leaves
         if cluster is None or not available or not width:
@@ -247,7 +248,7 @@ class RemoteElements:
         return self._source.fetch(request, self)
 
     def _keep(self, first: int) -> int:
-        """From which element on the readers keep what they have read, as a replica that is lost may need it again."""
+        """The first element that readers must keep, because a lost replica may need it again."""
         while self._recent and self._recent[0]() is None:
             self._recent.popleft()
         oldest = self._recent[0]() if self._recent else None
@@ -257,17 +258,17 @@ class RemoteElements:
     def _come(
         self, first: int, count: int, asked: tuple[Chunk, tuple[Handle, ...]] | None
     ) -> tuple[Chunk, tuple[Handle, ...]]:
-        """Waits for what was asked for; asks again where that was lost with a replica, or with an earlier step.
+        """Waits for the requested chunk. Requests it again if it was lost with a replica or with an earlier step.
 
         Raises:
           ReplicaLost: if replicas are lost again and again.
-          BaseException: the failure of an earlier step, as far as the user was not shown it.
+          BaseException: the failure of an earlier step, unless the user has seen it.
         """
         ahead, error = asked is not None, None
         for _ in range(_ATTEMPTS):
             if asked is None:
                 asked = self._ask(first, count)
-            # Looked at, not raised: its traceback would keep the handles, and so what they hold on the replicas.
+            # Not raised, because a traceback would keep the handles, and so their values on the replicas.
             error = asked[1][0].error()
             if error is None:
                 return asked
@@ -281,7 +282,10 @@ class RemoteElements:
 
 
 def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
-    """How many steps the next message fetches: more and more; pipelines with side effects stay close."""
+    """How many steps the next message fetches: twice as many each time.
+
+    Pipelines with side effects do not run far ahead.
+    """
     most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
     if count >= most:
         return count

@@ -70,7 +70,7 @@ class HostInput:
         self.plan = plan if remote is None else plan.without_data()
         self.readers: dict[tuple[str, int], Reading] = {}
         self._remote = remote
-        self._sent: dict[tuple[str, int], list[SharedStep]] = {}  # from which peers may be copying
+        self._sent: dict[tuple[str, int], list[SharedStep]] = {}  # peers may still be copying from these
         self._lock = forks.lock(threading.Lock())
 
     @property
@@ -85,7 +85,8 @@ class HostInput:
           FailedPreconditionError: if other replicas take part than those that it was planned for.
         """
         plan = self.plan
-        if len(plan.places) != env.size:  # asked for just before the notebook knew; it asks again
+        # A request made just before the notebook learnt of the change; it will request again.
+        if len(plan.places) != env.size:
             raise FailedPreconditionError(
                 "this input was planned for other replicas than those that take part now"
             )
@@ -130,11 +131,11 @@ class HostInput:
             self._remote.close()
 
     def _exchanged(self, env: ReplicaEnv, request: Request) -> tuple[Steps, FailureReport | None]:
-        """As `fetch`, where one process of a host has what the others get."""
+        """As `fetch`, where one process of a host reads for the others."""
         plan = self.plan
         host, position = plan.places[env.rank]
         leader = plan.leaders[host]
-        # Where nothing was lost, nothing is read again: only the collective wants everybody.
+        # A host that lost nothing reads nothing again, and only takes part in the collective.
         needed = not request.again or any(plan.places[rank][0] == host for rank in request.again)
         reads = needed and env.devices[leader].worker == env.device.worker
         steps: list[ReadStep] = []
@@ -152,13 +153,13 @@ class HostInput:
             parcel, sent = pack(leader, steps, others)
         parcels = exchange(env.communicator, parcel)
         if parcel is not None:
-            # The peers have taken part in this exchange, so they have copied what came with the one before.
+            # The peers took part in this exchange, so they have copied what the previous one sent.
             self._sent[request.iterator, host] = sent
         if reads:
             return _own(steps, position), failure
         if not needed:
             return [], None
-        # The replicas that read tell of a failure.
+        # Replicas whose own process reads report a failure.
         return unpack(next(found for found in parcels if found.leader == leader), position), None
 
     def _read(self, env: ReplicaEnv, request: Request) -> Chunk:

@@ -27,7 +27,7 @@ MESSAGE_BYTES: Final = 64 << 10
 MAX_DESCRIPTORS: Final = 64
 LINE_CHARACTERS: Final = 10_000
 """So much of what is printed travels at once."""
-_NAME: Final = "workbench-input"  # among the processes of the machine; fifteen characters are the most
+_NAME: Final = "workbench-input"  # a process name on this machine has at most fifteen characters
 
 
 class Surroundings(NamedTuple):
@@ -162,7 +162,7 @@ def serve(descriptor: int) -> None:
                 target=_answer, args=(line, message, pipelines, plans), name="workbench-reader", daemon=True
             ).start()
     except EOFError:
-        os._exit(0)  # whatever a function of the user is doing
+        os._exit(0)  # whatever a user function is doing
 
 
 def _settle(control: socket.socket) -> None:
@@ -170,7 +170,7 @@ def _settle(control: socket.socket) -> None:
     there: Surroundings = pickle.loads(read_memory(descriptor))
     os.close(descriptor)
     os.environ.clear()
-    # Pipelines run on the processor; JAX would claim the worker's accelerator for itself.
+    # Pipelines run on the CPU; JAX would otherwise claim the worker's accelerator for this process.
     os.environ.update(there.environment | {"JAX_PLATFORMS": "cpu"})
     sys.path[:] = there.path
     os.chdir(there.folder)
@@ -181,7 +181,7 @@ def _settle(control: socket.socket) -> None:
 def _answer(
     line: socket.socket, asked: Open, pipelines: SharedStep, plans: dict[str, tuple[HostPipeline, ...]]
 ) -> None:
-    """On a thread of its own: one reader."""
+    """Answers requests of one reader, on a thread of its own."""
     with line:
         reader: Reader | None = None
         try:
@@ -190,7 +190,7 @@ def _answer(
                 numerics.follow(ask.checked)
                 try:
                     reader = reader or _opened(asked, pipelines, plans)
-                except Exception as error:  # of code that a function of the user brings with it
+                except Exception as error:  # an error class of the user's code
                     _send_chunk(line, ([], report(-1, error)), b"")
                     continue
                 chunk = reader.steps(ask.first, ask.steps, keep=ask.keep)
@@ -221,9 +221,9 @@ def _send_chunk(line: socket.socket, chunk: Chunk, cost: bytes) -> None:
 
 
 class _Sent(io.TextIOBase):
-    """Stands in for sys.stdout or sys.stderr: the worker writes what is written here, where its replica prints.
+    """Replaces sys.stdout or sys.stderr: the worker prints what is written here as its replica's output.
 
-    Lines travel whole, as several threads may print at once.
+    Sends whole lines, because several threads may print at once.
     """
 
     def __init__(self, control: socket.socket, stream: str) -> None:
@@ -233,7 +233,7 @@ class _Sent(io.TextIOBase):
         self._thread = threading.local()
 
     def write(self, text: str) -> int:
-        """As `io.TextIOBase.write`; waits while the worker has much to read."""
+        """As `io.TextIOBase.write`; waits while the worker has much left to read."""
         lines, end, rest = (self._pending() + text).rpartition("\n")
         if len(rest) > LINE_CHARACTERS:
             lines, end, rest = lines + end + rest, "", ""
@@ -242,7 +242,7 @@ class _Sent(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Sends what this thread has written of its last line."""
+        """Sends the unfinished last line of this thread."""
         rest, self._thread.pending = self._pending(), ""
         self._send(rest)
 

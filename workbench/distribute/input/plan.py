@@ -24,7 +24,8 @@ from workbench.device_names import Device
 from workbench.distribute.input.read_step import SharedPlace
 from workbench.errors import InvalidArgumentError
 
-# What only computes with row numbers of arrays in memory: doing it again in another process costs and changes nothing.
+# Sources and stages that only compute row numbers of arrays in memory. Repeating them in another process costs and
+# changes nothing.
 _PURE_SOURCES = (Counting, Slices, Whole)
 _PURE_STAGES = (AssertCardinality, Batch, EvenSplit, Prefetch, Regroup, Repeat, Shard, Shuffle, Skip, Take)
 _COMBINATIONS = (Concatenated, Zipped)
@@ -155,7 +156,7 @@ def plan_input(
 
 
 def _learn_specs(pipelines: Sequence[HostPipeline]) -> None:
-    """Finds out here what elements look like: replicas shall not try user functions again."""
+    """Finds the element specs here, so that replicas need not call user functions for them again."""
     known = [pipeline.element_spec for pipeline in pipelines]
     learnt = next((spec for spec in known if not isinstance(spec, UnknownSpec)), UnknownSpec())
     for pipeline, spec in zip(pipelines, known, strict=True):

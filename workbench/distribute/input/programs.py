@@ -69,7 +69,7 @@ def _host_input(given: PickledPlan | SharedPlan | ByReference) -> HostInput | No
             memory = pipelines = place.opened()
             if memory is None:
                 return None
-            plan = replace(plan, pipelines=memory.mapped())  # nothing is copied
+            plan = replace(plan, pipelines=memory.mapped())  # copies nothing
     wanted = plan.input_process
     if plan.pure or wanted is False or not AVAILABLE or (wanted is None and cores() < 2):
         return HostInput(plan)

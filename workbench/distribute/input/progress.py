@@ -28,7 +28,7 @@ _FETCHES: Final = 64
 """As many of the newest fetches, and elements, have a place on the axis of steps."""
 _WAITS: Final = 1024
 """So many times that replicas waited are kept for views: of 512 replicas those of two fetches."""
-_REMEMBERED: Final = 256  # elements: many times as many as there can be steps on their way
+_REMEMBERED: Final = 256  # elements; many times more than the steps in progress can hold
 
 
 class ProgressLog:
@@ -50,7 +50,8 @@ class ProgressLog:
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
         self._fetched = self._began
-        self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)  # the next step, and percent waited
+        # The next step, and the percentage waited.
+        self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)
         self._waits: deque[InputWait] = deque(maxlen=max(1, min(_FETCHES, _WAITS // max(1, replicas))))
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
@@ -75,7 +76,7 @@ class ProgressLog:
             self._waits.append(InputWait(first, count, int(passed_ns / 1000), waited_us))
         percent = min(100.0, 100 * max(waited_ns, default=0) / passed_ns)
         self._fetches.append((next_step, round(percent, 2)))
-        if len(waited_ns) != len(self._waited_ns):  # others take part since the last time
+        if len(waited_ns) != len(self._waited_ns):  # the number of replicas has changed since
             self._waited_ns = (0,) * len(waited_ns)
         self._waited_ns = tuple(
             before + more for before, more in zip(self._waited_ns, waited_ns, strict=True)
@@ -92,7 +93,7 @@ class ProgressLog:
                 host, worker, profiles = pickle.loads(data)
                 before = self._told.get((host, worker), ReaderHistory())
                 now = before.and_now(pickle.loads(profiles), time.monotonic())
-                # Replaced, not changed: other threads go through it.
+                # Replaced rather than changed, because other threads iterate over it.
                 self._told = {**self._told, (host, worker): now}
 
     @property
@@ -123,7 +124,7 @@ class ProgressLog:
             next((element for element, step in reversed(turns) if step <= at), oldest)
             for at in group.at_steps()
         )
-        taken = dict(turns)  # the newest step of an element that was given again
+        taken = dict(turns)  # for an element that was given again, the newest step
         given = max(taken, default=self._first - 1) + 1
         newest: list[int] = []
         for element in range(max(min(taken, default=given), given - _FETCHES), given):

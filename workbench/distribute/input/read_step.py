@@ -191,14 +191,14 @@ def read_memory(descriptor: int, start: int = 0, length: int | None = None) -> m
 
 
 class _Memory:
-    """Shared memory that is being written. Arrays begin at multiples of 64 bytes, as processors like them."""
+    """Shared memory to write to. Arrays begin at multiples of 64 bytes, for the processor's sake."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("workbench-input", os.MFD_CLOEXEC)
         self.end = 0
 
     def add(self, data: Any) -> tuple[int, int]:
-        """Appends bytes; returns where they are, and how many."""
+        """Appends bytes; returns their offset and their size."""
         rest = memoryview(data).cast("B")
         start = self.end = -(-self.end // _ALIGNMENT) * _ALIGNMENT
         length = len(rest)
@@ -219,17 +219,17 @@ class _Memory:
 
 
 def _pickled(leaves: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
-    """As `runtime.comm.messages.dumps`, with arrays apart."""
+    """As `runtime.comm.messages.dumps`, with the arrays apart."""
     try:
         data = pickle.dumps(leaves, protocol=5, buffer_callback=buffers.append)
-        if b"_main__" not in data:  # what a notebook defines cannot be imported elsewhere
+        if b"_main__" not in data:  # other processes cannot import what a notebook defines
             return data
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
     buffers.clear()
     try:
         return by_value.dumps(leaves, buffer_callback=buffers.append)
-    except Exception as error:  # pickling calls code of whatever is in there
+    except Exception as error:  # pickling calls code of any class inside
         kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
         raise CaptureError(
             f"an element of a dataset cannot travel from the process that reads it to a replica: it has {kinds}, and "

@@ -24,8 +24,8 @@ _CHECK_SECONDS: Final = 1.0
 _AHEAD_CHUNKS: Final = 2
 """So many times as many steps as are asked for at once are read ahead: one chunk is on its way, one is being read."""
 _END: Final = object()
-_TELL_NS: Final = 250_000_000  # nobody needs to see more often what stages cost
-_MOST_COST_BYTES: Final = 32 << 10  # it travels within messages
+_TELL_NS: Final = 250_000_000  # often enough for people who look at the cost of stages
+_MOST_COST_BYTES: Final = 32 << 10  # bytes; messages contain it
 Chunk = tuple[list[ReadStep], FailureReport | None]
 """Some steps, and the failure of the one that follows, if that is why there are fewer than were asked for."""
 
@@ -75,14 +75,15 @@ class Reader:
         self._keep_as = keep_as
         self._ahead = ahead
         self._asking = threading.Lock()
-        self._changed = threading.Condition()  # of what follows, which a thread that reads ahead changes, too
+        # Guards the following, which a thread that reads ahead changes, too.
+        self._changed = threading.Condition()
         self._elements: Iterator[Any] | None = None
         self._first = 0
         self._steps: list[ReadStep | FailureReport] = []
         self._ended = False
-        self._needed = 0  # up to which step somebody waits
-        self._wanted = 0  # up to which it is read ahead, as far as there is room
-        self._reads_ahead = False  # whether there is a thread for that
+        self._needed = 0  # the step up to which a replica waits
+        self._wanted = 0  # the step up to which to read ahead, if there is room
+        self._reads_ahead = False  # whether a thread for that exists
         self._meter = Meter()
         self._told_ns = 0
 
@@ -94,7 +95,7 @@ class Reader:
           count: How many.
           keep: Number of the first step that may be asked for again.
         """
-        # Held while reading: the host's other replicas wait for the same steps.
+        # Held while reading, because the host's other replicas wait for the same steps.
         with self._asking:
             if self._elements is None or first < self._first:
                 self._begin(min(first, keep))
@@ -102,7 +103,7 @@ class Reader:
                 self._needed = first + count
                 self._wanted = self._needed + _AHEAD_CHUNKS * count if self._ahead else self._needed
                 under_way = self._reads_ahead
-            if not under_way:  # here: what functions of the user print belongs to the replica that asks
+            if not under_way:  # here, so that prints of user functions belong to the requesting replica
                 while not self._has(self._needed):
                     self._read()
             with self._changed:
@@ -135,11 +136,11 @@ class Reader:
             self._needed = self._wanted = 0
 
     def _begin(self, first: int) -> None:
-        """Starts the epoch, at step `first` of it."""
+        """Starts the epoch at its step `first`."""
         self.close()
         with self._changed:
             while self._reads_ahead:
-                # A function of the user may take long; an interrupt must come through.
+                # A user function may take long; an interrupt must get through.
                 self._changed.wait(_CHECK_SECONDS)
         self._meter = Meter()
         self._told_ns = 0
@@ -154,7 +155,7 @@ class Reader:
         return self._ended or self._first + len(self._steps) >= end
 
     def _goes_on(self) -> bool:
-        """Whether the next step is to be read now."""
+        """Whether to read the next step now."""
         if self._has(self._wanted):
             return False
         unasked = self._steps[max(0, self._needed - self._first) :]
@@ -175,7 +176,7 @@ class Reader:
                 self._changed.notify_all()
 
     def _read(self) -> None:
-        """Reads one step, or notices the end."""
+        """Reads one step, or detects the end."""
         assert self._elements is not None
         step: ReadStep | FailureReport | None
         try:
@@ -193,9 +194,9 @@ class Reader:
                             numerics.check(value, f"the element for replica {rank} in step {number}")
                 leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
                 step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
-        except (Exception, SystemExit) as error:  # the pipeline may not go on after it: the end follows
+        except (Exception, SystemExit) as error:  # the pipeline may not continue: then the end follows
             step = report(-1, error)
-        except BaseException:  # an interrupt has ended the generator in its midst: who asks again reads again
+        except BaseException:  # an interrupt ended the generator midway; the next request reads again
             self._elements = None
             raise
         with self._changed:

@@ -50,7 +50,7 @@ class InputRegistry:
     def add(self, source: Readable) -> None:
         """Remembers a source for as long as it lives."""
         self._sources[source.id] = source
-        # The replicas are told with a later message: a finaliser may run at any point of any thread.
+        # A later message informs the replicas, because a finalizer may run at any point of any thread.
         weakref.finalize(source, self._forgotten.append, (source.id, None)).atexit = False
 
     def follow(self, dataset: Dataset, trail: Trail) -> None:
@@ -108,7 +108,7 @@ class InputRegistry:
 
 
 def _elements_in(arguments: Any) -> Iterator[tuple[Elements, int, list[Handle] | None]]:
-    """The elements whose leaves are among some arguments: by whom given, number, and all their leaves."""
+    """The elements whose leaves are among some arguments: the iterator, the number, and all of its leaves."""
     for handle in tree.flatten(arguments)[0]:
         origin: Chunk | None = handle.step.origin if type(handle) is Handle else None
         if origin is not None and origin.divisible:

@@ -36,7 +36,7 @@ from workbench.runtime.process.side_process import SideProcess
 _CHECK_SECONDS: Final = 0.5
 _STOPPED_CHECKS: Final = 20
 """So often it may be seen stopped by a signal in the midst of a request: ten seconds. Then it counts as lost."""
-_ENDING_SECONDS: Final = 1.0  # until its exit code is known, once its socket has ended
+_ENDING_SECONDS: Final = 1.0  # how long to wait for the exit code after the socket has ended
 _ATTEMPTS: Final = 4
 """So often a request is made in vain because the process ends: a function of the user may be what ends it."""
 
@@ -114,12 +114,12 @@ class InputProcess:
                 try:
                     send(self._process.line, Forget(dataset), [])
                 except OSError:
-                    pass  # it has ended, and knows no dataset any more
+                    pass  # the process has ended, so a new one knows no datasets
 
     def ended(self, process: SideProcess) -> str:
         """Notes that a process has ended; the next `start` starts another. Says how it has ended, if that is known."""
         with self._lock:
-            if self._process is not process:  # another thread was here before
+            if self._process is not process:  # another thread was faster
                 return ""
             self._process = None
             how = process.ending(_ENDING_SECONDS)
@@ -202,7 +202,7 @@ class RemoteReader:
 
     def cost(self) -> bytes:
         """See `Reader.cost`."""
-        # Without the lock, which is held while another replica waits: at worst two of them tell the same.
+        # Without the lock, which another waiting replica holds. At worst, two report the same cost.
         cost, self._cost = self._cost, b""
         return cost
 
@@ -214,7 +214,7 @@ class RemoteReader:
         """
         asked = Ask(first, count, keep, numerics.is_enabled())
         with self._asking:
-            # The host's other replicas in this process ask for the same.
+            # The host's other replicas in this process request the same steps.
             if self._last[0] is None or self._last[0][:2] != asked[:2]:
                 self._last = asked, self._come(asked)
             return self._last[1]
@@ -225,9 +225,9 @@ class RemoteReader:
         place = self._place
         if place is not None:
             try:
-                place[1].shutdown(socket.SHUT_RDWR)  # wakes who waits
+                place[1].shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
             except OSError:
-                pass  # the other end is closed
+                pass  # the peer has closed its end
         if self._asking.acquire(blocking=False):
             try:
                 self._leave()
@@ -255,7 +255,7 @@ class RemoteReader:
                 self._leave()
                 if not self._closed:
                     how = self._inputs.ended(process) or how
-            # An interrupt: the answer to this request must not be taken for that of another.
+            # After an interrupt, this request's answer must not be taken for another's.
             except BaseException:
                 self._leave()
                 raise
@@ -271,7 +271,7 @@ class RemoteReader:
         )
 
     def _received(self, process: SideProcess, line: socket.socket) -> Chunk:
-        """The answer; shows what is printed meanwhile.
+        """The answer. Shows what is printed in the meantime.
 
         Raises:
           EOFError: if the process has ended, or was stopped for too long.
@@ -311,7 +311,7 @@ def _send_memory(line: socket.socket, data: bytes) -> None:
 
 
 def _ready(seconds: float, *descriptors: int) -> set[int]:
-    """Those of some descriptors that can be read, or have ended; waits so long for one."""
+    """The descriptors that are readable or closed; waits up to `seconds` for the first."""
     poll = select.poll()
     for each in descriptors:
         if each >= 0:

@@ -115,7 +115,7 @@ class InputSource:
         )
         handles: tuple[Handle, ...] = self.group.run(prepared, (told,), pipelined=True)
         if handles[0].places is not self.places or told.dataset != self.id:
-            return self.fetch(request, elements)  # other replicas take part since just now
+            return self.fetch(request, elements)  # the number of replicas has just changed
         chunk = Chunk(self, request, handles, elements)
         self._chunks.add(chunk)
         return chunk, handles
@@ -124,7 +124,7 @@ class InputSource:
         """Makes the plan known to replicas that were replaced, and has every batch that they held read again."""
         self._open(lost)
         keep: dict[str, int] = {}
-        # In order, so that each replica that was replaced reads an epoch once.
+        # In order, so that each replaced replica reads an epoch once.
         for chunk in sorted(self._chunks, key=lambda one: one.request.first):
             live = chunk.live()
             if live:
@@ -138,8 +138,8 @@ class InputSource:
         self._trouble = None
         try:
             self.plan = self._plan_for(self.group.devices)
-        except Exception as error:  # of the user's function; or hosts have different numbers of replicas now
-            self._trouble = error  # who wants elements is told; steps without them go on
+        except Exception as error:  # from a user function; or hosts differ in replicas now
+            self._trouble = error  # raised when elements are requested; steps without them continue
             return
         self.registry.forget_source(self.id)
         self._memory = None
@@ -158,10 +158,10 @@ class InputSource:
         self.group.run(self._again, args, ranks=None if exchanges else request.again)
 
     def _fetcher(self, count: int) -> Prepared:
-        # Where batches are exchanged the replicas communicate, and collectives are counted by step.
+        # If hosts exchange batches, the replicas communicate, and collectives are counted by step.
         is_step = self.plan.exchanges(self.group.devices)
         prepared = self.group.prepare(fetch, user_function=fetch if is_step else None)
-        # Known, so no fetch is waited for.
+        # Set in advance, so that no fetch has to be waited for.
         prepared.structure = tree.flatten((0,) * (HEAD + count * self.width))[1]
         prepared.quiet = True
         return prepared
@@ -177,7 +177,7 @@ class InputSource:
             pickled = _pickled(self.plan)
             plan = self._shared(pickled) or pickled
         opened = self._opened(plan, ranks)
-        if ranks is not None:  # while replicas are replaced nothing is waited for
+        if ranks is not None:  # nothing is waited for while replicas are being replaced
             return
         if isinstance(plan, SharedPlan) and UNREACHABLE in opened.values():
             self._memory, self._reachable = None, False
@@ -188,7 +188,7 @@ class InputSource:
         return self.group.run(self.group.prepare(open_input), (self.id, plan), ranks=ranks)
 
     def _shared(self, pickled: PickledPlan) -> SharedPlan | None:
-        """The plan where the replicas can map its arrays instead of getting copies; None where that saves nothing."""
+        """The plan in shared memory, if the replicas can map its arrays. None if that saves nothing."""
         local = all(self.group.place(rank)[0].local for rank in range(self.group.size))
         if (
             not (SHARED and local and self._reachable)
@@ -201,7 +201,7 @@ class InputSource:
 
 
 def _pickled(plan: InputPlan) -> PickledPlan:
-    """The plan for other processes; functions of a notebook go by value.
+    """The plan for other processes; a notebook's functions are pickled by value.
 
     Raises:
       CaptureError: naming what a function of a stage captures that cannot be pickled.
@@ -211,7 +211,7 @@ def _pickled(plan: InputPlan) -> PickledPlan:
         data: bytes = by_value.dumps(plan.pipelines, buffer_callback=buffers.append)
         arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
         return PickledPlan(replace(plan, pipelines=()), data, arrays)
-    except Exception as error:  # pickling calls code of whatever is in there
+    except Exception as error:  # pickling calls code of any class inside
         for dataset in plan.pipelines[0].datasets:
             for stage in dataset.stages:
                 function: Any = getattr(stage, "fn", None)

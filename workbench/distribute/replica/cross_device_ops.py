@@ -222,7 +222,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
     def __init__(self, reduce_to_device: str | None = None, accumulation_fn: Any = None) -> None:
         if reduce_to_device is not None:
-            DeviceSpec.from_string(reduce_to_device)  # a typing mistake should not pass unseen
+            DeviceSpec.from_string(reduce_to_device)  # a typing mistake must not pass silently
 
 
 class HierarchicalCopyAllReduce(CrossDeviceOps):
@@ -330,7 +330,7 @@ def _checked_destinations(destinations: Any) -> Any:
     if isinstance(destinations, str):
         return DeviceSpec.from_string(destinations)
     if hasattr(destinations, "__array__") or hasattr(destinations, "__dlpack__"):
-        return DeviceSpec(device_type="CPU", device_index=0)  # where arrays of the notebook live
+        return DeviceSpec(device_type="CPU", device_index=0)  # the device of the notebook's arrays
     raise ValueError(
         f"destinations must be a device such as 'CPU:0', a distributed value, a variable or an array, got "
         f"{destinations!r:.80}"
@@ -345,7 +345,7 @@ def _strategy_for(value: DistributedValues) -> contexts.EnteredStrategy | None:
     if isinstance(value, (PerReplica, Mirrored)) and value.handle is not None:
         if value.handle.group is not strategy.group:
             return None
-        names = [spec and spec[0] for spec in value.handle.specs()]  # nothing is fetched for this
+        names = [spec and spec[0] for spec in value.handle.specs()]  # without fetching anything
     else:
         names = [str(getattr(part, "dtype", "")) for part in value.values]
     numbers = all(name is not None and _NUMBERS.fullmatch(name) for name in names)
@@ -353,12 +353,12 @@ def _strategy_for(value: DistributedValues) -> contexts.EnteredStrategy | None:
 
 
 def _has_several(destinations: Any) -> bool:
-    """Whether a result goes to several devices, as a `Mirrored`; what goes to one is a plain array."""
+    """Whether the result goes to several devices, as a `Mirrored`; for one device it is a plain array."""
     return isinstance(destinations, DistributedValues) and _count(destinations) > 1
 
 
 def _count(value: DistributedValues) -> int:
-    """Number of components; the length of a variable is that of its array."""
+    """Number of components; a variable's length is that of its array."""
     return len(value) if isinstance(value, (PerReplica, Mirrored)) else len(value.values)
 
 
@@ -376,7 +376,7 @@ def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: i
 
 
 def _all_reduce_here(env: ReplicaEnv, line: Line | None, call: tuple[Any, ...]) -> list[Any]:
-    """Combines on a replica as if the user's line, of the notebook, had called: what NumPy warns of names it."""
+    """Combines on a replica as if the user's line in the notebook had called: NumPy's warnings name that line."""
     ops, arrays, op, site, options = call
 
     def combine(communicator: Communicator, arrays: Sequence[Any], op: str) -> list[Any]:

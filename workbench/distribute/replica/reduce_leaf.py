@@ -50,7 +50,7 @@ def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, ax
     if ops is None or not ops.is_custom:
         return reduce_components(reduce_op, components, axis)
     if axis is not None:
-        # A user's own operation combines across replicas; what is inside them is summed up first.
+        # A user's operation combines across replicas; this sums up each replica's own slices first.
         return reduce_components(reduce_op, components, axis)
     return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
 

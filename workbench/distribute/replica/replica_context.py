@@ -152,9 +152,9 @@ class ReplicaContext:
         strategy = self.strategy
         if numerics.thread.place:
             numerics.check(value, f"what goes into all_reduce at {site}")
-        if strategy.merges_reductions:  # a user's own CrossDeviceOps decides how
+        if strategy.merges_reductions:  # a user's CrossDeviceOps decides how
             return self.merge_call(_reduce_by_ops, (value,), {"op": op, "options": options})
-        # One array is by far the most common.
+        # The fast path for a single array, by far the most common case.
         if hasattr(value, "shape") and not isinstance(value, IndexedSlices):
             return strategy.all_reduce_arrays(env.communicator, [value], Reduction(op, site, options))[0]
         leaves, spec = tree.flatten(value, is_leaf=_is_variable)
@@ -348,7 +348,7 @@ class ReplicaProgram:
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
         """One run of the function on one replica."""
-        if self.strategy.library == "cupy":  # what the replica computes with is where it computes
+        if self.strategy.library == "cupy":  # a replica computes where its arrays are
             args, kwargs = tree.map(sent, (args, kwargs))
         observation = self.observation
         numerics.follow(observation is not None and observation.checked)
@@ -364,7 +364,7 @@ class ReplicaProgram:
                 return observation.call(self.fn, args, kwargs, place)
             return self.fn(*args, **kwargs)
         except TypeError as error:
-            # No frame but this one: the call itself failed.
+            # No frame but this one, so the call itself failed.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.args = (f"{error}{signature_text(self.fn)}",)
             raise
@@ -377,7 +377,7 @@ class ReplicaProgram:
 
 
 def _is_variable(value: Any) -> bool:
-    # Variables are parts of a structure that have no leaves (so that `run` can return them); here they are arrays.
+    # In structures, variables are parts without leaves, so that `run` can return them; here they are arrays.
     return isinstance(value, Variable)
 
 
@@ -391,7 +391,7 @@ def _nesting(spec: tree.Spec) -> str:
 
 
 def _reduce_by_ops(strategy: DescribedStrategy, value: Any, *, op: Any, options: Any) -> Any:
-    """Merge function of `all_reduce` where a user's CrossDeviceOps combines."""
+    """Merge function of `all_reduce` with a user's CrossDeviceOps."""
     leaves, spec = tree.flatten(value)
     chosen = options.values[0] if options is not None else None
     ops = strategy.cross_device_ops

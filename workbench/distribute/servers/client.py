@@ -40,7 +40,7 @@ class ServerLost(UnavailableError):
 
 @dataclass(slots=True, weakref_slot=True)
 class _Line:
-    """What a process has to one server; the lock makes it one request at a time, in the order of their numbers."""
+    """This process's connection to one server. The lock keeps requests one at a time, in the order of their numbers."""
 
     address: ServiceAddress
     connection: Connection | None = None
@@ -154,7 +154,7 @@ class ServerClient:
         return self._ask([(server, fields, ())], None)[0][0]
 
     def _ask(self, requests: Sequence[Request], stream: Stream | None) -> list[Reply]:
-        """Different servers are asked at once, each of them for one thing at a time, or for some updates in a row."""
+        """Sends requests to different servers at once; each gets one at a time, or several updates in a row."""
         most = 1 if stream is None else _MOST_TOGETHER
         replies: dict[int, Reply] = {}
         left = list(enumerate(requests))
@@ -169,7 +169,7 @@ class ServerClient:
             left = later
             held: list[threading.Lock] = []
             try:
-                for server in sorted(counts):  # in one order, so that two threads never wait for each other
+                for server in sorted(counts):  # in one order, so that two threads cannot deadlock
                     lock = self._lines[server].lock
                     lock.acquire()
                     held.append(lock)
@@ -190,7 +190,7 @@ class ServerClient:
         return [replies[number] for number in range(len(requests))]
 
     def _wave(self, requests: Sequence[Request]) -> list[Reply]:
-        """Asks servers whose lines the caller has locked; each answers in the order in which it is asked."""
+        """Sends requests to servers whose lines the caller has locked; each server answers in order."""
         replies: dict[int, Reply] = {}
         lost: dict[int, OSError] = {}
         try:
@@ -216,13 +216,13 @@ class ServerClient:
         return [replies[number] for number in range(len(requests))]
 
     def _again(self, server: int, fields: Fields, arrays: Arrays, error: OSError | None) -> Reply:
-        """Asks a server that did not answer, once it is restored.
+        """Repeats a request to a server that did not answer, once the server is restored.
 
         Args:
-          server: Its number.
-          fields: What it is asked.
-          arrays: Those of the request.
-          error: Why it did not answer; None where that was an earlier request, and it is restored.
+          server: The server's number.
+          fields: The request.
+          arrays: The request's arrays.
+          error: Why it did not answer; None if an earlier request failed and the server is already restored.
         """
         line = self._lines[server]
         while True:
@@ -249,7 +249,7 @@ class ServerClient:
 
     def _receive(self, server: int) -> Reply:
         connection = self._lines[server].connection
-        assert connection is not None  # something was sent on it
+        assert connection is not None  # bytes were already sent on it
         return connection.receive()
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ def reserve(descriptor: int, offset: int, nbytes: int) -> bool:
 
 @lru_cache(1)
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """That of Linux. The standard library has only `posix_fallocate`, which enlarges the file."""
+    """Linux's fallocate. The standard library has only `posix_fallocate`, which enlarges the file."""
     function = getattr(ctypes.CDLL(None), "fallocate", None)
     if function is not None:
         function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)

@@ -59,16 +59,16 @@ def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, 
 
 
 def _sent_finite(held: Held, how: str, arrays: list[Array]) -> bool:
-    """Whether an update computes nothing, and everything that it sets is finite, also in the variable's dtype."""
+    """Whether an update only sets values, all of them finite and of the variable's dtype."""
     if how not in _AS_SENT:
         return False
-    values = arrays if how == "set_slots" else arrays[:1]  # else there are rows behind them
+    values = arrays if how == "set_slots" else arrays[:1]  # otherwise rows follow
     return all(array.dtype == held.array.dtype and not not_finite(array) for array in values)
 
 
 def _changed_rows(held: Held, fields: Fields, arrays: list[Array]) -> tuple[Held, list[Array], Array | None]:
-    """A copy of what an update changes, the update's arrays for that copy, and the rows that it is of, None for all."""
-    fixed = 1 + len(fields.get("slots", ()))  # values, then those of slots, then rows
+    """A copy of the part that an update changes, the arrays for that copy, and the part's rows (None for all)."""
+    fixed = 1 + len(fields.get("slots", ()))  # the values, then those of the slots, then the rows
     where: Any = ...
     rows = None
     if len(arrays) > fixed:

@@ -71,7 +71,7 @@ class FunctionOptimizer:
 
 
 def _of_pickled(name: str, slots: dict[str, float], pickled: bytes) -> FunctionOptimizer:
-    """One that has travelled; only a server needs the function."""
+    """Recreates a pickled optimizer; only a server needs the function."""
     made = object.__new__(FunctionOptimizer)
     made.name, made.slots, made.pickled = name, slots, pickled
     return made
@@ -140,6 +140,6 @@ def _like(new: Any, old: Array, what: str) -> Array:
 
 
 def _line(error: BaseException) -> str:
-    """Where the function raised; nothing for what went wrong around it."""
+    """The line where the function raised; nothing for errors around it."""
     frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

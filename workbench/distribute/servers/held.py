@@ -57,7 +57,7 @@ def change(held: Held, fields: Fields, arrays: list[Array]) -> None:
 
 
 def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
-    """A scatter update in place. Rows change together where they first occur, which takes a fraction of the time."""
+    """A scatter update in place. First occurrences of rows change together, which takes a fraction of the time."""
     indices = indices.reshape(-1)
     values = values.reshape(indices.size, *array.shape[1:])
     if how in ("scatter_add", "scatter_sub"):
@@ -81,11 +81,11 @@ def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> 
 
 
 def _again(indices: Array) -> Array:
-    """Where an index occurs that has occurred before; those of one row are in order."""
+    """The positions of indices that have occurred before; those of one row are in order."""
     ordered = indices.copy()
     ordered.sort()
     if not (ordered[1:] == ordered[:-1]).any():
-        return indices[:0]  # mostly, and then there was no need for the slower sort that keeps order
+        return indices[:0]  # the usual case, which does not need the slower stable sort
     order = indices.argsort(kind="stable")
     ordered = indices[order]
     again: Array = order[1:][ordered[1:] == ordered[:-1]]

@@ -63,7 +63,7 @@ class Journal:
     @property
     def superseded(self) -> bool:
         """Whether another process has taken over; a journal that was only removed is still this process's own."""
-        with self._swapping:  # other threads ask while one begins the file anew
+        with self._swapping:  # other threads read this while one rewrites the file
             return _nameless(self._descriptor) and (self.folder / _FILE).exists()
 
     def take_over(
@@ -76,7 +76,7 @@ class Journal:
           contents: Gives changes to begin anew with, once these were made.
         """
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        while _nameless(self._descriptor):  # while this waited for the lock
+        while _nameless(self._descriptor):  # replaced while this waited for the lock
             os.close(self._descriptor)
             self._descriptor = _opened(self.folder)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -134,7 +134,7 @@ class Journal:
         path, changes = self.folder / _NEW, list(changes)
         ahead = _AHEAD_BYTES + sum(array.nbytes for _, arrays in changes for array in arrays)
         with _Locked(self):
-            self.folder.mkdir(mode=0o700, exist_ok=True)  # somebody may have removed it
+            self.folder.mkdir(mode=0o700, exist_ok=True)  # someone may have removed it
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
@@ -160,7 +160,7 @@ class Journal:
 
 
 class _Locked:
-    """While this is entered, nobody else writes a journal, or takes it over.
+    """A context in which no other process writes the journal or takes it over.
 
     Raises:
       Superseded: if another process has taken over.
@@ -170,7 +170,7 @@ class _Locked:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._descriptor = journal._descriptor  # also when the journal begins anew meanwhile
+        self._descriptor = journal._descriptor  # kept, because the journal may be rewritten inside
 
     def __enter__(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -211,13 +211,13 @@ def sweep(parent: str) -> None:
 def _has_owner(folder: Path) -> bool:
     try:
         os.kill(int((folder / "process").read_text()), 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):  # it may have been killed while it wrote that
+    except (FileNotFoundError, ProcessLookupError, ValueError):  # or killed while it wrote its number
         return False
     return True
 
 
 def _reserved(descriptor: int, offset: int, nbytes: int) -> float:
-    """To where a file has its blocks now; where it gets none, nobody need try again."""
+    """The offset up to which the file has blocks; infinity if the file system gives none, so nobody tries again."""
     return offset + nbytes if reserve(descriptor, offset, nbytes) else math.inf
 
 

@@ -246,18 +246,18 @@ def _key(variable: DescribedVariable) -> str:
 
 
 def _request(variable: DescribedVariable, fields: Fields, arrays: Arrays = ()) -> Request:
-    """What the server of a variable is asked."""
+    """The fields of a request about a variable."""
     d = variable.description
     return d.server, {**fields, "key": d.key}, arrays
 
 
 def _checked() -> Fields:
-    """Has a server refuse an update whose result is not finite, where this thread is checked; see `require_finite`."""
+    """If this thread is checked, has a server refuse an update whose result is not finite; see `require_finite`."""
     sender = numerics.sender()
     return {"checked": sender} if sender else {}
 
 
 def _arrays(value: Array | IndexedSlices) -> list[Array]:
-    """What travels of a value, as NumPy's: itself, or rows and their indices."""
+    """The NumPy arrays to send for a value: the value itself, or rows and their indices."""
     parts = [value.values, value.indices] if isinstance(value, IndexedSlices) else [value]
     return [np.asarray(as_array(part)) for part in parts]

@@ -180,7 +180,7 @@ def _verdict(
     queue: FunctionQueue | None,
     status: str,
 ) -> tuple[str, str]:
-    """What to say of them, and what helps; the worst first."""
+    """The verdict on the servers and workers, and the remedy; the worst first."""
     if status == "stopped":
         ran = "" if queue is None else f" after {_functions(queue.done)}"
         return f"These parameter servers have ended{ran}.", ""

@@ -32,7 +32,7 @@ class VariableServer:
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
         """See `Answers.answer`; what a server answers that was superseded may be old."""
         reply = self._store.answer(fields, arrays)
-        # An update that was applied is in the journal, whoever has that now.
+        # An applied update is in the journal, whichever process has that now.
         if not reply[0].get("applied") and self._journal.superseded:
             raise Superseded("another process has taken the place of this server")
         if fields["method"] == "describe":
@@ -45,7 +45,7 @@ class VariableServer:
         self._journal.remove()
 
     def _recorded(self, fields: Fields, arrays: list[Array]) -> None:
-        """Writes a change that is about to be made."""
+        """Writes a change to the journal before it is made."""
         if self._journal.outgrown(lambda: self._store.nbytes):
             self._journal.begin_anew(self._store.contents())
         self._journal.append((fields, arrays))

@@ -86,7 +86,7 @@ class ShardStore:
 
     def replay(self, fields: Fields, arrays: list[Array]) -> None:
         """Makes a change again that a server before this one had recorded; one that failed there fails again."""
-        with contextlib.suppress(Exception):  # its sender was told; the changes behind it still count
+        with contextlib.suppress(Exception):  # its sender got the error; later changes still count
             self._apply(fields, arrays)
 
     def _write(self, fields: Fields, arrays: list[Array]) -> Fields:
@@ -112,7 +112,7 @@ class ShardStore:
         return {"applied": True}
 
     def _called(self, held: Held, fields: Fields, arrays: list[Array]) -> tuple[Fields, list[Array]]:
-        """The change that a user's function makes. The journal has its results, so nobody calls it again."""
+        """The change that a user's function makes. The journal stores its results, so a replay does not call it."""
         pickled, gradient, *rows = arrays
         kept = dict(
             zip(fields["slots"], slots_of(dict(held.slots), fields["slots"], held.array), strict=True)
@@ -158,7 +158,7 @@ class ShardStore:
         return held
 
     def _described(self, most: int | None) -> Fields:
-        """What is here, the largest variables first; at most so many of them."""
+        """Descriptions of the variables here, the largest first, up to a limit."""
         count = len(self.held) if most is None else most
         largest = heapq.nlargest(count, self.held.items(), key=lambda each: each[1].array.nbytes)
         return {

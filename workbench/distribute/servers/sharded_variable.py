@@ -25,7 +25,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _returning_it(update: _Method) -> _Method:
-    """A method that returns the variable also with `read_value=False`, as the reference's does."""
+    """A method that returns the variable even with `read_value=False`, as the reference's does."""
 
     @wraps(update)
     def updated(self: ShardedVariable, *args: Any, **kwargs: Any) -> ShardedVariable:
@@ -125,7 +125,7 @@ class ShardedVariable(VariableLike):
         return np.concatenate([part.read_value() for part in self._variables])
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int | np.integer):  # one row, from its shard alone
+        if isinstance(key, int | np.integer):  # one row comes from its shard alone
             row = int(key)
             if not -len(self) <= row < len(self):
                 raise IndexError(f"row {row} of variable {self.name!r}, which has {len(self)}")
@@ -166,7 +166,7 @@ class ShardedVariable(VariableLike):
     def _rows_by_shard(
         self, rows: IndexedSlices
     ) -> Iterator[tuple[Variable, Callable[[], tuple[Array, Array]]]]:
-        """Each shard that some rows concern, and what takes its part of them: values and indices."""
+        """Each shard that some rows concern, and a function that takes its part of them: values and indices."""
         indices = np.asarray(rows.indices).reshape(-1)
         values = np.asarray(rows.values).reshape(indices.size, *self.shape[1:])
         for part, chosen, own in self._by_shard(indices):
@@ -176,7 +176,7 @@ class ShardedVariable(VariableLike):
         if how in SCATTERS:
             checked: Any = checked_slices(self, how, value, traced=False)  # type: ignore[arg-type]
         else:
-            # Numbers of Python as they are: how they are refused differs from arrays.
+            # Python numbers stay as they are, because the errors about them differ from those about arrays.
             operand = (
                 value
                 if isinstance(value, int | float | complex | list | tuple)
@@ -198,7 +198,7 @@ class ShardedVariable(VariableLike):
         return placement
 
     def _extents(self) -> Iterator[tuple[Variable, tuple[int, int]]]:
-        """Each shard, with its first row, and the first one behind it."""
+        """Each shard with its first row and the row behind its last one."""
         return zip(self._variables, pairwise(self._offsets), strict=True)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
@@ -225,12 +225,12 @@ def _taken(values: Array, chosen: Array, indices: Array) -> tuple[Array, Array]:
 
 
 def _in_replica() -> bool:
-    """Whether a replica function of another strategy runs, which each shard refuses by itself."""
+    """Whether a replica function of another strategy runs; each shard refuses that itself."""
     return current_env() is not None and contexts.merging_env() is None
 
 
-# Structures with one, such as the result of a function, keep it as it is.
-_as_node: Any = optree.register_pytree_node  # its types know only collections
+# Structures that contain one, such as the result of a function, keep it as it is.
+_as_node: Any = optree.register_pytree_node  # optree's types know only collections
 _as_node(
     ShardedVariable,
     lambda variable: ((), tuple(part.description for part in variable._variables), ()),

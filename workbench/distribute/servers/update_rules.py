@@ -38,7 +38,7 @@ class Rule(Protocol):
 
 
 def _rows(array: Array, gradient: Sequence[Array]) -> tuple[Array, Any]:
-    """The gradient, and the rows that it is of."""
+    """The gradient, and the rows that it is for."""
     return gradient[0], gradient[1] if len(gradient) > 1 else ...
 
 
@@ -57,11 +57,11 @@ def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Ar
 
 
 class _Range(NamedTuple):
-    """Which numbers a setting may be.
+    """The numbers that a setting accepts.
 
     Attributes:
-      text: What they are.
-      has: Whether it is one of them.
+      text: Description for errors.
+      has: Whether a number is accepted.
     """
 
     text: str
@@ -78,10 +78,10 @@ _SWITCH: Final = _Range("True or False", lambda number: number in (0, 1))
 
 
 def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
-    """Makes the settings of a rule plain numbers, which travel, and refuses others.
+    """Turns a rule's settings into plain numbers, which can be sent, and refuses other values.
 
     Args:
-      rule: The rule, just made. Servers make it again for each update, so this must take few microseconds.
+      rule: The new rule. Servers create it again for each update, so this must take few microseconds.
       ranges: The range of each setting, by its name.
 
     Raises:
@@ -102,12 +102,12 @@ def _settle(rule: Any, ranges: Mapping[str, _Range]) -> None:
 
 
 def _number(value: Any) -> float | None:
-    """A value as a number, None if it is none."""
+    """A value as a number; None if it is not one."""
     if isinstance(value, str | bytes | bytearray) or np.ndim(value):
         return None
     if (
         getattr(getattr(value, "dtype", None), "kind", "f") not in _REAL
-    ):  # float() reads texts, and drops imaginary parts
+    ):  # float() parses text and drops imaginary parts
         return None
     try:
         return float(value)

@@ -60,7 +60,7 @@ class Watched:
         with self._lock:
             if not self.ended:
                 self._last = self._seen("live", self._ask())
-            assert self._last is not None  # as `close` leaves it
+            assert self._last is not None  # the state that `close` leaves
             return self._last
 
     def journals(self) -> tuple[tuple[str, int], ...]:
@@ -73,7 +73,7 @@ class Watched:
         with self._lock:
             if self.ended:
                 return
-            if self._last is not None:  # somebody looks: what they did in the end
+            if self._last is not None:  # reads once more, to show what they did in the end
                 self._ask()
             self._last = self._seen("stopped", set())
             self.ended = True
@@ -91,7 +91,7 @@ class Watched:
         return ServersStatus.of(servers, workers, queue, status)
 
     def _ask(self) -> set[int]:
-        """Asks all servers at once: the numbers of those that answer."""
+        """Asks all servers at once; returns the figures of those that answer."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         asked = []
         for number, server in enumerate(self._servers):

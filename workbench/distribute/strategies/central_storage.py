@@ -89,7 +89,7 @@ def _compute_devices(asked: Sequence[_Name] | None, available: Sequence[Device])
 
 
 def _parameter_device(asked: _Name | None, chosen: Sequence[Device], available: Sequence[Device]) -> Device:
-    """The device that variables live on. Every host has a CPU, also one whose workers compute on GPUs."""
+    """The device that variables live on. Every host has a CPU, even if its workers compute on GPUs."""
     first = chosen[0]
     if asked is None and len(chosen) == 1:
         return first
@@ -114,7 +114,7 @@ def _parameter_device(asked: _Name | None, chosen: Sequence[Device], available: 
 
 
 def _holder(central: Device, chosen: Sequence[Device]) -> int | None:
-    """The replica that keeps the variables: the one on their device, else the first; None if it is its own only one."""
+    """The replica that keeps the variables: the one on their device, otherwise the first. None if there is only one."""
     if tuple(chosen) == (central,):
         return None
     return chosen.index(central) if central in chosen else 0

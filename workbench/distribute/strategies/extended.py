@@ -165,7 +165,7 @@ class StrategyExtended:
         function(fn, "strategy.extended.update: fn")
         args = checked_arguments(args, kwargs, "strategy.extended.update")
         if var.strategy is None or strategy.is_default:
-            # The default strategy has no context for updates: its one replica updates where it is.
+            # The default strategy has no update context: its only replica updates the variable where it is.
             with nullcontext() if strategy.is_default else contexts.cross_replica(strategy, "update"):
                 result = fn(var, *select(args, 0), **select(kwargs or {}, 0))
             return alone(result, group)
@@ -263,7 +263,7 @@ class StrategyExtended:
                 f"colocate_vars_with needs a variable of {self._strategy!r}, got {colocate_with_variable!r}; create it "
                 f"in the strategy's scope"
             )
-        yield  # every variable of a strategy is on all of its devices
+        yield  # each variable of a strategy is on all of its devices
 
     def variable_created_in_scope(self, v: Any) -> bool:
         """Whether `v` is a variable of this strategy (as tf.distribute.StrategyExtended.variable_created_in_scope)."""
@@ -318,7 +318,7 @@ class StrategyExtended:
 
 
 class _Update:
-    """A user's update function as the program of each replica: in update context, with the replica's component."""
+    """Runs a user's update function on each replica, in update context, with the replica's component."""
 
     __slots__ = ("fn", "strategy", "variable")
     travels_as_parts = True
@@ -342,7 +342,7 @@ class _Update:
 
     @property
     def placement(self) -> Placement:
-        """Where it runs: where the variable is, or all variables are."""
+        """Where it runs: on the variable's devices, or on those of all variables."""
         kind = VariableSynchronization.ON_WRITE if self.variable is None else self.variable.synchronization
         placement: Placement = self.strategy.description.placement_of(self.strategy, kind)
         return placement
@@ -352,7 +352,7 @@ class _Update:
 
 
 def _flatten(value: Any) -> tuple[list[Any], tree.Spec]:
-    """Leaves and structure of distributed values; without one it is an array, nested lists too."""
+    """Leaves and structure of distributed values. Other values count as one array, including nested lists."""
     leaves, structure = flatten_distributed(value)
     if any(isinstance(leaf, DistributedValues) for leaf in leaves):
         return leaves, structure
@@ -360,7 +360,7 @@ def _flatten(value: Any) -> tuple[list[Any], tree.Spec]:
 
 
 def _on_each_replica(value: DistributedValues, replicas: int) -> DistributedValues:
-    """A variable with one component for all replicas, as with central storage, counts on each."""
+    """A variable with one component for all replicas, as with central storage, counts on each replica."""
     if isinstance(value, Variable) and len(value.values) != replicas:
         return PerReplica(components_of(value, replicas))
     return value

@@ -221,7 +221,7 @@ class ParameterServerStrategy(Strategy):
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> Any:
         """What `dataset_fn` returns for the only pipeline there is; for functions on workers."""
-        from workbench.data.context import InputContext  # the data pipeline, only when it is used
+        from workbench.data.context import InputContext  # loads the data pipeline on first use
 
         return dataset_fn(InputContext())
 
@@ -364,12 +364,12 @@ _thread = _Thread()
 
 
 def _close_aside(hosting: Hosting) -> None:
-    """Closing waits for threads, and the one that collects garbage may be one of them."""
+    """Closes on another thread: closing waits for threads, and the one that collects garbage may be one of them."""
     threading.Thread(target=hosting.close, name="wb-servers-close", daemon=True).start()
 
 
 class _NamesOn:
-    """The names of variables on one server, without keeping the strategy."""
+    """The names of variables on one server, without a reference to the strategy."""
 
     def __init__(self, strategy: weakref.ref[ParameterServerStrategy], server: int) -> None:
         self._strategy = strategy
@@ -382,7 +382,7 @@ class _NamesOn:
 
 
 def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-    """Devices of workers and of servers: of the tasks that have these jobs, or the first and the last ones."""
+    """The devices of workers and of servers: of the tasks with these jobs, otherwise the first and the last ones."""
     spec = None if resolver is None else spec_of(resolver)
     workers = None if spec is None else _tasks(spec, "worker")
     wanted = servers if spec is None else _tasks(spec, "ps")
@@ -405,10 +405,10 @@ def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tupl
 
 
 def _tasks(spec: Any, job: str) -> int:
-    """How many tasks of a job a cluster has.
+    """How many tasks a job of the cluster has.
 
     Raises:
-      InvalidArgumentError: if it has none, or jobs that this strategy does not know.
+      InvalidArgumentError: if it has none, or if there are jobs that this strategy does not know.
     """
     if unknown := sorted(set(spec.jobs) - _JOBS):
         raise InvalidArgumentError(
@@ -424,12 +424,12 @@ def _tasks(spec: Any, job: str) -> int:
 
 
 def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any, name: str) -> int:
-    """How many shards a partitioner wants; scalars are not divided."""
+    """How many shards a partitioner requests; scalars are not divided."""
     if not shape:
         return 1
     given = partitioner(shape=shape, dtype=dtype)
     try:
-        given = list(given)  # a generator tells its numbers once
+        given = list(given)  # a generator yields its numbers only once
         counts = [int(count) for count in given]
         whole = all(count == number for count, number in zip(counts, given, strict=True))
     except (TypeError, ValueError, OverflowError):

@@ -45,7 +45,7 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
         return
     if not survivors:
         names = ", ".join(repr(variable.name) for variable in variables[:8])
-        strategy.kept.clear()  # this is told once; the next step goes on without them
+        strategy.kept.clear()  # reported once; the next step continues without them
         if not _restored(strategy, len(lost), names):
             raise ReplicaLost(
                 f"{_all_lost(strategy, len(lost))}, and with them the values of its variables ({names}); assign new "
@@ -78,7 +78,7 @@ def require_taken_since(strategy: DescribedStrategy, times_restored: int, argume
 
 
 def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
-    """Whether everything went back to a checkpoint, as all replicas were lost."""
+    """Whether everything went back to a checkpoint because all replicas were lost."""
     restorer = strategy.restorer
     if restorer is None:
         return False
@@ -105,7 +105,7 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
 
 
 def _all_lost(strategy: DescribedStrategy, lost: int) -> str:
-    """That all replicas were lost, and how: this may be the first that anybody hears of it."""
+    """Says that all replicas were lost, and how, because this may be the first report of it."""
     ends = [f"worker {name} {end.what}" for name, end in strategy.group.ends.items()]
     more = f"; {len(ends) - _NAMED} more" if len(ends) > _NAMED else ""
     how = f" ({'; '.join(ends[:_NAMED])}{more})" if ends else ""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class _Alias:
-    """An `experimental_` name of the reference, for the method that now has the plain one."""
+    """The reference's `experimental_` name for a method that now has the plain one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -100,7 +100,8 @@ class Strategy(DescribedStrategy):
                 f"'jax', or connect to GPUs: wb.connect(gpus=1)"
             )
         self._describe(description, group)
-        own = weakref.ref(self)  # the group lives on while values of it do; it must not keep the strategy
+        # The group outlives the strategy while values exist; it must not keep the strategy.
+        own = weakref.ref(self)
         group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
         group.on_resize(lambda: _resize(own()))
         self._holder_seat = holder
@@ -119,7 +120,7 @@ class Strategy(DescribedStrategy):
     def describe_again(self, description: StrategyDescription) -> None:
         """Other replicas take part than before."""
         super().describe_again(description)
-        # What was prepared carries the old description.
+        # Prepared functions contain the old description.
         self._functions.clear()
         self._observed_functions.clear()
 
@@ -146,7 +147,7 @@ class Strategy(DescribedStrategy):
     def extended(self) -> StrategyExtended:
         """Further methods, for libraries."""
         if self._extended is None:
-            from workbench.distribute.strategies.extended import StrategyExtended  # which needs strategies
+            from workbench.distribute.strategies.extended import StrategyExtended  # imports strategies itself
 
             self._extended = StrategyExtended(self, self.run)
         return self._extended
@@ -211,12 +212,12 @@ class Strategy(DescribedStrategy):
         >>> strategy.run(step, args=(10,)).values
         (0, 10)
         """
-        __tracebackhide__ = True  # what notebooks and pytest show of an error is the user's line
+        __tracebackhide__ = True  # the last frame in notebooks and pytest is then the user's line
         if contexts.thread.context is not None:
             contexts.require_cross_replica(self, "strategy.run")
         group = self._group
         if group is None:
-            group = self.group  # raises: this is a replica
+            group = self.group  # raises, because this is a replica
         if device_placement.get_log_device_placement():
             log_function(self, plain_function(fn), (args, kwargs))
         pipelined = type(fn) is Function
@@ -231,7 +232,7 @@ class Strategy(DescribedStrategy):
             restored = self.times_restored
             if group.stale:
                 group.make_ready()
-            # Also of a loss that is noticed from here on.
+            # Covers a loss that is noticed from here on.
             check = partial(_require_taken_since, self, restored, (args, kwargs))
             check()
         try:
@@ -270,13 +271,14 @@ class Strategy(DescribedStrategy):
     def _functions_for(
         self, observation: observing.Observation | None
     ) -> weakref.WeakKeyDictionary[Function, Prepared]:
-        """Where functions are kept that were prepared to be observed so."""
+        """Where prepared functions are kept, by how they are observed."""
         if observation is None:
             return self._functions
         if observation != self._observation:
             self._observation = observation
             self._observed_functions = weakref.WeakKeyDictionary()
-        if (writer := current_writer()) is not None:  # each time: one dump may be like the one before
+        # Each time, because an equal observation may belong to another dump.
+        if (writer := current_writer()) is not None:
             writer.runs_on(self)
             self.group.gang.cluster.expect_last_writes()
         return self._observed_functions
@@ -396,7 +398,7 @@ class Strategy(DescribedStrategy):
         [6, 22]
         """
         from workbench.distribute.input.distributed_dataset import (
-            distribute_dataset,  # the data pipeline, only when it is used
+            distribute_dataset,  # loads the data pipeline on first use
         )
 
         return distribute_dataset(self, dataset, options)
@@ -454,10 +456,10 @@ def _variable_names(strategy: Strategy | None) -> tuple[str, ...]:
 def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -> None:
     if strategy is not None:
         from workbench.distribute.strategies.recovery import (
-            reseed_variables,  # only when something has failed
+            reseed_variables,  # loaded only after a failure
         )
 
-        strategy.inputs.recover(lost)  # first: where no replica survived, the variables raise
+        strategy.inputs.recover(lost)  # first, because the variables raise if no replica survived
         reseed_variables(strategy, lost, survivors)
 
 
@@ -474,7 +476,7 @@ def _resize(strategy: Strategy | None) -> None:
 
 
 def _made_before(arguments: Any) -> bool:
-    """Whether there are values among some arguments that only the replicas of now have; batches can be split anew."""
+    """Whether some arguments have values that only the present replicas hold; batches can be split again."""
     handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
     origins = [handle.step.origin for handle in handles if type(handle) is Handle]
     return any(origin is None or not origin.divisible for origin in origins)

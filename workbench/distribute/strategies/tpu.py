@@ -102,7 +102,7 @@ class TPUStrategy(Strategy):
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         plain = plain_function(fn)
-        # A program compiles faster that sets all variables there are.
+        # Setting all variables in one program takes the least time to compile.
         if forgotten := self.kept.take_forgotten():
             self.run_internal(forget, (forgotten,))
         how = options or RunOptions()

@@ -121,7 +121,7 @@ def stop(env: ReplicaEnv) -> Events:
 def _seen(
     events: Sequence[SampledEvent], ranks: dict[int, int], operations: dict[str, Operation]
 ) -> Iterator[Seen]:
-    """The events of a process with the numbers by which the replicas' records are joined."""
+    """The events of a process, numbered so that the replicas' records can be joined."""
     begun: dict[int, int] = {}
     for event in events:
         begun[event.run] = min(event.start_ns, begun.get(event.run, event.start_ns))
@@ -132,7 +132,7 @@ def _seen(
         turn = turns[event.device, event.run, event.operation]
         turns[event.device, event.run, event.operation] += 1
         placed.append(((event.operation, turn), event))
-    # Operations that do not depend on each other may run in another order on each device: names decide, not times.
+    # Independent operations may run in another order on each device, so names decide, not times.
     numbers = {key: seq for seq, key in enumerate(sorted({key for key, _ in placed}), start=1)}
     for key, event in placed:
         yield Seen(
@@ -157,7 +157,7 @@ def note(env: ReplicaEnv, first: int, seen: tuple[Seen, ...]) -> None:
     ready: dict[tuple[int, int], int] = {}
     local = {rank for rank, device in enumerate(env.devices) if device.worker == env.device.worker}
     for each in seen:
-        if each.rank in local:  # the clocks of other hosts are not this one's
+        if each.rank in local:  # the clocks of other hosts differ from this one's
             ready[each.step, each.seq] = max(each.start_ns, ready.get((each.step, each.seq), 0))
     for each in seen:
         what = each.operation

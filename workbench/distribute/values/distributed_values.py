@@ -153,7 +153,7 @@ def _text(value: Any) -> str:
         return f"{str(value.dtype).rpartition('.')[2]}[{','.join(map(str, shape))}]"
     try:
         text = printable(" ".join(repr(value).split()))
-    except Exception as error:  # a foreign object's repr may do anything
+    except Exception as error:  # a foreign object's repr may raise anything
         text = f"<{type(value).__name__}, its repr raised {type(error).__name__}>"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 
@@ -164,7 +164,7 @@ class PerReplica(DistributedValues):
     __slots__ = ()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):  # protocols look for these
+        if name.startswith("_"):  # protocols look up such names
             raise AttributeError(name)
         raise AttributeError(
             f"a PerReplica has no attribute {name!r}: it stands for {len(self)} components on the replicas. Use it in "
@@ -269,7 +269,7 @@ def dealt_out(result: Any, group: Group) -> Any:
         if not isinstance(leaf, DistributedValues):
             return leaf
         if leaf.handle is None and len(leaf) == group.size:
-            return PerRank(leaf.values)  # not yet with the replicas, and needed there once
+            return PerRank(leaf.values)  # not on the replicas yet, and needed there once
         return leaf.handle_for(group)
 
     return tree.map(dealt, result)

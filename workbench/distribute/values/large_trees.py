@@ -17,7 +17,7 @@ from workbench.runtime.driver.handle import Handle, fetch_all
 
 FEW = 8
 """Up to so many leaves are computed one by one, which costs no more."""
-_LARGE_BYTES = 64 * 1024  # from here on, copying an array costs more than the calls that are saved
+_LARGE_BYTES = 64 * 1024  # from this size on, copying an array costs more than the saved calls
 
 
 def bring(leaves: Sequence[Any]) -> None:
@@ -55,7 +55,7 @@ def together(
         columns = zip(*[components[number] for number in numbers], strict=True)
         try:
             found = combine([_stacked(column, kind) for column in columns], inner)
-        except InvalidArgumentError:  # one by one, so that it describes a leaf
+        except InvalidArgumentError:  # leaves are computed one by one, so that the error describes one
             continue
         rows = found if kind is float else [found[row, ...] for row in range(len(numbers))]
         results.update(zip(numbers, rows, strict=True))
@@ -66,7 +66,7 @@ _NO_SUCH_AXIS = object()
 
 
 def _inner(axis: Axis, rank: int) -> Any:
-    """`axis` of a leaf of `rank` dimensions, in an array with one more in front."""
+    """A leaf's `axis`, for an array with one more dimension in front."""
     if axis is None:
         return None
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -77,7 +77,7 @@ def _inner(axis: Axis, rank: int) -> Any:
 
 
 def _alike(parts: tuple[Any, ...]) -> Any:
-    """What must be equal for leaves to be computed together, None for those that cannot be."""
+    """What must be equal for leaves to be computed together; None for leaves that cannot be."""
     first = parts[0]
     kind: Any = type(first)
     if kind is float:
@@ -93,5 +93,5 @@ def _alike(parts: tuple[Any, ...]) -> Any:
 
 def _stacked(column: Sequence[Any], kind: Any) -> np.ndarray[Any, Any]:
     if kind is float:
-        return np.array(column, np.float32)  # as `as_array` makes of each
+        return np.array(column, np.float32)  # the dtype that `as_array` uses for each
     return np.stack(column)

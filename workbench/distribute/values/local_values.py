@@ -44,7 +44,7 @@ def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
 
 
 def _for_each(leaf: Any, replicas: int) -> Sequence[Any]:
-    """What each replica has of a leaf: its component, or the same for all, as a variable kept in one place."""
+    """Each replica's value of a leaf: its component, or the same for all, such as a variable kept in one place."""
     if isinstance(leaf, DistributedValues) and len(leaf.values) == replicas:
         return leaf.values
     return (leaf,) * replicas

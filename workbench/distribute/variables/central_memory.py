@@ -48,7 +48,7 @@ class CentralMemory:
     """What the process of the holder keeps; used by the holder's thread only."""
 
     def __init__(self) -> None:
-        file = SharedFile(1)  # so that no value is at offset 0, which means "elsewhere"
+        file = SharedFile(1)  # so that no value has offset 0, which means "elsewhere"
         self._arena = Arena(file)
         self._name = (os.getpid(), file.fd, secrets.randbits(62))
         weakref.finalize(self, file.close)

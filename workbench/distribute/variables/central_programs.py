@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of a variable."""
-_MEMORY = "central memory"  # in the store; keys of variables have another form
+_MEMORY = "central memory"  # key in the store; keys of variables have another form
 _SITE = "central storage"
 
 
@@ -126,7 +126,7 @@ def changed(env: ReplicaEnv, before: Mapping[str, CentralValue]) -> dict[str, Pl
 
 def _put(env: ReplicaEnv, key: str, array: Array, library: Library) -> Place:
     memory = env.store.get(_MEMORY)
-    if type(memory) is not CentralMemory:  # None, or what another replica held before this one does
+    if type(memory) is not CentralMemory:  # None, or a value that another replica held before this one
         memory = env.store[_MEMORY] = CentralMemory()
     place, there = memory.put(array)
     env.store[key] = CentralValue(place, there, library)

@@ -158,7 +158,7 @@ def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchroni
 
 
 def _combined(variable: DescribedVariable, how: Update, components: tuple[Any, ...]) -> Any:
-    """What the notebook's values for all replicas come to by the variable's aggregation."""
+    """The notebook's values for all replicas, combined by the variable's aggregation."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return components[0]
     if variable.aggregation is _NONE:

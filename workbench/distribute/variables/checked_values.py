@@ -24,9 +24,9 @@ from workbench.runtime.replica.env import current_env
 if TYPE_CHECKING:
     from workbench.distribute.variables.described_variable import DescribedVariable
 
-# Rows of several replicas, concatenated, have no meaning for these: which of two would win?
+# Concatenated rows of several replicas have no meaning for these updates: which of two would win?
 _NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
-# What needs no arithmetic, and so takes bools and texts, too.
+# Updates that need no arithmetic, and so accept bools and texts.
 _REPLACING = frozenset(("assign", "scatter_update"))
 
 
@@ -66,7 +66,7 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
     if array.dtype == variable.dtype:
         return array
     if not holds(variable.dtype, array):
-        # The reference tells them apart so: a Python number of another kind, an array of another dtype.
+        # The reference distinguishes these: a Python number of another kind, and an array of another dtype.
         refusal = InvalidArgumentError if hasattr(value, "dtype") else TypeError
         raise refusal(
             f"{how} on variable {variable.name!r}: a value of {dtype_text(array.dtype)} does not fit "

@@ -49,7 +49,7 @@ class VariableComponent(VariableLike):
             return self.variable.plain_device
         env = current_env()
         if self._traced_own and env is not None:
-            return env.device.string  # raises: it differs by replica
+            return env.device.string  # raises, because it differs by replica
         device: str = self.variable.placement.component_device(self.variable, self.rank)
         return device
 
@@ -110,7 +110,7 @@ class VariableComponent(VariableLike):
 
     @property
     def _traced_own(self) -> bool:
-        """Whether it is that of the replica that stands for all while a program is traced."""
+        """Whether it belongs to the replica that stands for all while a program is traced."""
         return not isinstance(self.rank, int)
 
     def _identity(self) -> tuple[Any, ...]:

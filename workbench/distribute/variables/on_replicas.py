@@ -39,7 +39,7 @@ class OnReplicas(Placement):
     def place(self, variable: DescribedVariable, array: Array, forgotten: Sequence[str]) -> None:
         """See `Placement.place`."""
         strategy = self.strategy
-        # On TPUs tracing makes rows of them.
+        # On TPUs, tracing turns the NumPy arrays into rows.
         library = strategy.library if strategy.devices[0].kind != "TPU" else "numpy"
         strategy.run_internal(programs.create, (variable.description.key, array, forgotten, library))
 
@@ -66,7 +66,7 @@ class OnReplicas(Placement):
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
         """See `Placement.update_from_parts`."""
-        # As in the reference: whatever the aggregation, each component gets its own part.
+        # As in the reference, each component gets its own part, whatever the aggregation.
         env = contexts.merging_env()
         if env is not None:
             _update_own(env, variable, how, value.own_component(env))
@@ -172,7 +172,7 @@ class SyncOnRead(OnReplicas):
                 f"once per replica; add in a replica function, or assign the new total"
             )
         require_reducible(variable.dtype, f"{how} on variable {variable.name!r}, ON_READ with SUM,")
-        # The components shall add up to the value; integers are cut off, as in the reference.
+        # The components must add up to the value; integers are truncated, as in the reference.
         share = as_operand(value, variable.dtype) / self.strategy.num_replicas_in_sync
         return share.astype(variable.dtype)
 
@@ -190,7 +190,7 @@ def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchroni
 
 
 def _update_own(env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
-    """Updates the component of one replica with its own value."""
+    """Updates one replica's component with its own value."""
     programs.update(env, variable.description.key, how, checked_update(variable, how, value))
 
 

@@ -269,7 +269,7 @@ class Placement(ABC):
     def _aggregated(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> Array | IndexedSlices:
-        """What the replicas' values come to by the variable's aggregation: on all of them, or where it is needed."""
+        """The replicas' values combined by the variable's aggregation, on all of them or where it is needed."""
         array = checked_update(variable, how, value)
         aggregation = variable.aggregation
         if env.size == 1 or aggregation is _NONE:

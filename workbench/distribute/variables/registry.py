@@ -37,7 +37,8 @@ class VariableRegistry(Generic[V]):
         """Remembers a variable for as long as it lives."""
         key = variable.description.key
         self._variables[key] = variable
-        # The replicas are told with the next variable: a finaliser may run at any point of any thread.
+        # The next new variable's message informs the replicas, because a finalizer may run at any point of any
+        # thread.
         weakref.finalize(variable, self._forgotten.append, key).atexit = False
 
     def hold(self, variable: V) -> None:

@@ -27,7 +27,7 @@ Scatter = Literal[
     "scatter_update",
 ]
 SCATTERS = frozenset(get_args(Scatter))
-# How NumPy and JAX call them.
+# NumPy's and JAX's names for them.
 _UFUNCS = {
     "scatter_add": np.add,
     "scatter_sub": np.subtract,
@@ -73,13 +73,13 @@ def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
       rows: Indices of the rows and their values.
     """
     xp = namespace_of(old)
-    if hasattr(old, "at"):  # JAX, also while it is tracing
+    if hasattr(old, "at"):  # JAX, even while tracing
         changed: Array = getattr(old.at[rows.indices], _AT[how])(rows.values)
         return changed
     new = np.array(fetched(old))
     values, indices = (np.asarray(view(fetched(part))) for part in (rows.values, rows.indices))
     scatter_into(new, how, values, indices)
-    # CuPy has only some of these for repeated indices, so rows of variables on a GPU are changed on the host.
+    # CuPy supports only some of these for repeated indices, so rows of variables on a GPU are changed on the host.
     return new if xp is np else xp.asarray(new)
 
 
@@ -101,7 +101,7 @@ def scatter_into(array: Array, how: str, values: Array, indices: Array) -> None:
 
 
 def _divided(new: Array, indices: Array, values: Array) -> Array:
-    """Integers divided and cut off towards zero, as the reference does."""
+    """Integer division truncated towards zero, as in the reference."""
     signs, sizes = np.sign(new), np.abs(new)
     np.multiply.at(signs, indices, np.sign(values))
     apply_at_users_line()(np.floor_divide.at, sizes, indices, np.abs(values))

@@ -78,7 +78,7 @@ def coordinates(indices: Any, where: str) -> Array:
 
 
 def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]:
-    """Numbers of the slices, counted through the first dimensions, and how many dimensions these are."""
+    """The numbers of the slices, counted through the first dimensions, and how many dimensions these are."""
     places = on_host(integers(indices, where))
     depth = places.shape[-1] if places.ndim else 0
     if not 0 < depth <= len(shape):

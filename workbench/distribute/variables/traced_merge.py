@@ -130,7 +130,7 @@ def _everyones(env: ReplicaEnv, own: Any) -> tuple[Any, ...]:
         rows = zip(_everyones(env, own.values), _everyones(env, own.indices), strict=True)
         return tuple(IndexedSlices(values, indices, own.dense_shape) for values, indices in rows)
     if namespace_of(own) is not env.xp:
-        return (own,) * env.size  # not traced, so it is the same on all
+        return (own,) * env.size  # not traced, so the same on all replicas
     together = env.communicator.all_gather(own[None], 0, site="merge_call")
     return tuple(together[rank] for rank in range(env.size))
 

@@ -40,7 +40,7 @@ _AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
 DEFAULT_NAME: Final = "Variable"
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
-# Variables of this process by key: a variable that travels to a replica and back is the same object again.
+# Variables of this process by key, so that one that travels to a replica and back is the same object.
 _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
 
 
@@ -101,7 +101,7 @@ class Variable(DescribedVariable, DistributedValues):
         constraint: Callable[[Any], Any] | None = None,
     ) -> None:
         if "_key" in self.__dict__:
-            return  # `__new__` gave the notebook's variable, Python calls this again
+            return  # `__new__` returned the notebook's variable, and Python calls this again
         name = DEFAULT_NAME if name is None else name
         if not isinstance(name, str):
             raise WrongType(f"the name of a variable is a text, got {type(name).__name__} {name!r:.60}")
@@ -169,7 +169,7 @@ class Variable(DescribedVariable, DistributedValues):
         return f"variable {self.name!r} {d.dtype.name}[{shape}] is {placement.devices_in_words(self)}"
 
     def _create_inside(self, array: Array) -> None:
-        """In a replica function: all replicas stop, and the driver creates one variable for them."""
+        """In a replica function, all replicas stop, and the driver creates one variable for them."""
         context = contexts.entered_replica()
         assert context is not None
         d = self.description
@@ -289,7 +289,7 @@ class Variable(DescribedVariable, DistributedValues):
         if self._local is not None:
             if isinstance(
                 value, PerReplica
-            ):  # of the default strategy, or of another one with a single replica
+            ):  # of the default strategy, or of a strategy with a single replica
                 (value,) = value.values_for(1)
             array = checked_update(self, how, value)
             store = {self._key: self._local}
@@ -300,14 +300,14 @@ class Variable(DescribedVariable, DistributedValues):
         assert placement is not None
         if env is None or contexts.merging_env() is not None:
             placement.update(self, how, value)
-        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function
+        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # inside an update function
             placement.update_here(self._checked(env), self, how, value)
         else:
             site = call_site(sys._getframe(2))
             placement.update_together(self._checked(env), self, how, value, site)
 
     def _checked(self, env: ReplicaEnv) -> ReplicaEnv:
-        """`env`, if it is one of the variable's own strategy."""
+        """`env`, if it belongs to the variable's own strategy."""
         context = contexts.thread.context
         if context is None or context.strategy is not self._strategy:
             raise RuntimeError(
@@ -352,7 +352,7 @@ class Variable(DescribedVariable, DistributedValues):
                 f"the notebook"
             )
         d, strategy = self.description, self._strategy
-        copied = object.__new__(Variable)  # whole, also where a partitioner would divide new variables
+        copied = object.__new__(Variable)  # whole, even where a partitioner would divide new variables
         with contexts.entered(None if strategy is None else contexts.CrossReplica(strategy, "set")):
             copied.__init__(  # type: ignore[misc]
                 self.values[0].read_value(),
@@ -406,7 +406,7 @@ def variable_of(description: VariableDescription) -> Variable:
 
 
 class _PlainEnv:
-    """A store alone, which is all that updating a plain variable takes."""
+    """Only a store, which is all that updating a plain variable needs."""
 
     __slots__ = ("store",)
     traced = False
@@ -458,7 +458,7 @@ def _check_kind(
 def _create_merged(
     strategy: DescribedStrategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
 ) -> Variable:
-    """Merge function behind variables created in replica functions: replica 0's value is everybody's."""
+    """Merge function for variables created in replica functions: all get replica 0's value."""
     names = options[0].values
     if any(other != names[0] for other in names):
         raise RuntimeError(
@@ -477,8 +477,8 @@ def _create_merged(
     return variable
 
 
-# A variable in the result of a replica function is part of its structure: `run` gives the variable itself back.
-_as_node: Any = optree.register_pytree_node  # its types know only collections
+# In the result of a replica function, a variable is part of the structure, so `run` returns the variable itself.
+_as_node: Any = optree.register_pytree_node  # optree's types know only collections
 _as_node(
     Variable,
     lambda variable: ((), variable.description, ()),

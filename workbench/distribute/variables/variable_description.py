@@ -54,7 +54,7 @@ class VariableDescription:
         return isinstance(other, VariableDescription) and other.key == self.key
 
     def __repr__(self) -> str:
-        return self.key  # which the error of a function that makes a new variable in each step shows
+        return self.key  # shown by the error for a function that creates a new variable in each step
 
     def __hash__(self) -> int:
         return hash(self.key)

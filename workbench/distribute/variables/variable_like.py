@@ -35,7 +35,7 @@ class VariableLike(ArrayLike):
         raise NotImplementedError
 
     def _identity(self) -> tuple[Any, ...]:
-        """What tells it from other variables, hashable."""
+        """A hashable value that distinguishes it from other variables."""
         raise NotImplementedError
 
     def ref(self) -> VariableReference:

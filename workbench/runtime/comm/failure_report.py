@@ -23,7 +23,8 @@ from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cel
 _TEXT_LIMIT = 4_000
 _TRACEBACK_LIMIT = 20_000
 _PICKLE_LIMIT = 1_000_000
-# linecache fails where two threads find the same file changed, as replicas of one process may after it was saved.
+# linecache fails when two threads find the same file changed, which happens to replicas of one process after it is
+# saved.
 _reading_lines = forks.lock(threading.Lock())
 _NOT_THE_USERS = (
     PACKAGE,
@@ -90,7 +91,7 @@ def safe_text(error: BaseException) -> str:
 
 
 def _safe_traceback(error: BaseException) -> str:
-    """Formatted frames of user code, without evaluating the exception's own text; "" if there are none."""
+    """Formatted frames of user code, without calling the exception's own __str__; "" if there are none."""
     with _reading_lines:
         linecache.checkcache()
         summaries = traceback.extract_tb(error.__traceback__)
@@ -105,8 +106,8 @@ def _safe_traceback(error: BaseException) -> str:
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    # Dask has exceptions travel with their cause, which may be one that cannot; and not all can be made again from
-    # their arguments.
+    # Dask pickles an exception with its cause, which may not be picklable; and not every exception can be created
+    # again from its arguments.
     travellers: list[Callable[[], Any]] = [lambda: type(error)]
     if len(safe_text(error)) <= _TEXT_LIMIT:
         travellers = [
@@ -126,7 +127,10 @@ def _safe_pickle(error: BaseException) -> bytes:
 
 
 def _alone(error: BaseException) -> BaseException:
-    """A copy without what led to it. The error itself stays: replicas in one process may have raised the very same."""
+    """A copy without cause and context.
+
+    The error itself is unchanged, because replicas of one process may have raised it.
+    """
     alone = copy.copy(error).with_traceback(None)
     alone.__cause__ = alone.__context__ = None
     return alone
@@ -145,7 +149,7 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
     if failure.pickled:
         try:
             travelled = pickle.loads(failure.pickled)
-        except Exception:  # a class that this process does not have
+        except Exception:  # this process does not have the class
             pass
         else:
             original, kind = (
@@ -153,7 +157,7 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
             )
             _forget_frames(original)
     if isinstance(original, TracingError):
-        return TracingError(with_cells(str(original)))  # it shows a line, maybe one of a cell
+        return TracingError(with_cells(str(original)))  # the error shows a line, possibly of a cell
     step = fields.get("step", -1)
     where = where or f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
     if isinstance(original, WorkbenchError):
@@ -174,9 +178,9 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Drops the frames that Dask has an exception travel with: each says that its function begins at its line.
+    """Drops the frames that Dask pickles with an exception: each claims that its function begins at its line.
 
-    A traceback drawn with source lines would show others than those that ran.
+    Source lines in a traceback would therefore be the wrong ones.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -186,7 +190,7 @@ def _forget_frames(error: BaseException | None) -> None:
 
 
 def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:
-    """ReplicaError joined with the user's class, so that `except ValueError` still catches it."""
+    """ReplicaError combined with the user's class, so that `except ValueError` still catches it."""
     if kind is None or not issubclass(kind, Exception):
         return ReplicaError
     try:

@@ -22,7 +22,7 @@ from workbench.runtime.comm.codec import OBJECTS, PICKLED, Codec
 from workbench.runtime.comm.messages import HEADER, Message
 
 _BUFFER = 64 * 1024
-# A buffer that grew beyond this for one large frame is given back after it.
+# A buffer that grew beyond this for one large frame is freed afterwards.
 _LARGE_BUFFER = 16 * 1024 * 1024
 _SEND_FLAGS = socket.MSG_DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0)
 
@@ -89,7 +89,7 @@ class UnixLink:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = forks.descriptor(sock)
         self._send_lock = forks.lock(threading.Lock())
-        # The reading thread's, or that of a sender that must not only write.
+        # Held by the reading thread, or by a sender that reads so that both ends make progress.
         self._read_lock = forks.lock(threading.Lock())
         self._buffer = bytearray(_BUFFER)
         self._view = memoryview(self._buffer)
@@ -123,7 +123,7 @@ class UnixLink:
                 self._send_rest(memoryview(data)[sent:])
 
     def _send_rest(self, data: memoryview) -> None:
-        """Sends while also reading: two ends that only write would block each other for ever."""
+        """Sends while also reading: two ends that only write would block each other forever."""
         poll = select.poll()
         poll.register(self._sock, select.POLLIN | select.POLLOUT)
         while data:
@@ -131,7 +131,7 @@ class UnixLink:
                 if events & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
                     raise LinkClosed("the peer closed the link")
                 if events & select.POLLIN and not self._read_meanwhile():
-                    # Another thread is at it: it will not be long.
+                    # Another thread is reading, and will soon be done.
                     writable = select.poll()
                     writable.register(self._sock, select.POLLOUT)
                     writable.poll(1)
@@ -157,18 +157,18 @@ class UnixLink:
         return messages
 
     def _read_meanwhile(self) -> bool:
-        """One read by a thread that wants to send, unless another thread reads anyway."""
+        """Reads once on a sending thread, unless another thread is reading."""
         if not self._read_lock.acquire(blocking=False):
             return False
         try:
-            if readable(self._sock.fileno(), 0.0):  # that thread may have taken what there was
+            if readable(self._sock.fileno(), 0.0):  # the other thread may have taken all there was
                 self._read()
         finally:
             self._read_lock.release()
         return True
 
     def _read(self) -> None:
-        """One blocking read, then every complete frame goes to `_arrived`."""
+        """Reads once, blocking, and appends every complete frame to `_arrived`."""
         filled = self._filled
         try:
             count = self._sock.recv_into(self._view[filled:] if filled else self._view)
@@ -200,7 +200,7 @@ class UnixLink:
             self._move(0, 0, 0)
 
     def _move(self, start: int, end: int, needed: int) -> None:
-        """Moves the beginning of a frame to the front of a buffer that holds the whole of it."""
+        """Moves the start of a frame to the front of a buffer that can hold the whole frame."""
         rest = bytes(self._view[start:end])
         self._buffer = bytearray(max(needed, _BUFFER))
         self._view = memoryview(self._buffer)
@@ -212,8 +212,8 @@ class UnixLink:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # already disconnected
-        # Threads that read or write have been woken by that. Closed under them, the number of the descriptor could be
-        # that of another file when they use it.
+        # The shutdown has woken threads that read or write. Without the locks, the closed descriptor's number could
+        # belong to another file when they use it.
         with self._send_lock, self._read_lock:
             self._sock.close()
 
@@ -229,7 +229,7 @@ class Wakeup:
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
         self._close = weakref.finalize(self, _close_both, self._read_fd, self._write_fd)
-        self._close.atexit = False  # threads may still wait then
+        self._close.atexit = False  # threads may still wait at exit
         forks.tell(self)
 
     def fileno(self) -> int:
@@ -239,11 +239,11 @@ class Wakeup:
     def set(self) -> None:
         """Makes it readable. Any thread, also a signal handler."""
         if not self._close.alive:
-            return  # nobody waits any more, and the descriptor may be another file's by now
+            return  # nobody waits any more, and the descriptor may belong to another file
         try:
             os.write(self._write_fd, b"x")
         except OSError:
-            pass  # full: it is readable already
+            pass  # the pipe is full, so it is readable already
 
     def clear(self) -> None:
         """Makes it unreadable again."""
@@ -252,7 +252,7 @@ class Wakeup:
         try:
             os.read(self._read_fd, 65536)
         except OSError:
-            pass  # empty
+            pass  # the pipe is empty
 
     def disown(self) -> None:
         """See `forks.tell`: a byte would wake the parent."""
@@ -297,7 +297,7 @@ class Inbox:
         Raises:
           LinkClosed: if the inbox was ended and is empty.
         """
-        # Clear first: a message put between the two steps is then seen now or makes the descriptor readable
+        # Clear first: then a message put between the two steps is either seen now or makes the descriptor readable
         # again.
         self._wakeup.clear()
         messages = []
@@ -339,7 +339,7 @@ class MemoryLink:
 
     def send(self, message: Message, body: bytes | None = None) -> None:
         """As `Link.send`."""
-        peer = self.peer  # another thread may close the link right now
+        peer = self.peer  # another thread may close the link at this moment
         if peer is None:
             raise LinkClosed("the link is closed")
         peer.deliver(message)

@@ -45,7 +45,7 @@ from workbench.device_names import Device
 from workbench.errors import CaptureError
 from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
-# Plain numbers: a member of an enumeration takes 2 µs longer to pickle, and 2 to read, four times in a step.
+# Plain integers: an enum member takes 2 µs longer to pickle and 2 µs to read, four times per step.
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK, LAST_WRITES) = range(30, 38)
@@ -53,7 +53,7 @@ from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
 PROTOCOL_VERSION = 8
 HEADER = struct.Struct("<I")
-# A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
+# A leaf up to this size is sent with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
 
 Message = tuple[Any, ...]
@@ -226,7 +226,7 @@ def dumps(value: Any) -> bytes:
     """Pickles with plain pickle where that is enough, by value (cloudpickle) where it is not."""
     try:
         data = pickle.dumps(value, protocol=5)
-        if b"_main__" not in data:  # what a notebook or script defines cannot be imported elsewhere
+        if b"_main__" not in data:  # other processes cannot import what a notebook or script defines
             return data
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
@@ -244,7 +244,7 @@ def unpickled(data: bytes, what: str) -> Any:
     """
     try:
         return pickle.loads(data)
-    except Exception as error:  # unpickling calls code of whatever it is
+    except Exception as error:  # unpickling runs code of any class
         raise CaptureError(
             f"{what} cannot be made in this process: {type(error).__name__}: {safe_text(error)}; install here too what "
             f"it is made of, or use arrays and numbers"

@@ -120,7 +120,7 @@ def travelling(leaf: Any) -> tuple[Any, ...]:
     try:
         size = int(getattr(leaf, "nbytes", 0) or sys.getsizeof(leaf))
         described = None if shape is None else tuple(int(n) for n in shape)
-    except Exception:  # a foreign object's attributes may do anything
+    except Exception:  # a foreign object's attributes may raise anything
         size, described = 0, None
     try:
         small = pickle.dumps(leaf, protocol=5) if size <= INLINE_BYTES else b""
@@ -132,7 +132,7 @@ def travelling(leaf: Any) -> tuple[Any, ...]:
 
 
 def _key(leaf: Any) -> Any:
-    """What must be equal for leaves to be rows of one array, None for those that travel alone."""
+    """What must be equal for leaves to become rows of one array; None for leaves that are sent alone."""
     if type(leaf) is np.ndarray:
         dtype = leaf.dtype
         small = leaf.nbytes <= INLINE_BYTES and leaf.flags.c_contiguous

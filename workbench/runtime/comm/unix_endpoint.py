@@ -96,7 +96,7 @@ def greeted(path: str, token: str, purpose: str) -> socket.socket:
 
 
 def _read_hello(sock: socket.socket) -> dict[str, object]:
-    """The first frame of a connection: JSON, so that nothing is unpickled before the token is checked."""
+    """The first frame of a connection. JSON, so that nothing is unpickled before the token is checked."""
     (size,) = _HELLO.unpack(read_exactly(sock, _HELLO.size))
     hello = json.loads(read_exactly(sock, size))
     if not isinstance(hello, dict):

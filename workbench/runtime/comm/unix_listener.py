@@ -54,4 +54,4 @@ def peer_uid(sock: socket.socket) -> int:
     if hasattr(socket, "SO_PEERCRED"):
         _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(uid)
-    return os.getuid()  # no credentials on this system: the owner-only directory is the protection
+    return os.getuid()  # this system has no peer credentials; the owner-only directory protects the socket

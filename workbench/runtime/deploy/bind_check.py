@@ -10,7 +10,7 @@ from workbench.backends.users_line import warn
 from workbench.communicators.core.tcp import is_loopback
 
 _ENCRYPTED = ("tls", "wss")
-_WITHIN = ("inproc", "unix")  # a process, or what the file system protects
+_WITHIN = ("inproc", "unix")  # within the process, or protected by the file system
 
 
 def warn_of_exposure(addresses: Iterable[str]) -> None:

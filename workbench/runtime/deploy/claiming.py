@@ -25,7 +25,7 @@ from workbench.runtime.process.gpu_use import GpuUse
 
 _OPEN_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-# What the time at which a process was started may differ by as two processes see it: a clock may be set in between.
+# How much two processes may disagree about the start time of a process: a clock may be set in between.
 _SAME_START_SECONDS = 2.0
 
 
@@ -134,7 +134,7 @@ class Connector:
         )
 
     def _links(self, described: dict[str, Any]) -> tuple[Link, Link, str]:
-        """Steps, signals, and by what way they go."""
+        """The links for steps and for signals, and how messages travel."""
         address = described["address"]
         if described["pid"] == os.getpid() and address in IN_PROCESS:
             return *IN_PROCESS[address].open_in_process(self.token), "memory of one process"
@@ -145,7 +145,7 @@ class Connector:
         if path and not self._remote_hosts(described["host"]):
             try:
                 return *_both(lambda purpose: unix_endpoint.connect(path, self.token, purpose)), "Unix socket"
-            except UnavailableError as error:  # a container with files of its own, perhaps
+            except UnavailableError as error:  # possibly a container with its own files
                 over = f"{over}, as {error}"
         return *_both(lambda purpose: self._over_comm(address, purpose)), over
 
@@ -193,7 +193,7 @@ class Connector:
         return next((self._paths[address] for address, name in self.hosts.items() if name == host), "")
 
     def _broadcast(self, message: dict[str, Any], workers: list[str] | None) -> dict[str, Any]:
-        """The answers of those workers (None: of all) that answer in time; a stopped one does not.
+        """The answers of the given workers (None: of all), without those that do not answer in time.
 
         Raises:
           UnavailableError: if the scheduler does not answer.
@@ -229,7 +229,7 @@ class Connector:
 
 
 def _both(opened: Callable[[str], Link]) -> tuple[Link, Link]:
-    """Both links of a worker, or none."""
+    """Both links of a worker, or neither."""
     steps = opened("steps")
     try:
         return steps, opened("signals")
@@ -239,9 +239,9 @@ def _both(opened: Callable[[str], Link]) -> tuple[Link, Link]:
 
 
 def _is_here(described: dict[str, Any]) -> bool:
-    """Whether this process sees that worker's, and so may look at it and end it, under that pid.
+    """Whether the worker's pid means the same process here, so that this process may inspect and end it.
 
-    In another container of this machine the pid is that of a stranger.
+    In another container on this machine, the pid belongs to a stranger.
     """
     if described["machine"] != machine_id():
         return False

@@ -45,7 +45,7 @@ def outlast(worker: Worker, leave: Callable[[], object]) -> None:
 
 
 async def _answers_again(worker: Worker) -> bool:
-    """Waits until the scheduler of a worker answers; False where it does not, or somebody closes the worker."""
+    """Waits until a worker's scheduler answers; False if it does not, or if the worker is being closed."""
     worker.periodic_callbacks["heartbeat"].stop()  # each of them would fail
     deadline = time.monotonic() + (worker.death_timeout or _PATIENCE_SECONDS)
     while worker.status is Status.running:

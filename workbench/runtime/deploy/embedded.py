@@ -32,11 +32,11 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-# pid -> how worker processes ended, as their nannies saw it.
+# pid -> how the worker process ended, as its nanny saw it.
 _exits: dict[int, WorkerExit | None] = {}
 _exit_seen = forks.lock(threading.Condition())
-# For LocalCluster a worker with an address for its web pages has Dask's dashboard too, which imports all of Bokeh; one
-# without might listen on all interfaces.
+# With an address for its web pages, LocalCluster gives a worker Dask's dashboard, which imports all of Bokeh. Without
+# one, the pages might listen on all interfaces.
 _NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
 forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
@@ -45,7 +45,7 @@ RESTART_AGAIN_SECONDS = 2.0
 """How long after a restart that failed the next one is tried."""
 _KILLED_MOST = 3
 """A process that is killed while it starts is started again at once; after so many in a row that is a failure, too."""
-# Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
+# Measured: the open files of a driver with 1, 2 and 8 workers, plus room for the user's files.
 _DESCRIPTORS = 64
 _FILE_BYTES = 64 * 1024 * 1024
 _LOOPBACK_SECONDS = 5.0
@@ -70,7 +70,7 @@ class QuietWorker(Worker):
     """A worker without Dask's dashboard, and without what Dask says of its own doings: warnings and errors stay."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        logger = logging.getLogger("distributed")  # as Dask has it, in a process of its own
+        logger = logging.getLogger("distributed")  # in a process of its own, as Dask has it
         logger.setLevel(max(logger.level, logging.WARNING))
         super().__init__(*args, **(kwargs | _NO_DASHBOARD))
 
@@ -106,7 +106,7 @@ class ReportingNanny(Nanny):
 
     async def instantiate(self) -> Status:
         """Starts the worker process; one that was lost is started again until that succeeds or the cluster closes."""
-        if self.process is None:  # the first one: if that fails, so does `connect`
+        if self.process is None:  # the first start; if it fails, so does `connect`
             return await self._noting_pid(super().instantiate())
         if not self._restarts:
             self._restarting = asyncio.ensure_future(self._restart())
@@ -118,7 +118,7 @@ class ReportingNanny(Nanny):
         return self._restarting is not None and not self._restarting.done()
 
     async def _restart(self) -> Status:
-        """Dask would close the nanny at the first failure, and not try again where the process is killed meanwhile."""
+        """Dask would close the nanny at the first failure, and not retry if the process is killed meanwhile."""
         killed = 0
         while self.process is not None and self.status is Status.running:
             process = self.process
@@ -128,13 +128,13 @@ class ReportingNanny(Nanny):
                 why = (
                     f"the process was ended {killed} times while it started" if killed >= _KILLED_MOST else ""
                 )
-            except Exception as error:  # of the fork, or raised by the worker while it started
+            except Exception as error:  # from the fork, or raised by the worker while it started
                 first = first_of(error)
                 why = f"{type(first).__name__}: {first}"
             if process.status is Status.running:
                 self.restart_failure = ""
                 return Status.running
-            if process.status is Status.starting:  # Dask wanted to end a process that was never there
+            if process.status is Status.starting:  # Dask tried to end a process that was never there
                 process.process, process.status = None, Status.stopped
             if not why and process.status is Status.failed:
                 why = "no process could be started"
@@ -144,18 +144,18 @@ class ReportingNanny(Nanny):
         return Status.failed
 
     async def _noting_pid(self, start: Coroutine[Any, Any, Status]) -> Status:
-        """Notes the pid of the process that starts, which is gone when it has ended."""
+        """Records the pid of the process that starts, because the process object loses it when the process ends."""
         from workbench.runtime.process.forking_context import forking
 
         before = self._worker_pid
         with forking():
             starting = asyncio.ensure_future(start)
             try:
-                # Not when it has started: a worker may be killed before its nanny has heard that it runs.
+                # Before the worker has started, because it may be killed before its nanny learns that it runs.
                 while not starting.done() and self._worker_pid == before:
                     if (pid := self.pid) and pid != before:
                         with _exit_seen:
-                            _exits.pop(pid, None)  # of an earlier process that had this number
+                            _exits.pop(pid, None)  # left by an earlier process with the same pid
                         self._worker_pid = pid
                     await asyncio.sleep(0.005)
                 return await starting
@@ -184,7 +184,7 @@ class ReportingNanny(Nanny):
 
     def disown(self) -> None:
         """See `forks.tell`; its worker is the parent's."""
-        started = getattr(self.process, "process", None)  # Dask's around that of `multiprocessing`
+        started = getattr(self.process, "process", None)  # Dask's wrapper around `multiprocessing`'s process
         if started is not None:
             started._proc_finalizer.detach()
             multiprocessing.process._children.discard(started._process)  # type: ignore[attr-defined]
@@ -198,7 +198,7 @@ class ReportingNanny(Nanny):
                 _exits[self._worker_pid] = None if unknown else WorkerExit(exitcode, over_memory)
                 _exit_seen.notify_all()
         if self._restarts and self.status is Status.running:
-            return  # one that has not started yet: `_restart` knows
+            return  # it has not started yet: `_restart` handles it
         super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
 
 
@@ -206,10 +206,10 @@ class EmbeddedCluster(LocalCluster):
     """A LocalCluster whose nannies alone decide about their workers."""
 
     def __init__(self, **options: Any) -> None:
-        forks.tell(self)  # already while it starts: another thread may fork meanwhile
+        forks.tell(self)  # during the start already, because another thread may fork meanwhile
         try:
             super().__init__(**options)  # type: ignore[no-untyped-call]
-        except BaseException:  # Dask ends what it has started after an Exception only
+        except BaseException:  # Dask ends what it has started only after an Exception
             with contextlib.suppress(Exception):
                 self.close(timeout=_CLOSE_SECONDS)
             raise
@@ -231,8 +231,8 @@ class EmbeddedCluster(LocalCluster):
             forks.let_go_loop(self.loop)
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
-        # LocalCluster would look 15 s after the loss of a worker and close its nanny if the worker is not there:
-        # also if it had come back long ago, and was lost a second time just then.
+        # LocalCluster would check 15 s after the loss of a worker, and close its nanny if the worker is missing. That
+        # would also hit a worker that came back long ago and has just been lost again.
         DaskCluster._update_worker_status(self, op, msg)
 
 
@@ -255,7 +255,7 @@ def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
 
 
 def _nannies_of(scheduler: str, name: str) -> list[ReportingNanny]:
-    """Those of a worker's name: one, and perhaps older ones whose scheduler had the same port and was closed."""
+    """The nannies of a worker's name: one, and possibly older ones whose closed scheduler had the same port."""
     return [each for each in list(_nannies) if str(each.name) == name and each.scheduler_addr == scheduler]
 
 
@@ -323,7 +323,7 @@ def start(
     if processes:
         _ensure_file_size()
         _ensure_loopback(listen)
-    # Lost workers are reported by us, in the cell.
+    # Lost workers are reported by workbench, in the cell.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"worker_class": QuietWorker}
     if processes:
@@ -334,7 +334,7 @@ def start(
             "protocol": "tls://",
             "worker_class": ReportingNanny,
             "memory_limit": memory_limit,
-            # All of it: the fork server has that of when it was started.
+            # All variables, because the fork server has those from its own start.
             "env": WORKER_ENVIRONMENT | dict(os.environ) | blas.environment(most) | environment,
         }
         if gpus:
@@ -354,18 +354,18 @@ def start(
 
 
 def _settings(workers: int) -> dict[str, Any]:
-    """Dask's settings for an embedded cluster of so many workers."""
+    """Dask's settings for an embedded cluster with this many workers."""
     before_start = blas.environment(workers) | fork_server.MEMORY_ENVIRONMENT
     return {
-        # Dask's own web pages have no authentication: none are served.
+        # Dask's own web pages have no authentication, so none are served.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
         **SHORT_LOGS,
-        # Workers tell the use of their own GPUs (`process/gpu_use.py`); Dask's asks for the first one on the event
-        # loop, twice a second, and fails to start where CUDA_VISIBLE_DEVICES is -1.
+        # Workers report the use of their own GPUs (`process/gpu_use.py`). Dask's monitor queries the first GPU on the
+        # event loop twice a second, and fails to start if CUDA_VISIBLE_DEVICES is -1.
         "distributed.diagnostics.nvml": False,
-        # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
-        # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
+        # Dask samples each loop's stack every 10 ms and checks its delay every 20 ms, for a dashboard that is not
+        # served here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "500ms",
         "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
@@ -373,7 +373,7 @@ def _settings(workers: int) -> dict[str, Any]:
 
 
 def _ensure_file_size() -> None:
-    """Checks that this process may write what a cluster needs: shared memory counts as a file.
+    """Checks that this process may write files as large as a cluster needs: shared memory counts as a file.
 
     Raises:
       UnavailableError: if it may not.
@@ -389,7 +389,7 @@ def _ensure_file_size() -> None:
 
 
 def _ensure_loopback(address: str) -> None:
-    """Checks that this process can listen on `address` and reach itself there; Dask tries that for a minute.
+    """Checks that this process can listen on `address` and connect to itself; Dask would try for a minute.
 
     Raises:
       UnavailableError: if it cannot.
@@ -407,10 +407,10 @@ def _ensure_loopback(address: str) -> None:
 
 
 def _ensure_descriptors(needed: int) -> None:
-    """Raises this process's limit of open files if that is too low.
+    """Raises this process's limit of open files if it is too low.
 
     Raises:
-      UnavailableError: if that is not allowed.
+      UnavailableError: if the system does not allow that.
     """
     if resource is None:
         return

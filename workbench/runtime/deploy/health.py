@@ -120,7 +120,8 @@ class LocalHealth:
         ended = self._worker_exit(worker.pid, _CLOSED_SECONDS) if worker.local else None
         alive = worker.local and process_state(worker.pid) not in ("", "Z")
         if ended is None and worker.local and not alive:
-            ended = self._worker_exit(worker.pid, 2 * TELL_SECONDS)  # it has ended: the code comes
+            # The process has ended, so its exit code will come.
+            ended = self._worker_exit(worker.pid, 2 * TELL_SECONDS)
         if ended is None:
             return _lost("closed its connection" if alive else "was lost (its connection ended)")
         code = ended.code
@@ -159,7 +160,7 @@ class LocalHealth:
 
 
 def _killed(worker: WorkerLink) -> bool:
-    """Ends a process of this machine and user, if it still runs; False for that of another one."""
+    """Ends a process of this machine and user if it still runs; False for another user's process."""
     if worker.pid == os.getpid():
         return True
     if worker.local:
@@ -168,6 +169,6 @@ def _killed(worker: WorkerLink) -> bool:
         except ProcessLookupError:
             pass
         except PermissionError:
-            return False  # another user's
+            return False  # it belongs to another user
         return True
     return False

@@ -15,9 +15,9 @@ from workbench import forks
 from workbench.errors import UnavailableError
 
 _ANSWER_SECONDS = 5.0
-# A round ends after this even if somebody has not answered; that answer counts when it comes.
+# A round ends after this even if some have not answered; a late answer still counts.
 _ROUND_SECONDS = 1.0
-# Restarted workers are back within a second or two; those of a cut network are not.
+# Restarted workers are back within a second or two; workers behind a broken network are not.
 _SOON_SECONDS = 5.0
 _FAST_SECONDS = 0.05
 _SLOW_SECONDS = 0.5
@@ -53,7 +53,7 @@ class Lookout:
             self._missing[worker] = nanny
             self._rounds = 0
             self._fast_until = time.monotonic() + _SOON_SECONDS
-            self._answering.pop(nanny, None)  # what it said before says nothing of now
+            self._answering.pop(nanny, None)  # its earlier answers say nothing about now
             if not self._running:
                 self._running = True
                 loop: Any = self._client.loop
@@ -125,13 +125,13 @@ class Lookout:
                 self._running = False
 
     async def _round(self) -> bool:
-        """Asks everybody who is not being asked yet; whether the scheduler was there to say who that is."""
+        """Asks everyone who has no open question; returns whether to continue."""
         with self._heard:
             missing, nannies = len(self._missing), {nanny for nanny in self._missing.values() if nanny}
         try:
             scheduler: Any = self._client.scheduler
             identity = await asyncio.wait_for(scheduler.identity(n_workers=-1), _ANSWER_SECONDS)
-        except Exception as error:  # closed by its user, ended, out of reach
+        except Exception as error:  # closed by its user, ended, or unreachable
             self.trouble = UnavailableError(_why_not(self._client, error))
             with self._heard:
                 self._free.clear()
@@ -163,7 +163,7 @@ class Lookout:
         try:
             question = scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
             answer = (await asyncio.wait_for(question, _ANSWER_SECONDS)).get(address)
-        except Exception:  # of whatever kind: it cannot be used
+        except Exception:  # of any kind: it cannot be used
             answer = None
         with self._heard:
             if answer is None:
@@ -180,7 +180,7 @@ class Lookout:
             if nanny in self._to_end:
                 await end_process(self._client, nanny, self._to_end[nanny])
                 self._to_end.pop(nanny, None)
-        except Exception:  # refused, out of reach, or closing
+        except Exception:  # refused, unreachable, or closing
             with self._heard:
                 self._answering.pop(nanny, None)
         else:
@@ -195,7 +195,7 @@ async def end_process(client: Client, nanny: str, address: str) -> None:
       Exception: whatever kind, if it cannot be reached.
     """
     if await refuses(address):
-        return  # the nanny starts the next one already, and may go wrong when that dies meanwhile
+        return  # the nanny already starts the next process, and may get confused if that one dies meanwhile
     there: Any = client.rpc(nanny)
     await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _ANSWER_SECONDS)
 
@@ -214,10 +214,10 @@ async def refuses(address: str) -> bool:
 
 
 def _why_not(client: Client, error: Exception) -> str:
-    """Why a client cannot ask its scheduler, and what to do."""
+    """Why a client cannot reach its scheduler, and the remedy."""
     scheduler: Any = client.scheduler
     remedy = "start the cluster again and connect to it with wb.connect(...)"
-    # It closes by itself where the scheduler stays away, and then fails what is being asked before it is closed.
+    # A client closes itself if its scheduler stays away; it fails the open questions before it is closed.
     if scheduler is None or client.status in ("closing", "closed"):
         return (
             f"the Dask scheduler has ended, or was out of reach for too long, or the client that wb.connect was given "

@@ -33,7 +33,7 @@ from workbench.runtime.worker.signals_thread import SignalsThread
 
 TELEMETRY_TOPIC = "workbench-telemetry"
 PLUGIN_NAME = "workbench"
-# Workers inside the driver's process, by address: the driver finds them here.
+# Workers inside the driver's process, by address; the driver looks them up here.
 IN_PROCESS: dict[str, WorkerSide] = {}
 
 
@@ -84,7 +84,7 @@ class WorkbenchPlugin(WorkerPlugin):
             cut_off.outlast(worker, side.close)
         if threading.current_thread() is threading.main_thread():  # a process of its own
             stack_dump.offer()
-            # What the environment says of modules that a forked process has loaded already.
+            # Variables about modules that a forked process has loaded already.
             blas.follow_environment()
             faults.arm()
         if self.embedded and threading.current_thread() is threading.main_thread():
@@ -128,8 +128,8 @@ class WorkerSide:
         self._gpu_meter = GpuMeter(self._ordinals()) if self._device_kind == "GPU" else None
 
     def _ordinals(self) -> list[int]:
-        """The GPU of each device, of which several may be on one."""
-        # A worker in the driver's process has its loop on a thread.
+        """The GPU of each device; several devices may share one."""
+        # A worker in the driver's process runs its loop on a thread.
         in_driver = threading.current_thread() is not threading.main_thread()
         count = self._device_count
         return [gpus.ordinal(index, count, in_driver=in_driver) for index in range(count)]
@@ -171,7 +171,7 @@ class WorkerSide:
         with self._lock:
             busy = self._host is not None and not self._host.closed
             if self._holder is not None and self._holder["session"] != holder["session"]:
-                # One that has opened its links holds the worker until they end, and not a moment longer.
+                # A driver that has opened its links holds the worker until they end, and not a moment longer.
                 recent = not self._holder["linked"] and time.monotonic() - self._holder["since"] < 10.0
                 if busy or recent:
                     return {
@@ -212,7 +212,7 @@ class WorkerSide:
         return await asyncio.to_thread(host_probe.obstacle, path, token)
 
     def _visit(self, sock: socket.socket, token: str, purpose: str) -> bool:
-        """Another worker of the same driver tries whether it can share memory with this one."""
+        """Answers another worker of the same driver that tests whether the two can share memory."""
         with self._lock:
             if purpose != host_probe.PURPOSE or not self._is_holders(token):
                 return False
@@ -225,13 +225,13 @@ class WorkerSide:
         )
 
     def _accept(self, link: Link, token: str, purpose: str) -> None:
-        """Takes a link of the holder; both links together make the host."""
+        """Takes a link from the holder; with both links, the host starts."""
         with self._lock:
             if not self._is_holders(token) or purpose not in ("steps", "signals"):
                 link.close()
                 return
             if (abandoned := self._pending.pop(purpose, None)) is not None:
-                abandoned.close()  # of a driver that opened no other
+                abandoned.close()  # from a driver that opened only this one
             self._pending[purpose] = link
             if len(self._pending) < 2:
                 return
@@ -259,7 +259,7 @@ class WorkerSide:
         SignalsThread(signals, host, self._publish).start()
 
     def _publish(self, batch: bytes) -> None:
-        """Ships telemetry of all replicas through the scheduler, from the worker's own loop."""
+        """Publishes telemetry of all replicas through the scheduler, on the worker's own loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the worker is going away
             self._worker.loop.add_callback(self._worker.log_event, TELEMETRY_TOPIC, batch)
 
@@ -270,7 +270,7 @@ class WorkerSide:
             with contextlib.suppress(LinkClosed):
                 self._signals.send((LEAVING, "was shut down by Dask (restarted, scaled down or closed)", ""))
             self._host.close()
-        # Dask keeps the handlers of closed workers in a cache, and with them this object.
+        # Dask caches the handlers of closed workers, and through them this object.
         self._host = self._signals = None
         if self._endpoint is not None:
             self._endpoint.close()

@@ -23,7 +23,7 @@ from workbench.errors import NotFoundError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks, nor the sockets that entries name
+except ImportError:  # Windows has neither such locks nor the sockets that entries name
     fcntl = None  # type: ignore[assignment]
 
 SUPPORTED: Final = fcntl is not None and hasattr(socket, "AF_UNIX")
@@ -105,7 +105,7 @@ class Registry:
           OSError: if the folder cannot be made, or is not this user's alone.
         """
         target = self.ensure_folder() / f"{entry.id}.json"
-        # Locked before it has its name: a reader that came between would take it for a stale one.
+        # Locked before it gets its name: otherwise a reader could take it for a stale one.
         hidden = target.with_suffix(f".{secrets.token_hex(4)}")
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -153,10 +153,10 @@ class Registry:
                 return None
             entry = _decode(os.read(descriptor, _MAX_BYTES), id)
             if entry is not None and entry.machine != socket.gethostname():
-                return None  # a shared home folder: of a process that only its own machine can judge
+                return None  # a shared home folder: only its own machine can judge the process
             if _is_locked(descriptor):
                 return entry
-            if entry is not None:  # else it is not an entry, but somebody's file
+            if entry is not None:  # otherwise it is someone's file rather than an entry
                 path.unlink(missing_ok=True)
             return None
         finally:

@@ -54,20 +54,18 @@ class Roles:
 
     def stop(self) -> None:
         """Stops them, and starts no more."""
-        with contextlib.suppress(Exception):  # of a cluster that is gone nothing is left to stop
+        with contextlib.suppress(Exception):  # if the cluster is gone, nothing is left to stop
             self._client.unregister_worker_plugin(self._plugin)
 
 
 class _RolePlugin(WorkerPlugin):
     def __init__(self, counts: dict[str, int], start: bytes) -> None:
         self._counts = counts
-        self._start = (
-            start  # pickled once: Dask pickles the plugin by itself, without what a notebook has defined
-        )
+        self._start = start  # pickled here: Dask would pickle the plugin without what a notebook has defined
         self._roles: list[Role] = []
 
     async def setup(self, worker: Worker) -> None:
-        """Starts the roles of a worker, those of one with another name never."""
+        """Starts a worker's roles; a worker with another name never starts them."""
         start: Any = pickle.loads(self._start)
         for _ in range(self._counts.get(str(worker.name), 0)):
             self._roles.append(await asyncio.to_thread(start))

@@ -59,7 +59,7 @@ def reachable_scheduler(address: str, timeout_seconds: float | None, security: S
 
 
 def _place(address: str, whole: str) -> tuple[str, int] | None:
-    """Host and port; None for what is within one process."""
+    """Host and port; None for an address within one process."""
     protocol, _, rest = whole.partition("://")
     if protocol not in backends:
         raise InvalidArgumentError(
@@ -82,7 +82,7 @@ def _place(address: str, whole: str) -> tuple[str, int] | None:
 
 
 def _arguments(address: str, security: Security | None) -> dict[str, Any]:
-    """What Dask connects with."""
+    """The arguments that Dask connects with."""
     arguments: dict[str, Any] = (security or Security()).get_connection_args("client")
     if address.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
         raise InvalidArgumentError(
@@ -114,7 +114,7 @@ def _why(error: OSError, place: tuple[str, int]) -> str:
 
 
 def _identity(address: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What listens at `address`, in its own words, within `seconds`; or {"error": ...}."""
+    """What listens at `address`, as it describes itself within `seconds`; or {"error": ...}."""
     found: dict[str, Any] = {}
 
     async def ask() -> None:
@@ -131,10 +131,10 @@ def _identity(address: str, arguments: dict[str, Any], seconds: float) -> dict[s
             await asyncio.wait_for(ask(), seconds)
         except TimeoutError:
             found["error"] = f"it accepts connections, and has said nothing for {seconds:.0f} s"
-        except Exception as error:  # what a stranger's bytes do to Dask: huge lengths are MemoryErrors
+        except Exception as error:  # a stranger's bytes may confuse Dask: a huge length becomes a MemoryError
             found["error"] = f"{type(error).__name__}: {error}"
 
-    # In a notebook the calling thread has an event loop that runs already.
+    # In a notebook, the calling thread already runs an event loop.
     thread = threading.Thread(target=lambda: asyncio.run(bounded()), name="workbench-reach", daemon=True)
     thread.start()
     thread.join(2 * seconds)

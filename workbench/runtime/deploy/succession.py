@@ -15,9 +15,9 @@ from workbench.runtime.deploy.claiming import Connector
 from workbench.runtime.deploy.lookout import Lookout, end_process
 from workbench.runtime.deploy.worker_link import EndKind, WorkerLink
 
-# So long a nanny that answers may take to restart its worker; whatever else has happened, nothing is waited for.
+# How long a nanny that answers may take to restart its worker. Nothing else is waited for.
 RESTART_SECONDS = 60.0
-# How long a restarted worker is preferred to a new one, where a nanny may restart it.
+# How long to prefer a restarted worker to a spare one, if a nanny may restart it.
 _SPARE_SECONDS = 3.0
 _CHECK_SECONDS = 0.5
 # A round of questions takes a second or two, unless Dask's event loop is blocked.
@@ -38,7 +38,7 @@ class Succession:
         self._connector = connector
         self._own_nannies = own_nannies
         self._lookout = Lookout(client, lambda: connector.hosts)
-        self._waited: dict[str, float] = {}  # since when, by worker that is missing
+        self._waited: dict[str, float] = {}  # missing worker -> since when
 
     def replacement(self, lost: WorkerLink) -> WorkerLink:
         """The link to the successor of a lost worker.
@@ -108,14 +108,14 @@ class Succession:
                 continue
             if worker["name"] != self._connector.dask_names[lost.name]:
                 self._connector.dask_names[lost.name] = worker["name"]
-                if not nanny and not lost.local:  # it may come back, and nobody would need it
+                if not nanny and not lost.local:  # the lost worker may come back, but is no longer needed
                     self._in_loop(self._unregister(lost.address))
             return link
 
     def _find(
         self, lost: WorkerLink, free: dict[str, dict[str, Any]], *, spares: bool
     ) -> dict[str, Any] | None:
-        """The restarted worker, or else one that nobody uses on the same host, as batch systems offer."""
+        """The restarted worker, otherwise an unused one on the same host, as batch systems offer."""
         names = self._connector.dask_names
         candidates = [worker for worker in free.values() if self._is_other(worker, lost)]
         for worker in candidates:
@@ -130,7 +130,7 @@ class Succession:
         return None
 
     def _is_other(self, worker: dict[str, Any], lost: WorkerLink) -> bool:
-        """Whether this is not the lost process itself, unless that is back and has let go of all that it kept."""
+        """Whether this is another process than the lost one, or the same one after it has released everything."""
         now = worker["address"], worker["pid"], worker["machine"]
         if now != (lost.address, lost.pid, lost.machine):
             return True
@@ -139,14 +139,14 @@ class Succession:
         return not (lost.local or has_left or has_nanny or worker["held"])
 
     def _fits(self, worker: dict[str, Any], lost: WorkerLink) -> bool:
-        """Whether a spare worker shares memory with the others of the host that it shall belong to."""
+        """Whether a spare worker shares memory with the other workers of its future host."""
         if worker["name"] == self._connector.dask_names[lost.name]:
             return True
         path = self._connector.path_on(lost.host)
         if not path:
             return True
         with contextlib.suppress(ClusterBusy):
-            self._connector.claim({worker["address"]: worker})  # which lets it try
+            self._connector.claim({worker["address"]: worker})  # the claim allows the test
             if not self._connector.obstacles(path, [worker["address"]])[worker["address"]]:
                 return True
             self._connector.release([worker["address"]])
@@ -157,7 +157,7 @@ class Succession:
         return embedded.restart_failure(scheduler.address, self._connector.dask_names[lost.name])
 
     def _may_come(self, lost: WorkerLink, nanny: str, since: float) -> bool:
-        """Whether there is a sign that a restarted worker comes, in a while that is not over."""
+        """Whether there is still a sign that a restarted worker will come."""
         now = time.monotonic()
         if not self._lookout.has_asked_all():
             return True
@@ -212,14 +212,14 @@ class Succession:
         loop.add_callback(run)
 
     async def _end_process(self, nanny: str, address: str) -> None:
-        """The nanny restarts its worker then."""
+        """Ends the process; its nanny then restarts the worker."""
         try:
             await end_process(self._client, nanny, address)
-        except Exception:  # out of reach, or closing: once it answers, if its worker is still missing
+        except Exception:  # unreachable or closing: once it answers, if its worker is still missing
             self._lookout.end_later(nanny, address)
 
     async def _unregister(self, address: str) -> None:
-        """Without a nanny it shall end itself."""
+        """Unregisters a worker without a nanny, which then ends itself."""
         scheduler: Any = self._client.scheduler
         with contextlib.suppress(OSError, TimeoutError):
             stimulus = f"workbench-dismiss-{address}"

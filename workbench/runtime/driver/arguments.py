@@ -22,7 +22,7 @@ from workbench.runtime.driver.step import Step
 from workbench.runtime.shipping.function_registry import Shipping
 
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
-# Types that are a leaf wherever they stand. None is part of the structure.
+# Types that are always leaves, never part of the structure.
 _LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
 
 
@@ -52,7 +52,7 @@ def payload(
         kind = type(leaf)
         if kind is Handle:
             refs.append((index, leaf.serial, leaf.leaf))
-            step.inputs.append(weakref.ref(leaf))  # not kept: that would keep the replicas' memory
+            step.inputs.append(weakref.ref(leaf))  # not kept, because that would keep the replicas' memory
             leaves[index] = None
             if step.accepted is not None:
                 step.accepted.handles.append(leaf)
@@ -61,17 +61,17 @@ def payload(
     if shipping.codec.by_reference:
         return (spec, leaves, refs), None
     structure = shipping.structure_id(spec)
-    if plain:  # every replica may have the same objects: pickled with the message
+    if plain:  # every replica may get the same objects: they are pickled with the message
         return (structure, leaves, refs), structure
     try:
         return dumps((structure, leaves, refs)), structure
-    except Exception as error:  # pickling calls code of whatever the arguments are
+    except Exception as error:  # pickling calls code of any class in the arguments
         raise explain_unpicklable_argument(step.name, call, error) from error
 
 
 @functools.cache
 def _positional(count: int) -> Any:
-    """The structure of a call with so many positional arguments, all of them leaves."""
+    """The structure of a call with this many positional arguments, all of them leaves."""
     call: Any = (0,) * count, {}
     return optree.tree_structure(call, namespace="workbench")
 
@@ -114,10 +114,10 @@ def explain_unpicklable_result(name: str, result: Any, error: BaseException) -> 
 
 
 def _unpicklable_leaves(tree: Any) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """(path, type, why) of each leaf that cannot be pickled."""
+    """(path, type, reason) of each leaf that cannot be pickled."""
     try:
         paths, leaves, _ = optree.tree_flatten_with_path(tree, namespace="workbench")
-    except Exception:  # it is no tree: keys that cannot be sorted, a broken node
+    except Exception:  # not a valid tree: keys that cannot be sorted, or a broken node
         return
     for path, leaf in zip(paths, leaves, strict=True):
         if isinstance(leaf, Handle):

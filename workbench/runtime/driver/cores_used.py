@@ -23,7 +23,7 @@ class CoresUsed:
     """
 
     def __init__(self) -> None:
-        self._spans: deque[tuple[int, int, int]] = deque()  # time, CPU time, how many steps
+        self._spans: deque[tuple[int, int, int]] = deque()  # time, CPU time, number of steps
 
     @contextlib.contextmanager
     def watch(self, pids: Iterable[int], steps: int = 1) -> Iterator[None]:
@@ -48,7 +48,7 @@ class CoresUsed:
 
 
 def _read(clocks: Iterable[int]) -> int | None:
-    """The sum of these clocks; None if one of their processes has ended."""
+    """The sum of these clocks; None if one of the processes has ended."""
     try:
         return sum(map(time.clock_gettime_ns, clocks))
     except OSError:
@@ -56,5 +56,5 @@ def _read(clocks: Iterable[int]) -> int | None:
 
 
 def _clock(pid: int) -> int:
-    """Linux's clock of the CPU time of a process, as `clock_getcpuclockid` of the C library makes it."""
+    """Linux's clock of a process's CPU time, as the C library's `clock_getcpuclockid` computes it."""
     return time.CLOCK_PROCESS_CPUTIME_ID if pid == os.getpid() else (~pid << 3) | 2

@@ -77,10 +77,11 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
         "step": step.number,
     }
     error = rebuild(failure, **fields)
-    if 0 <= error.replica < group.size:  # whom the error is about may be another than who reported it
+    # The error may be about another replica than the one that reported it.
+    if 0 <= error.replica < group.size:
         worker, _ = group.place(error.replica)
         fields |= {"worker": worker.address, "pid": worker.pid}
-    for name, value in fields.items():  # an error of our own came with what its replica knew
+    for name, value in fields.items():  # a workbench error already has what its replica knew
         if getattr(error, name) in ("", -1, 0):
             setattr(error, name, value)
     if error.replica < 0:
@@ -91,7 +92,7 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
 
 
 def _lost_error(step: Step) -> WorkbenchError:
-    """ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, what happens next."""
+    """A ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, and what happens next."""
     group = step.group
     rank, end = min(step.lost.items())
     worker, _ = group.place(rank)
@@ -123,13 +124,13 @@ def _lost_error(step: Step) -> WorkbenchError:
 
 
 def _last_position(step: Step, rank: int, worker: WorkerLink, wait: Wait | None) -> tuple[str, str]:
-    """The collective that a lost replica was in, "" if in none, and where it was, in words; "" if nobody knows.
+    """The collective that a lost replica was in ("" for none), and its place in words ("" if unknown).
 
     Args:
-      step: The step that it was lost in.
+      step: The step in which it was lost.
       rank: The replica.
       worker: Its worker.
-      wait: The collective that others waited in for it; None if they did not.
+      wait: The collective in which others waited for it; None if none did.
     """
     group = step.group
     flight = group.gang.flights.of(group.id, rank, worker.pid)
@@ -144,7 +145,7 @@ def _last_position(step: Step, rank: int, worker: WorkerLink, wait: Wait | None)
     rows = {row.rank: row for row in worker.statuses if row.group == group.id}
     last = rows.get(rank)
     if last is None or not last.busy or not last.op or last.step != step.number:
-        return "", ""  # the last heartbeat tells of an earlier step
+        return "", ""  # the last heartbeat is about an earlier step
     name = f"{last.op} #{last.seq + 1}" if last.seq >= 0 else last.op
     return name, f" while in {name}" + (f" ({with_cell_names(last.site)})" if last.site else "")
 
@@ -160,7 +161,7 @@ def where_others_wait(step: Step) -> Wait | None:
 
 
 def _waited(step: Step) -> Wait | None:
-    """`where_others_wait` when the loss was noticed, or what a survivor has reported since."""
+    """`where_others_wait` at the time of the loss, or a survivor's later report."""
     if step.waited is not None:
         return step.waited
     for failure in sorted(step.failures, key=lambda f: f.rank):
@@ -171,7 +172,7 @@ def _waited(step: Step) -> Wait | None:
 
 
 def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
-    """ReplicaLost for a program that called `sys.exit`; the process stays, only the step is lost."""
+    """ReplicaLost for a program that called `sys.exit`. The process stays; only the step is lost."""
     group = step.group
     worker, _ = group.place(failure.rank)
     return ReplicaLost(
@@ -199,7 +200,7 @@ def structure_error(step: Step) -> WorkbenchError | None:
         and type(structures[0]) is PyTreeSpec
         and structures.count(structures[0]) == len(structures)
     ):
-        return None  # as for nearly all steps
+        return None  # true for nearly all steps
     known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
     if not known:
         return None
@@ -225,6 +226,6 @@ def structure_error(step: Step) -> WorkbenchError | None:
 
 
 def _structure(spec: Any) -> str:
-    """A nested structure as its result would be written, with * for each value."""
+    """A nested structure in the notation of a result, with * for each value."""
     text = str(spec)
     return text[len("PyTreeSpec(") :].rpartition(")")[0] if text.startswith("PyTreeSpec(") else text

@@ -27,9 +27,9 @@ from workbench.runtime.shipping.function_registry import Prepared
 from workbench.runtime.user_code.call_sites import users_call_site
 from workbench.telemetry.told import EpochFacts
 
-# Steps that may be on their way at once: bounds the workers' undo logs and the memory of their results.
+# Steps that may be in progress at once: limits the workers' undo logs and the memory of their results.
 MAX_IN_FLIGHT = 32
-# How often recovery starts over because a worker is lost during it.
+# How often recovery starts over when a worker is lost during it.
 _SEEDINGS = 4
 _MANY_LEAVES = 10_000
 RecoverCallback = Callable[[list[int], list[int]], None]
@@ -41,7 +41,7 @@ def _itself(handle: Handle) -> Handle:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Makes many objects that stay without looking for garbage among them, which would take most of the time."""
+    """Disables garbage collection, which would take most of the time, while creating many long-lived objects."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -68,21 +68,21 @@ class Group(StepQueue):
         self.epoch: Callable[[], EpochFacts | None] = lambda: None
         self._callbacks: list[RecoverCallback] = []
         self._resize_callbacks: list[Callable[[], None]] = []
-        # Lost replicas to which the callbacks have not given their state yet.
-        self._unseeded: set[int] = set()  # seats
+        # Seats of lost replicas whose state the callbacks have not restored yet.
+        self._unseeded: set[int] = set()
         self._seeding = False
         with gang.lock:
             gang.groups[self.id] = self
             try:
                 rebuild_group(self)
             except BaseException:
-                self.close()  # or those workers that have opened their part would keep it
+                self.close()  # otherwise workers that have opened their part would keep it
                 raise
 
     def grow(self) -> None:
         """Takes missing replicas back, whose workers have returned; nothing may be used that was made without them."""
         if self.nesting:
-            return  # in the midst of a step
+            return  # in the middle of a step
         with self.gang.lock, self.gang.interrupts:
             self.may_grow = False
             self.state.after(Change.OUTDATED)
@@ -164,7 +164,7 @@ class Group(StepQueue):
             if self.stale or self.errors.unreported is not None or gang.closed:
                 places = self.places
                 self._make_ready(quiet=prepared.quiet)
-                while self.places is not places:  # a batch that is split anew may meet the next loss
+                while self.places is not places:  # a batch that is split again may be lost again
                     places = self.places
                     args, kwargs = self._all_renewed(args, kwargs or {})
             if check is not None:
@@ -252,16 +252,16 @@ class Group(StepQueue):
         encoded, structure = payload(gang.shipping, step, args, kwargs)
         if step.accepted is not None:
             step.accepted.payload, step.accepted.structure = encoded, structure
-        if number >= 0:  # only now: a step whose arguments cannot travel is none
+        if number >= 0:  # last, because a step whose arguments cannot be sent does not count
             self.state.number += 1
         self.submit(step, encoded, structure, None if ranks is None else tuple(ranks))
         return step
 
     def _send_again(self) -> None:
-        """Sends the steps again that were accepted and then lost with a replica."""
+        """Sends accepted steps again that were lost with a replica."""
         for step in self.errors.take_accepted():
             assert step.accepted is not None
-            try:  # for the replicas that take part now, which may be fewer
+            try:  # split for the replicas that take part now, which may be fewer
                 step.accepted.handles = [self.renewed(handle) for handle in step.accepted.handles]
             except StaleGeneration as error:
                 step.error, step.accepted = error, None
@@ -285,11 +285,10 @@ class Group(StepQueue):
                 self._make_ready(quiet=True)
 
     def _make_ready(self, *, quiet: bool = False) -> None:
-        """Before the next step after a failure: report what is still unreported, undo, rebuild.
+        """Prepares the next step after a failure: reports errors that are still unreported, undoes, rebuilds.
 
         Args:
-          quiet: Whether the user did not ask for this step. A lost replica is then reported by the next step that they
-            ask for.
+          quiet: Whether the user did not request this step. The user's next step then reports a lost replica.
         """
         gang = self.gang
         gang.check_open()
@@ -311,7 +310,7 @@ class Group(StepQueue):
             try:
                 self._seed()
             except ReplicaLost as error:
-                # A worker was lost meanwhile: what was seeded is known, go on with the rest.
+                # A worker was lost meanwhile. Keep what was restored, and continue with the rest.
                 if attempt == _SEEDINGS - 1 or not self.stale:
                     raise
                 self.errors.reported(error)
@@ -322,7 +321,7 @@ class Group(StepQueue):
             self._send_again()
 
     def _seed(self) -> None:
-        """Has the callbacks give lost replicas their state back; all of them again if that fails."""
+        """Has the callbacks restore the state of lost replicas; starts again with all of them if that fails."""
         lost = [rank for rank, number in enumerate(self.taken) if number in self._unseeded]
         if not (lost or self.resized) or self._seeding:
             return

@@ -79,7 +79,7 @@ TRANSITIONS: Final[dict[Phase, dict[Change, Phase]]] = {
         Change.SETTLED: Phase.STALE,
         Change.CLOSED: Phase.CLOSED,
     },
-    # Steps may still end, and workers be lost, when nobody looks any more.
+    # Steps may still end, and workers be lost, after the group is closed.
     Phase.CLOSED: dict.fromkeys(set(Change) - {Change.CONNECTED}, Phase.CLOSED),
 }
 """Phase -> change -> the phase after it. What is not here cannot happen."""
@@ -119,7 +119,7 @@ class GroupState:
 
     def begin_to_connect(self) -> None:
         """From now on workers refuse the steps that were sent before."""
-        self.generation = self.epoch  # the first time is no rebuild
+        self.generation = self.epoch  # the first time is not a rebuild
         self.epoch += 1
 
     def sent(self) -> None:

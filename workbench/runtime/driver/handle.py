@@ -143,8 +143,7 @@ class Handle:
         return leaves[self.leaf]
 
     def __del__(self) -> None:
-        # Only appends: this may run at any point of any thread. The gang sends it along with its next
-        # message.
+        # Only appends, because this may run at any point of any thread. The gang adds it to its next message.
         step = self._step
         if step.accepted is not None:
             step.accepted.dropped.append(self.leaf)  # it may be sent again, under another serial
@@ -180,7 +179,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
 
 
 def _part(rank: int, rest: list[Handle]) -> list[Handle]:
-    """Takes the first handles off `rest`, of as much data as one message should hold; at least one."""
+    """Takes handles off the front of `rest`, up to the amount of data for one message; at least one."""
     count = size = 0
     for handle in rest:
         size += handle.remote_bytes(rank)

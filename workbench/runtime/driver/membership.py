@@ -13,7 +13,7 @@ from workbench.runtime.driver.replicas import Replicas
 from workbench.telemetry.events import Event
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-# So long a worker that has come back has to have answered before it takes part again.
+# How long a returned worker must have answered before it takes part again.
 SETTLED_SECONDS = 2.0
 
 
@@ -45,16 +45,16 @@ def seat(group: Replicas) -> None:
 
 
 def _suffice(group: Replicas, left: int) -> bool:
-    # JAX connects its processes once and for all, and compiles for all of them.
+    # JAX connects its processes once, and compiles for all of them.
     traced = group.devices[0].kind == "TPU"
     return 0 < group.gang.minimum_replicas <= left and not traced
 
 
 def _replace(group: Replicas, name: str) -> None:
-    """Gives a seat's lost worker a successor.
+    """Replaces the lost worker of a seat.
 
     Raises:
-      ReplicaLost: naming the replicas that cannot run, if there is none.
+      ReplicaLost: naming the replicas that cannot run, if there is no successor.
     """
     try:
         group.gang.replace(name)

@@ -54,7 +54,7 @@ def run_merge(step: Step) -> None:
     try:
         result = _called(step, fn, *call)
     except KeyboardInterrupt:
-        group.gang.interrupts.pending = True  # for the thread that waits for the step
+        group.gang.interrupts.pending = True  # raised on the thread that waits for the step
         _answer(step, (False, "the merge function was interrupted"))
         return
     except Exception as error:
@@ -68,7 +68,7 @@ def run_merge(step: Step) -> None:
         results, result_spec = optree.tree_flatten(result, namespace="workbench")
         by_rank = {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests}
         answer = codec.encode((True, by_rank))
-    except Exception as error:  # pickling calls code of whatever the result is
+    except Exception as error:  # pickling calls code of any class in the result
         name = getattr(fn, "__qualname__", repr(fn))
         step.merge_error = explain_unpicklable_result(name, result, error)
         _answer(step, (False, "the result of the merge function cannot be sent to the replicas"))
@@ -77,7 +77,7 @@ def run_merge(step: Step) -> None:
 
 
 def _objection(step: Step, bodies: dict[int, Any]) -> str:
-    """Why the merge that replicas ask for cannot be made, "" if it can."""
+    """Why the merge that replicas request cannot be made; "" if it can."""
     expected = bodies[min(bodies)][1]
     for rank, (_, spec, _, _) in bodies.items():
         if spec != expected:
@@ -86,7 +86,7 @@ def _objection(step: Step, bodies: dict[int, Any]) -> str:
 
 
 def _called(step: Step, fn: Any, args: Any, kwargs: Any) -> Any:
-    """What the merge function returns; Ctrl-C reaches it."""
+    """Calls the merge function, in a way that Ctrl-C can interrupt; returns its result."""
     assert step.on_merge is not None
     group = step.group
     group.nesting += 1
@@ -98,7 +98,7 @@ def _called(step: Step, fn: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _source(step: Step, bodies: dict[int, Any]) -> Step:
-    """Stands for the paused step as the maker of the merge call's arguments, which are there already."""
+    """Stands for the paused step as the creator of the merge call's arguments, which exist already."""
     source = Step(step.group, step.serial, number=step.number, prepared=step.prepared, on_merge=None)
     source.ended = True
     for rank, (_, _, first_leaf, leaves) in bodies.items():

@@ -127,7 +127,10 @@ def is_finite(value: Any) -> bool:
 
 
 def _kept_steps(leaves: Any, replicas: int) -> int:
-    """Of how many steps results like these fit in; a leaf that stays with its replica takes next to nothing here."""
+    """The number of steps whose results like these fit.
+
+    A leaf that stays with its replica takes almost nothing here.
+    """
     if not leaves or len(leaves) * _LEAF_BYTES * replicas > _MOST_KEPT_BYTES:
         return 0
     nbytes = sum(_LEAF_BYTES + _nbytes(leaf) for leaf in leaves) * replicas
@@ -144,7 +147,7 @@ def _are_small(leaves: Any) -> bool:
 
 
 def _nbytes(held: Any) -> int:
-    """Of the value of a leaf, in this process."""
+    """The bytes that a leaf's value takes in this process."""
     if type(held) is PickledLeaf:
         return len(held.data)
     value = held[0] if type(held) is tuple else None

@@ -36,7 +36,7 @@ def rebuild_group(group: Replicas) -> list[int]:
         try:
             _connect(group)
         except (UnsafeBind, BackendUnavailable, ClusterClosed):
-            raise  # nothing was lost, and no second attempt helps
+            raise  # nothing was lost, and a second attempt does not help
         except WorkbenchError as error:
             if attempt == _ATTEMPTS - 1 or not any(
                 group.gang.workers[name].lost for name in group.worker_names
@@ -50,7 +50,7 @@ def rebuild_group(group: Replicas) -> list[int]:
     for name in group.worker_names:
         link = group.gang.workers[name]
         if group.links.get(name, link) is not link:
-            # Behind another one are other stores, also in the same process.
+            # Another worker has other stores, even in the same process.
             lost += [number for number in group.taken if group.seats[number][0] == name]
             if (end := group.links[name].lost) is not None:
                 group.ends[name] = end
@@ -60,7 +60,7 @@ def rebuild_group(group: Replicas) -> list[int]:
 
 
 def _end_together(group: Replicas) -> None:
-    """JAX connects its processes once and for all: when one is lost, all of them have to start anew."""
+    """JAX connects its processes once: when one is lost, all have to restart."""
     links = [group.gang.workers[name] for name in group.worker_names]
     if len(links) > 1 and any(worker.lost for worker in links) and links[0].device_kind == "TPU":
         for worker in links:
@@ -105,7 +105,7 @@ def _connect(group: Replicas) -> None:
             listening[worker.address] = gang.requests.answer(
                 worker, request, max(0.1, ends - time.monotonic())
             )
-        except WorkbenchError as error:  # all have answered, or will not, before they are told something else
+        except WorkbenchError as error:  # all have answered, or never will, before the next message
             refused = refused or error
     if refused is not None:
         raise refused

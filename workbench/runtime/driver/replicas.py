@@ -127,7 +127,7 @@ class Replicas(ABC):
 
 
 def _places(gang: Gang[Any], devices: Sequence[Device]) -> list[tuple[str, int]]:
-    """(worker name, device index there) of each device. A worker keeps its name when it is restarted."""
+    """(worker name, device index there) of each device. A restarted worker keeps its name."""
     first_index: dict[str, int] = {}
     on_host: dict[str, int] = {}
     by_address = {}

@@ -63,7 +63,7 @@ class NumberLog:
                 fresh.append((number, np.array([_number(each, self.leaf) for each in leaves])))
             for number, row in reversed(fresh):
                 while self._rows and self._rows[-1][0] >= number:
-                    self._rows.pop()  # it was done again after a failure
+                    self._rows.pop()  # the step was repeated after a failure
                 self._rows.append((number, row))
             if fresh or self._course is None:
                 self._newest = steps[-1][1]
@@ -72,10 +72,11 @@ class NumberLog:
 
     def _summed_up(self) -> ResultCourse:
         size = len(self._rows[-1][1])
-        kept = [(number, row) for number, row in self._rows if len(row) == size]  # others took part before
+        # Other replicas took part before.
+        kept = [(number, row) for number, row in self._rows if len(row) == size]
         matrix = np.stack([row for _, row in kept])
         few = size <= _MOST_LINES
-        with np.errstate(all="ignore"):  # what is not finite is said by None
+        with np.errstate(all="ignore"):  # None stands for a number that is not finite
             mean = matrix.mean(axis=1)
             low, high = ((), ()) if few else np.percentile(matrix, (10, 90), axis=1)
         return ResultCourse(
@@ -90,7 +91,7 @@ class NumberLog:
 
 
 def _key(entry: Any) -> str:
-    """A key of a dictionary or the name of a field; "" for a place in a list."""
+    """A dictionary key or a field name; "" for a list index."""
     for name in ("key", "field", "name"):
         key = getattr(entry, name, None)
         if isinstance(key, str):
@@ -99,29 +100,29 @@ def _key(entry: Any) -> str:
 
 
 def _is_number(held: Any) -> bool:
-    """Whether a leaf is here, and a real number."""
+    """Whether a leaf is in this process and is a real number."""
     return type(held) is tuple and _real(held[0]) is not None
 
 
 def _number(leaves: Any, leaf: int) -> float:
-    """One number of a replica; NaN where it is none, or not here."""
+    """A replica's number; NaN if the leaf is not a number, or not in this process."""
     held = leaves[leaf] if leaves is not None and leaf < len(leaves) else None
     found = _real(held[0]) if type(held) is tuple else None
     return math.nan if found is None else found
 
 
 def _real(value: Any) -> float | None:
-    """A real number, of an array with one element its element; None for all else."""
+    """A real number, also from an array with one element; None for anything else."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return float(value)
-    except OverflowError:  # of an int
+    except OverflowError:  # from a large int
         return math.inf
 
 
 def _finite(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float | None, ...]:
-    """With the six digits that a chart needs; None where a number is not finite."""
+    """Rounded to the six digits that a chart needs; None for a number that is not finite."""
     return tuple(float(f"{value:.6g}") if math.isfinite(value) else None for value in values)

@@ -51,7 +51,8 @@ class Sent:
 
     def give_again(self, group: Runner, lost: Sequence[int]) -> None:
         """Sends the replicas `lost`, which were replaced, their components."""
-        if len(self._parts) == group.size:  # else the value belongs to replicas that do not take part now
+        # The value may belong to replicas that do not take part now.
+        if len(self._parts) == group.size:
             self._send(group, dict.fromkeys(group.places[rank][0] for rank in lost))
 
     def renewed(self, handle: Handle) -> Handle:
@@ -80,7 +81,7 @@ class Sent:
 def _encoded(codec: Codec, value: Any, rank: int) -> Any:
     try:
         return codec.encode(value)
-    except Exception as error:  # pickling calls code of whatever the value is
+    except Exception as error:  # pickling calls code of any class in the value
         raise CaptureError(
             f"the component of replica {rank} cannot be sent to it: a {type(value).__module__}."
             f"{type(value).__qualname__} does not pickle ({safe_text(error)}). Make it inside the function instead."
@@ -88,7 +89,7 @@ def _encoded(codec: Codec, value: Any, rank: int) -> Any:
 
 
 def _known(value: Any, codec: Codec) -> Any:
-    """What the driver keeps of a value that it has sent: small ones, and the description of others."""
+    """What the driver keeps of a value that it has sent: a small value itself, or a description."""
     if codec.by_reference:
         return (value,)
     size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))

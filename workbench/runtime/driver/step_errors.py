@@ -114,7 +114,7 @@ class StepErrors:
 
 
 def _is_told(error: BaseException | None, shown: BaseException | None) -> bool:
-    """Whether who was shown one error knows of another: all steps on their way tell of the same lost replica."""
+    """Whether a user who has seen one error knows the other: all steps in progress report the same lost replica."""
     if not (isinstance(error, LOSSES) and isinstance(shown, LOSSES)):
         return error is shown
     return (error.replica, error.generation) == (shown.replica, shown.generation)

@@ -110,7 +110,7 @@ def step_succeeded(step: Step) -> Event:
 
 
 def _failure(step: Step) -> str:
-    """Such as "step 65 failed on replica 3: ValueError at In[1]:14"."""
+    """For example "step 65 failed on replica 3: ValueError at In[1]:14"."""
     which = f"step {step.number} failed" if step.number >= 0 else f"{step.name!r} failed"
     if step.lost:
         return f"{which}: replica {min(step.lost)} was lost"

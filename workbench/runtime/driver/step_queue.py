@@ -29,7 +29,7 @@ from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 from workbench.telemetry.told import SentSteps
 
-# After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
+# A replica that has not stopped by then is in C code, which only the end of its process can stop.
 _SAY_AFTER_SECONDS = 2.0
 
 
@@ -50,13 +50,13 @@ class StepQueue(Runner):
         self.recent = RecentResults()
         self.cores_used: CoresUsed | None = None
         self.errors = StepErrors()
-        self._steps: dict[int, Step] = {}  # by serial, the oldest first
-        # Of the user's steps, as in `SentSteps`.
+        self._steps: dict[int, Step] = {}  # by serial, oldest first
+        # The user's steps, as in `SentSteps`.
         self._sent: deque[tuple[int, int, int]] = deque(maxlen=STEPS)
-        self._cell: int | None = None  # in which the newest of them was sent
+        self._cell: int | None = None  # the cell in which the newest of them was sent
         self._ended_ns = 0  # when the newest of them ended; 0 before the first
         self._paused_ns = 0
-        self._has_failed = False  # a step of the user's, and none has succeeded since
+        self._has_failed = False  # one of the user's steps failed, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
         """The steps that have not ended, oldest first; for threads that only look, without the lock."""
@@ -93,7 +93,7 @@ class StepQueue(Runner):
           ranks: The replicas, if these are not all.
         """
         function = step.prepared.function
-        message = (  # with the fields of `Run`, which would take a microsecond more to make
+        message = (  # with the fields of `Run`, which would take a microsecond more to create
             RUN,
             step.serial,
             self.id,
@@ -102,7 +102,7 @@ class StepQueue(Runner):
             function,
             encoded,
             ranks,
-            # A nested step overtakes others, which may need what is to be released.
+            # A nested step overtakes others, which may need what would be released.
             [] if step.nested else self.gang.take_released(),
             self.state.committed,
             step.nested,
@@ -119,7 +119,10 @@ class StepQueue(Runner):
             self._end(step)
 
     def _note_sent(self, number: int) -> None:
-        """A step of the user's is about to be sent. The notebook paused if all before ended in another cell."""
+        """Records that a user's step is about to be sent.
+
+        If all earlier steps ended in another cell, the notebook paused.
+        """
         now_ns, cell = time.monotonic_ns(), running_cell()
         if self._ended_ns and cell != self._cell and all(each.number < 0 for each in self._steps.values()):
             self._paused_ns += now_ns - self._ended_ns
@@ -203,7 +206,7 @@ class StepQueue(Runner):
     # ---------------------------------------------------------------------------------
 
     def _failing(self, step: Step) -> None:
-        """A replica failed while others still run: they must not wait for it."""
+        """Stops the others when a replica has failed, so that they do not wait for it."""
         failure = step.failures[0]
         self.state.after(Change.FAILED)
         self.abort(step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}")
@@ -215,9 +218,9 @@ class StepQueue(Runner):
             self.errors.owe(step.error)
 
     def _end(self, step: Step) -> None:
-        """Every replica has reported, or is gone."""
+        """Called when every replica has reported or is gone."""
         if self._steps.pop(step.serial, None) is None:
-            return  # ended meanwhile by the loss of a worker
+            return  # ended in the meantime by the loss of a worker
         self.gang.ended(step.serial)
         step.ended = True
         self.state.ended()
@@ -229,12 +232,12 @@ class StepQueue(Runner):
         else:
             self.state.after(Change.LOST if step.lost else Change.FAILED)
             self.errors.failed(step)
-            if self.errors.cause is step.error:  # and not another step, whose failure this one only followed
+            if self.errors.cause is step.error:  # not if another step's failure caused it
                 for event in step_failed(step):
                     self.gang.notify(event)
                 self._has_failed = self._has_failed or step.number >= 0
         if step.error is not None:
-            # Replicas that succeeded hold results that nobody will have a handle to.
+            # Nobody will get handles to the results of replicas that succeeded.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
             if not step.prepared.quiet:
@@ -250,7 +253,7 @@ class StepQueue(Runner):
                     self._has_failed = False
                     self.gang.notify(step_succeeded(step))
         if step.accepted is not None:
-            # Of a step that was sent again: those that were dropped before that have another serial.
+            # Values dropped before a step was sent again have another serial.
             if step.accepted.losses:
                 self.gang.released.extend((step.serial, leaf) for leaf in step.accepted.dropped)
             step.accepted = None
@@ -300,7 +303,7 @@ class StepQueue(Runner):
         self.state.after(Change.SETTLED)
 
     def _gives_up(self) -> bool:
-        """Whether steps are waited for no longer, as replicas that did not come in time have not stopped either."""
+        """Whether to stop waiting for steps, because late replicas have not stopped when told to."""
         if (
             self.state.phase is Phase.OVERDUE
             and self.overdue is not None
@@ -318,7 +321,7 @@ class StepQueue(Runner):
             if self.cores_used is None or step.number < 0:
                 self._receive_until_end(step)
                 return
-            gang.receive(0.0)  # what has come while nobody waited: when that was, nobody knows
+            gang.receive(0.0)  # receives what came while nobody waited, at an unknown time
             if not step.ended:
                 pids = [gang.workers[name].pid for name in self.worker_names]
                 steps = sum(
@@ -334,14 +337,14 @@ class StepQueue(Runner):
             gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
             if interrupts.pending and interrupts.take():
                 self._interrupted(step)
-        if not step.ended:  # because of replicas that did not come in time
+        if not step.ended:  # given up because of late replicas
             step.error = step.error or self.errors.cause
 
     def _oldest(self) -> Step:
         return next(iter(self._steps.values()))
 
     def _interrupted(self, step: Step) -> None:
-        """Ctrl-C while `step` was waited for: stops it, by force if it is pressed again.
+        """Handles Ctrl-C during a wait for `step`: stops it, by force at the second Ctrl-C.
 
         Raises:
           RunInterrupted: always.
@@ -359,10 +362,9 @@ class StepQueue(Runner):
         )
 
     def _stop(self, step: Step) -> None:
-        """Stops `step` and everything queued behind it, and returns once its replicas are idle.
+        """Stops `step` and all steps queued behind it; returns when its replicas are idle.
 
-        A second Ctrl-C while replicas do not stop ends the processes of those that still run; the next step
-        replaces them.
+        A second Ctrl-C ends the processes of the replicas that still run; the next step replaces them.
         """
         self.state.after(Change.INTERRUPTED)
         self.interrupt()

@@ -17,7 +17,7 @@ from workbench.runtime.driver.replicas import Replicas
 from workbench.runtime.driver.step import Step, Wait
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-_GRACE_SECONDS = 0.5  # replicas that stop when told have done so by then
+_GRACE_SECONDS = 0.5  # replicas that stop when told to have done so by then
 _SAY_AFTER_SECONDS = 2.0
 _END_AFTER_SECONDS = 30.0
 _ANSWER_SECONDS = 0.5
@@ -43,7 +43,7 @@ class Overdue:
     def explain(self, error: BaseException | None) -> None:
         """Adds to the error where in the user's code the replicas were that did not come."""
         if not isinstance(error, DeadlineExceededError) or not error.collective:
-            return  # of a traced step nobody knows
+            return  # unknown for a traced step
         wait = Wait.read(error.collective)
         if wait is None:
             return
@@ -51,7 +51,7 @@ class Overdue:
         for question in self._questions:
             try:
                 found = question.answer(_ANSWER_SECONDS)
-            except WorkbenchError:  # it is gone, or inside C code: the next step will tell
+            except WorkbenchError:  # it is gone, or in C code: the next step will report it
                 continue
             for row in found["statuses"]:
                 place = found["places"].get((row.group, row.rank))

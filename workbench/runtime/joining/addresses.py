@@ -93,7 +93,7 @@ def ip_towards(host: str) -> str:
     ip = ip_of(host)
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
-        # Dask's get_ip would guess where there is no way.
+        # Without a route, Dask's get_ip would guess.
         with socket.socket(family, socket.SOCK_DGRAM) as asking:
             asking.connect((ip, 1))
             return str(asking.getsockname()[0])

@@ -54,7 +54,7 @@ def require_agreement(
     if any(map(task_of, connected.names)):
         there = sorted(set(tasks_by_name(connected.names).values()))
         missing = [] if connected.incomplete else [task for task in tasks if task not in there]
-        # An evaluator need not be among the tasks of a cluster, as in TF_CONFIG.
+        # An evaluator may be missing from the cluster's tasks, as in TF_CONFIG.
         more = [task for task in there if task not in tasks and task.job != "evaluator"]
         if not (missing or more):
             return

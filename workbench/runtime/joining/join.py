@@ -24,7 +24,7 @@ from workbench.runtime.shipping.main_module import leave_main_out
 
 _CLOSE_SECONDS: Final = 10.0
 _SETTINGS: Final = {
-    # Dask's own web pages have no authentication: none are served.
+    # Dask's own web pages have no authentication, so none are served.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.profile.enabled": False,
@@ -103,7 +103,7 @@ async def _work(
             await asyncio.wait({working})  # `await working` would cancel it together with this
             working.result()
         finally:
-            attendance.over = True  # before the chief's own workers go, of which nobody needs to hear
+            attendance.over = True  # set before the chief's own workers leave, which is not worth reporting
             for each in (working, complete):
                 each.cancel()
             await asyncio.wait({working, complete}, timeout=2 * _CLOSE_SECONDS)
@@ -111,7 +111,7 @@ async def _work(
 
 @contextlib.asynccontextmanager
 async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
-    """The chief's scheduler; at the end all workers hear that the cluster was ended."""
+    """The chief's scheduler. At its end, all workers learn that the cluster was ended."""
     roster, address = membership.roster, membership.scheduler
     try:
         scheduler = await Scheduler(
@@ -120,7 +120,7 @@ async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
             dashboard=False,
             dashboard_address="127.0.0.1:0",
         )
-    except Exception as error:  # Dask's around that of the system
+    except Exception as error:  # Dask's error, around that of the system
         first = embedded.first_of(error)
         raise UnavailableError(
             f"the scheduler cannot listen at {address}: {first}; is another one running there?"
@@ -136,5 +136,5 @@ async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
         yield attendance
     finally:
         await farewell.say()
-        with contextlib.suppress(Exception):  # of whatever kind: it ends with this process
+        with contextlib.suppress(Exception):  # of any kind: it ends with this process
             await asyncio.wait_for(scheduler.close(reason="workbench join ends"), _CLOSE_SECONDS)

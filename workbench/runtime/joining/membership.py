@@ -38,16 +38,16 @@ class WrongSecret(UnavailableError):
     """The scheduler has another secret than this task; waiting does not help."""
 
 
-class _Ended(Exception):  # no error: what a task waits for
+class _Ended(Exception):  # not an error: a task waits for this
     """The chief has ended the cluster."""
 
 
 class _TaskNanny(ReportingNanny):
-    """Notes whether the cluster was ended, or only lost.
+    """Records whether the cluster was ended or only lost.
 
     Attributes:
-      ended: The scheduler has told its worker to close, as it closes itself.
-      leaving: Set when its worker begins to close.
+      ended: The scheduler has told the worker to close, because it closes itself.
+      leaving: Set when the worker begins to close.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -56,10 +56,10 @@ class _TaskNanny(ReportingNanny):
         self.leaving = asyncio.Event()
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
-        """Called by its worker, which closes: this nanny ends with it, and the task starts others if it goes on."""
+        """Called by its worker when that closes. This nanny ends with it; the task starts new ones if it continues."""
         self.ended = self.ended or reason == _FAREWELL
         self.leaving.set()
-        # Not as in `ReportingNanny`, which would look for the scheduler that is gone and start the worker again.
+        # Not that of `ReportingNanny`, which would look for the scheduler that is gone and restart the worker.
         Nanny.close_gracefully(self, reason)
 
 
@@ -102,7 +102,7 @@ class Membership:
         self.say("the chief has ended the cluster")
 
     async def _member(self) -> None:
-        """Joins, and works until the cluster is lost.
+        """Joins the cluster and works until the cluster is lost.
 
         Raises:
           _Ended: if it was ended instead.
@@ -117,11 +117,11 @@ class Membership:
             await _close(nannies)
 
     async def _joined(self) -> tuple[list[_TaskNanny], Hearing]:
-        """Nannies whose workers the scheduler has taken in.
+        """Nannies whose workers the scheduler has accepted.
 
         Raises:
           UnavailableError: if that takes too long.
-          _Ended: if the chief ends the cluster meanwhile.
+          _Ended: if the chief ends the cluster in the meantime.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience_seconds
@@ -133,7 +133,7 @@ class Membership:
                     joined = await self._start()
                 except _Ended:
                     raise
-                except Exception as error:  # of whatever kind: Dask's, or of a network that fails meanwhile
+                except Exception as error:  # of any kind: Dask's, or from a network that fails meanwhile
                     why = f"its workers do not start: {first_of(error)}"
                 else:
                     self.say(f"{self.roster.task} has joined the cluster at {self.scheduler}")
@@ -174,7 +174,7 @@ class Membership:
         return ""
 
     def _variables(self) -> list[dict[str, str]]:
-        """The environment of each Dask worker, one for each device."""
+        """The environment of each Dask worker, one per device."""
         if self.roster.task.job in SERVICE_JOBS[:1]:
             return [{"CUDA_VISIBLE_DEVICES": ""}]
         if found := gpus.default():
@@ -196,7 +196,8 @@ class Membership:
         except BaseException as error:
             starting.cancel()
             await asyncio.wait({starting}, timeout=_CLOSE_SECONDS)
-            _ = not starting.done() or starting.cancelled() or starting.exception()  # else asyncio logs it
+            # asyncio logs an exception that nobody retrieves.
+            _ = not starting.done() or starting.cancelled() or starting.exception()
             ended = isinstance(error, Exception) and await hearing.ended(_TOLD_SECONDS)
             hearing.close()
             await _close(nannies)
@@ -233,11 +234,11 @@ class Membership:
 
 
 async def _until_one_is_gone(nannies: list[_TaskNanny], hearing: Hearing) -> None:
-    """Returns when a nanny has closed; or when the cluster has ended, and workers that hear of it had time to close."""
+    """Returns when a nanny has closed, or when the cluster has ended and the workers have had time to close."""
 
     async def ended() -> None:
         if not await asyncio.shield(hearing.over):
-            await asyncio.Event().wait()  # a cluster that is only out of reach is the workers' affair
+            await asyncio.Event().wait()  # the workers themselves handle a cluster that is only unreachable
         await asyncio.sleep(_LEAVE_SECONDS)
 
     waits = [asyncio.ensure_future(wait) for wait in (ended(), *map(_finished, nannies))]
@@ -253,12 +254,12 @@ async def _started(nanny: _TaskNanny) -> None:
 
 
 async def _finished(nanny: _TaskNanny) -> None:
-    """Returns when a nanny has closed, or its worker has had its time to."""
+    """Returns when a nanny has closed, or when its worker's time to close is over."""
     finished = asyncio.ensure_future(nanny.finished())  # type: ignore[no-untyped-call]
     leaving = asyncio.ensure_future(nanny.leaving.wait())
     try:
         await asyncio.wait({finished, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        # A replica may be in user code that does not end: such a worker is killed.
+        # A replica may be in user code that does not end; such a worker is killed.
         await asyncio.wait({finished}, timeout=_CLOSE_SECONDS)
     finally:
         finished.cancel()
@@ -267,7 +268,7 @@ async def _finished(nanny: _TaskNanny) -> None:
 
 async def _close(nannies: list[_TaskNanny]) -> None:
     async def close(nanny: _TaskNanny) -> None:
-        with contextlib.suppress(Exception):  # of whatever kind: the scheduler may be gone
+        with contextlib.suppress(Exception):  # of any kind: the scheduler may be gone
             await asyncio.wait_for(nanny.close(), _CLOSE_SECONDS)
 
     await asyncio.gather(*map(close, nannies))
@@ -284,7 +285,7 @@ async def _identity(address: str, security: Security) -> dict[str, Any]:
 
 
 def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """The refusal among the causes of an error of Dask's."""
+    """The rejected certificate among the causes of a Dask error."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__
     return error

@@ -112,7 +112,7 @@ class Secret:
         return Security(require_encryption=True, tls_ca_file=certificate, **parts)
 
     def _pair(self) -> tuple[str, str]:
-        """Certificate and key, PEM."""
+        """Certificate and key, as PEM."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -122,7 +122,7 @@ class Secret:
         seed = HKDF(hashes.SHA256(), 32, salt=None, info=b"workbench join, 1").derive(self.text.encode())
         key = Ed25519PrivateKey.from_private_bytes(seed)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "workbench-join")])
-        # Ed25519 signs the same thing alike each time, so all tasks have one certificate.
+        # Ed25519 signatures are deterministic, so all tasks get the same certificate.
         certificate = (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -147,7 +147,7 @@ def secret_file() -> Path:
 
 
 def _make(path: Path) -> None:
-    """Tasks may do so at the same time, in a folder that hosts share: a link is made by one of them only."""
+    """Creates the file. Several tasks may try at once, in a folder that hosts share; only one creates the link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -14,7 +14,7 @@ from workbench.runtime.process import fork_server
 
 _VARIABLE = "OPENBLAS_NUM_THREADS"
 _NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", _VARIABLE)
-# What workbench's nannies have left in the environment of this process.
+# Variables that workbench's nannies have left in the environment of this process.
 _left_by_ours: dict[str, str] = {}
 
 
@@ -39,11 +39,11 @@ def follow_environment() -> None:
 
 
 def _left_behind(name: str) -> bool:
-    """Whether a nanny has set this variable here, and not the user.
+    """Whether a nanny, rather than the user, has set this variable.
 
-    What spawned workers shall find when they start, nannies set in their own process, and leave set: Dask's say one
-    thread, by its default configuration. They set all of it at once, so a variable without the others is the user's,
-    and so is one that this process was started with.
+    Nannies set variables for spawned workers in their own process, and leave them set; Dask's default configuration
+    says one thread. They set all of them at once. So a variable without the others is the user's, and so is one that
+    this process was started with.
     """
     value = os.environ[name]
     if _at_start().get(name) == value:
@@ -61,5 +61,5 @@ def _at_start() -> dict[str, str]:
     """The environment that this process was started with."""
     try:
         return dict(psutil.Process().environ())
-    except (psutil.Error, OSError):  # not every system tells
+    except (psutil.Error, OSError):  # not every system shows it
         return {}

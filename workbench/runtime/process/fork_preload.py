@@ -46,14 +46,14 @@ def serve(driver: socket.socket) -> None:
     follow where it reads what it shall run, the resource tracker's, and those that what it runs has. Else the message
     names a function, which the child calls with the others. Each child has a line to the server, for its own requests.
     """
-    for name in _PRELOADED:  # for the workers; the server itself needs none of them
+    for name in _PRELOADED:  # for the workers; the server itself uses none of them
         importlib.import_module(name)
-    # What Dask tells of its own doings is no news in the user's terminal.
+    # Dask's messages about itself are no news for the user's terminal.
     logging.getLogger("distributed").setLevel(logging.WARNING)
-    # Else all workers would draw the same numbers. The module `random` does this by itself.
+    # Otherwise all workers would draw the same numbers. The module `random` does this by itself.
     os.register_at_fork(after_in_child=np.random.seed)
     util._close_stdin()  # type: ignore[attr-defined]
-    # Whatever is imported by now stays. No worker has to look through all of it, time and again, for what could go.
+    # Objects imported so far stay, so no worker's garbage collector needs to visit them.
     gc.freeze()
     bell, ear = os.pipe()
     os.set_blocking(bell, False)
@@ -63,8 +63,8 @@ def serve(driver: socket.socket) -> None:
         signal.SIGINT: signal.default_int_handler,
     }
     signal.set_wakeup_fd(ear)
-    statuses: dict[int, int] = {}  # of each living child, where to tell how it ended
-    lines = {driver.fileno(): driver}  # who may ask
+    statuses: dict[int, int] = {}  # for each living child, where to report how it ended
+    lines = {driver.fileno(): driver}  # connections that may send requests
     with selectors.DefaultSelector() as selector:
         selector.register(driver, selectors.EVENT_READ)
         selector.register(bell, selectors.EVENT_READ)
@@ -77,7 +77,7 @@ def serve(driver: socket.socket) -> None:
                 line = lines[key.fd]
                 try:
                     message, descriptors, _, _ = socket.recv_fds(line, 256, MAX_DESCRIPTORS)
-                except ConnectionError:  # it was killed
+                except ConnectionError:  # the peer was killed
                     message, descriptors = b"", []
                 if not message:
                     selector.unregister(line)
@@ -103,7 +103,7 @@ def serve(driver: socket.socket) -> None:
 
 
 def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket) -> None:
-    """In the child: lets go of what is the server's; `line` leads to it."""
+    """Runs in the child: releases what belongs to the server; `line` connects to it."""
     signal.set_wakeup_fd(-1)
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -113,7 +113,7 @@ def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket)
 
 
 def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> None:
-    """In the child: what was asked for, then the end."""
+    """Runs in the child: does what was requested, then ends the process."""
     code = 1
     try:
         begin()
@@ -135,9 +135,9 @@ def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> No
 
 
 def _has_come(data: int) -> bool:
-    """Waits for what the process is to run; False if the driver has lost interest before.
+    """Waits for the code to run; False if the driver lost interest first.
 
-    There is no deadline: the pipe ends at the latest with the driver, which ends the wait.
+    There is no deadline, because the pipe ends with the driver at the latest, and then so does the wait.
     """
     waiting = select.poll()
     waiting.register(data, select.POLLIN)
@@ -145,7 +145,7 @@ def _has_come(data: int) -> bool:
 
 
 def _bury(statuses: dict[int, int]) -> None:
-    """Takes the exit codes of children that have ended, and passes them on."""
+    """Collects the exit codes of children that have ended, and reports them."""
     while statuses:
         try:
             pid, ended = os.waitpid(-1, os.WNOHANG)
@@ -164,16 +164,17 @@ def _tell(status: int, number: int) -> None:
 
 
 def _leave(statuses: dict[int, int]) -> None:
-    """The driver is gone, and so are the workers in a moment: removes what is left where they were killed."""
+    """Cleans up after killed processes. The driver is gone, and the workers will be in a moment."""
     ends = time.monotonic() + _PATIENCE_SECONDS
     while statuses and time.monotonic() < ends:
         for pid in statuses:
-            if process_state(pid) == "T":  # a signal has stopped it: it cannot notice that the driver is gone
+            # A process that a signal has stopped cannot notice that the driver is gone.
+            if process_state(pid) == "T":
                 os.kill(pid, signal.SIGKILL)
         _bury(statuses)
         time.sleep(_POLL_SECONDS)
     sweep()
-    with contextlib.suppress(OSError):  # what Dask does when it starts the next worker of this user
+    with contextlib.suppress(OSError):  # as Dask does when it starts this user's next worker
         scratch = os.path.join(
             dask.config.get("temporary-directory") or tempfile.gettempdir(), "dask-scratch-space"
         )

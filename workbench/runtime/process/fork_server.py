@@ -37,7 +37,7 @@ MAX_DESCRIPTORS: Final = 64
 """So many travel with one request."""
 FORK: Final = b"fork"
 """Asks for a process that runs what `multiprocessing` has written for it."""
-_FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
+_FORK_SECONDS: Final = 60.0  # includes the imports of a new server
 _CHECK_SECONDS: Final = 1.0
 _NUMBER: Final = struct.Struct("q")
 UNKNOWN_EXIT: Final = 256
@@ -111,7 +111,7 @@ class ForkServer:
                 try:
                     socket.send_fds(self._socket, [what], list(descriptors))
                     return
-                except OSError:  # it was killed; nobody had to notice before
+                except OSError:  # it was killed, and nobody had noticed yet
                     self._stop()
         raise UnavailableError(
             "the process that workers are forked off ends as soon as it is started; its messages are above"
@@ -139,7 +139,7 @@ class ForkServer:
 
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the server: it would not answer before another one lets it go on."""
-        import psutil  # only when a fork is late
+        import psutil  # only if a fork is late
 
         try:
             return bool(self._pid) and psutil.Process(self._pid).status() == psutil.STATUS_STOPPED
@@ -155,7 +155,7 @@ class ForkServer:
         from multiprocessing import spawn, util
 
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # One BLAS thread: threads of a pool do not live on in a fork. Each worker makes its own, see `blas`.
+        # One BLAS thread, because a pool's threads do not survive a fork. Each worker creates its own, see `blas`.
         variables = MEMORY_ENVIRONMENT | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with its, _environment(variables):
             program = _PROGRAM.format(descriptor=its.fileno())
@@ -174,7 +174,7 @@ class ForkServer:
         if self._pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):  # somebody waits for all children
+            with contextlib.suppress(ChildProcessError):  # another thread waits for all children
                 os.waitpid(self._pid, 0)
             self._pid = 0
 

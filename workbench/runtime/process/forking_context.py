@@ -35,7 +35,7 @@ _lock = forks.lock(threading.Lock())
 
 
 class _Popen(popen_forkserver.Popen):
-    """As the one of `multiprocessing`, for which a process has ended when the server has."""
+    """`multiprocessing`'s class takes a process for ended when the server has; this one does not."""
 
     _fds: list[int]
     _parts: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ class _Popen(popen_forkserver.Popen):
             os.close(its_status)
         try:
             self.pid = server.pid(status)
-            # The child takes its parent for dead when this descriptor is closed everywhere.
+            # The child considers its parent dead when every copy of this descriptor is closed.
             kept = os.dup(writing)
         except BaseException:
             os.close(status)
@@ -99,19 +99,22 @@ class _Popen(popen_forkserver.Popen):
         return self.wait(0.0 if flag == os.WNOHANG else None)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit code, or None if it has not ended within `timeout` seconds."""
+        """The exit code, or None if the process has not ended within `timeout` seconds."""
         ends = None if timeout is None else time.monotonic() + timeout
         if self.returncode is None and self._is_told(timeout):
             try:
                 self.returncode = signed_number(self.sentinel)
-            except (OSError, EOFError):  # the server is gone, the process need not be
+            except (OSError, EOFError):  # the server is gone, but the process may still run
                 left = None if ends is None else max(0.0, ends - time.monotonic())
                 if self._end < 0 or wait([self._end], left):
                     self.returncode = UNKNOWN_EXIT
         return self.returncode
 
     def _is_told(self, timeout: float | None) -> bool:
-        """Waits for the server's word on the end; one that is stopped gives none, which must not be waited for."""
+        """Waits for the server's report of the end.
+
+        A stopped server sends none, so this also watches the process itself.
+        """
         ready = wait([self.sentinel] if self._end < 0 else [self.sentinel, self._end], timeout)
         if not ready or self.sentinel in ready:
             return bool(ready)
@@ -130,7 +133,7 @@ def _close(*descriptors: int) -> None:
 
 
 def _descriptor_of(pid: int) -> int:
-    """Readable when the process has ended; -1 where the kernel has no such thing, or it has ended already."""
+    """A descriptor that is readable once the process has ended; -1 if the kernel has none, or the process has ended."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):

@@ -14,7 +14,7 @@ import threading
 _START = b"[Gloo] Rank "
 _NAME = rb"\[Gloo\] Rank \d+"
 _TOLD = rb" is connected to (\d+) peer ranks\. Expected number of connected peer ranks is : (\d+)"
-# Devices of one process may come in between each other, after the name.
+# Lines of one process's devices may interleave after the name.
 _NEWS = re.compile(rb"(?:" + _NAME + rb"|" + _TOLD + rb")+\r?\n")
 _STDOUT = 1
 _CHUNK_BYTES = 64 * 1024
@@ -25,7 +25,7 @@ _installed = False
 def leave_out() -> None:
     """From now on, the raw standard output of this process passes by here. Idempotent."""
     global _installed
-    with _lock, contextlib.suppress(OSError):  # without a standard output there is nothing to leave out
+    with _lock, contextlib.suppress(OSError):  # without a standard output, there is nothing to filter
         if _installed:
             return
         target = os.dup(_STDOUT)
@@ -58,6 +58,6 @@ def _is_news_of_success(line: bytes) -> bool:
 
 
 def _write(target: int, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more: writers must not be held up
+    with contextlib.suppress(OSError):  # nobody reads it any more; writers must not block
         while data:
             data = data[os.write(target, data) :]

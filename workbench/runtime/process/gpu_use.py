@@ -56,7 +56,7 @@ def sample(ordinals: Sequence[int]) -> list[GpuUse]:
 
 @lru_cache(maxsize=1)
 def _nvml(pid: int) -> Any | None:
-    """The binding, once it works in this process (a forked one begins anew); None without it, NVML or a driver."""
+    """NVML's binding, once it works in this process (a forked one starts anew); None without it, NVML or a driver."""
     try:
         import pynvml
     except ImportError:
@@ -75,7 +75,7 @@ def _by_nvml(nvml: Any | None, ordinal: int) -> GpuUse | None:
         handle = _handle(nvml, ordinal)
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         name = nvml.nvmlDeviceGetName(handle)
-    # Of NVML, or of CUDA that was asked which one it is: monitoring must not disturb anything.
+    # From NVML, or from CUDA when asked for the device: monitoring must not disturb anything.
     except Exception:
         return None
     return GpuUse(
@@ -89,13 +89,16 @@ def _by_nvml(nvml: Any | None, ordinal: int) -> GpuUse | None:
 
 
 def _handle(nvml: Any, ordinal: int) -> Any:
-    """The GPU as NVML knows it, which counts in the order of PCI addresses, also those that this process cannot see."""
+    """NVML's handle of a GPU.
+
+    NVML counts in the order of PCI addresses, including GPUs that this process cannot see.
+    """
     named = gpus.visible()[ordinal]
-    if not named.isdigit():  # the only way to a part of a GPU, MIG-…
+    if not named.isdigit():  # the only name for a part of a GPU, MIG-…
         try:
             return nvml.nvmlDeviceGetHandleByUUID(named)
         except nvml.NVMLError:
-            pass  # CUDA takes a prefix, too
+            pass  # CUDA accepts a prefix, too
     if (cuda := _cuda()) is not None:
         return nvml.nvmlDeviceGetHandleByPciBusId(cuda.accelerator.identity(ordinal).pci)
     return nvml.nvmlDeviceGetHandleByIndex(int(named) if named.isdigit() else ordinal)
@@ -114,7 +117,7 @@ def _by_cuda(ordinal: int) -> GpuUse | None:
         return None
     try:
         memory, identity = cuda.memory(ordinal), cuda.accelerator.identity(ordinal)
-    except Exception:  # CuPy's own classes; after an error of the device every call raises it
+    except Exception:  # CuPy's own classes; after a device error, every call raises it
         return None
     return GpuUse(ordinal, identity.name, None, memory.total - memory.free, memory.total, "CUDA")
 
@@ -144,9 +147,9 @@ class GpuMeter:
             self._asking = asyncio.ensure_future(asyncio.to_thread(sample, self._ordinals))
         asking = self._asking
         await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
-        if asking.done() and self._asking is asking:  # else another heartbeat has taken the answer
+        if asking.done() and self._asking is asking:  # otherwise another heartbeat has taken the answer
             self._asking = None
-            with contextlib.suppress(Exception):  # the use of a device must not disturb a heartbeat
+            with contextlib.suppress(Exception):  # reading the use of a device must not disturb a heartbeat
                 self._known = asking.result()
         return self._known
 

@@ -47,7 +47,10 @@ def visible() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _driver_count() -> int:
-    """How many GPUs the driver's management library sees; it makes no CUDA context, and fails fast without a driver."""
+    """How many GPUs the driver's management library sees.
+
+    It creates no CUDA context, and fails fast without a driver.
+    """
     try:
         nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
         count = ctypes.c_uint(0)

@@ -19,7 +19,7 @@ from workbench.backends.users_line import PACKAGE
 from workbench.runtime.user_code.notebook_cells import file_name
 
 _FILE: Final = "workbench-stacks"
-_SIGNAL: Final = getattr(signal, "SIGRTMAX", 0) - 5  # one that nobody uses
+_SIGNAL: Final = getattr(signal, "SIGRTMAX", 0) - 5  # a signal that nothing else uses
 _PATIENCE_SECONDS: Final = 0.5
 _MOST_CALLS: Final = 5
 _CALL = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
@@ -55,7 +55,7 @@ def user_calls(pid: int) -> list[Call]:
     """
     file = _file_of(pid)
     if file is None:
-        return []  # it would end by the signal
+        return []  # the signal would end it
     try:
         before = len(file.read_bytes())
         os.kill(pid, _SIGNAL)
@@ -63,7 +63,7 @@ def user_calls(pid: int) -> list[Call]:
         while not text.endswith("\n") or not _calls_by_replica(text):
             if time.monotonic() > ends:
                 break
-            time.sleep(0.01)  # nothing tells when a signal handler of another process has ended
+            time.sleep(0.01)  # nothing reports when another process's signal handler has finished
             text = file.read_bytes()[before:].decode(errors="replace")
     except OSError:
         return []
@@ -82,7 +82,7 @@ def _file_of(pid: int) -> Path | None:
 
 
 def _calls_by_replica(text: str) -> set[tuple[Call, ...]]:
-    """The user's calls of each thread that runs a step and is in them, of what `faulthandler` has written."""
+    """The user's calls on each thread that is inside a step, from the output of `faulthandler`."""
     found = set()
     for thread in re.split(r"\n\s*\n", text):
         calls = _CALL.findall(thread)

@@ -11,8 +11,8 @@ from workbench.errors import LibraryMissing
 from workbench.extras import install_command
 from workbench.runtime.process import gloo_output_filter
 
-# Programs of a few steps are on their way at once, each with a thread per device: an emulated device that finds no
-# thread while the others wait for it in a collective would deadlock them all.
+# Several steps are in progress at once, each with a thread per device. An emulated device without a free thread would
+# deadlock all others that wait for it in a collective.
 _THREADS_PER_DEVICE = 4
 _EMULATED = "cpu"  # in JAX_PLATFORMS
 

@@ -56,4 +56,4 @@ class Interruptible:
 
 
 def _checkpoint() -> None:
-    """An interrupt that was sent before is raised at this call at the latest."""
+    """An interrupt that was sent before is raised by this call at the latest."""

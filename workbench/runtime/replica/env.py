@@ -32,7 +32,7 @@ class _Thread(threading.local):
     """What the calling thread runs."""
 
     env: ReplicaEnv | None = None
-    step: ReplicaStep | None = None  # made when somebody asks
+    step: ReplicaStep | None = None  # created on first use
 
 
 _current = _Thread()

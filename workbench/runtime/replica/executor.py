@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.replica.object_cache import ShippedObjects
 
-# Results that most steps have; their structure need not be looked for.
+# Results that most steps have, whose structure is known.
 _LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
 _LEAF = optree.tree_structure(cast("Any", 0), namespace="workbench")
 
@@ -161,7 +161,7 @@ class DeviceExecutor:
         elif kind == CALL:
             message[1](self._index)
         elif kind == MERGED:
-            pass  # for another replica of this worker, or for one that has given up waiting
+            pass  # meant for another replica of this worker, or for one that no longer waits
         else:
             self._host.handle(message)
 
@@ -192,7 +192,7 @@ class DeviceExecutor:
             value = components[self._index]
             try:
                 self._values[serial, 0] = self._host.codec.decode(value, "a value for the replicas")
-            except CaptureError as error:  # nobody waits for this message: asking for the value raises
+            except CaptureError as error:  # nobody waits for this message; requesting the value raises
                 self._unreadable[serial, 0] = str(error)
 
     def _fetch(self, message: Message) -> None:
@@ -207,7 +207,7 @@ class DeviceExecutor:
             values.append(self._values[key])
         try:
             payload = self._host.codec.encode(self._host.codec.on_host(values))
-        except Exception as error:  # pickling calls code of whatever the values are
+        except Exception as error:  # pickling calls code of any class in the values
             kinds = " or ".join(dict.fromkeys(type(value).__name__ for value in values))
             refusal = CaptureError(
                 f"a {kinds} that a replica function returned cannot be sent to the notebook: "
@@ -219,12 +219,12 @@ class DeviceExecutor:
             self._host.send((REPLY, request, True, payload))
 
     def _missing(self, key: tuple[int, int], rank: int = -1, where: str = "") -> WorkbenchError:
-        """Why there is no value `key`.
+        """Why there is no value with `key`.
 
         Args:
           key: The key of the value.
-          rank: The replica that should have it, -1 if its device tells.
-          where: Which argument of which function it is, "" if it was asked for by itself.
+          rank: The replica that should have it; -1 if the device shows that.
+          where: Which argument of which function it is; "" if the value itself was requested.
         """
         if key in self._unreadable:
             return CaptureError(self._unreadable[key])
@@ -248,7 +248,7 @@ class DeviceExecutor:
         env.store.commit(committed)
         try:
             outcome = self._call(env, group, serial, step, function, payload)
-        except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
+        except StepInterrupted as interrupt:  # it came while the step was ending, and there is no second one
             set_current_env(None)
             outcome = Failed(rank, self._failed(env, group, interrupt, serial))
         self._host.tallies.ended(serial, group, ranks, outcome)
@@ -279,11 +279,11 @@ class DeviceExecutor:
             if not nested:
                 env.communicator.finish()
                 if type(sys.stdout) is ReplicaOutput:
-                    sys.stdout.flush()  # a line without its end must precede the step's completion
+                    sys.stdout.flush()  # an unfinished line must come before the step's completion
             return outcome
         except BaseException as error:
             if not nested:
-                group.busy[env.rank] = 0  # before anything else: what follows must not be interrupted
+                group.busy[env.rank] = 0  # first, because what follows must not be interrupted
             return Failed(env.rank, self._failed(env, group, error, serial))
         finally:
             if nested:
@@ -291,7 +291,7 @@ class DeviceExecutor:
             else:
                 env.serial = -1
                 group.busy[env.rank] = 0
-                # An interrupt that was sent before is raised at this call at the latest, so in `_run`, not later.
+                # An interrupt that was sent before is raised by this call at the latest, so within `_run`.
                 set_current_env(None)
 
     def _failed(self, env: ReplicaEnv, group: LocalGroup, error: BaseException, serial: int) -> FailureReport:
@@ -324,7 +324,7 @@ class DeviceExecutor:
         return args  # type: ignore[no-any-return]
 
     def _pack(self, rank: int, serial: int, result: Any) -> Done:
-        """Stores the result's leaves; returns what of them travels."""
+        """Stores the result's leaves; returns the part that is sent."""
         if type(result) in _LEAVES:
             leaves, spec = [result], _LEAF
         else:
@@ -341,8 +341,7 @@ class DeviceExecutor:
         serial = env.serial
         call: Any = args, kwargs
         leaves, spec = optree.tree_flatten(call, namespace="workbench")
-        # Arguments become values of this replica, under numbers that no result has and that all replicas
-        # count alike.
+        # Arguments become values of this replica, under numbers that no result has and that all replicas count alike.
         if self._merge_serial != serial:
             self._merge_serial, self._merge_leaf = serial, -1
         first_leaf = self._merge_leaf
@@ -360,7 +359,7 @@ class DeviceExecutor:
                 if message[0] == MERGED and message[1] == serial:
                     break
                 if message[0] == RELEASE or (message[0] == RUN and not Run.read(message).nested):
-                    # A later step: not while this one is paused. What is to be freed may be an argument of it.
+                    # A later step must not free anything while this one is paused: it may be an argument of this one.
                     self._backlog.append(message)
                 else:
                     self.execute(message)

@@ -35,7 +35,7 @@ class ShippedObjects:
         try:
             return self._loaded[object_id]
         except KeyError:
-            with self._lock:  # replicas of one process may need it at once; the object must exist once
+            with self._lock:  # replicas of one process may need it at once, and only one may exist
                 if object_id not in self._loaded:
                     self._loaded[object_id] = loads(self._pickled[object_id])
                     del self._pickled[object_id]

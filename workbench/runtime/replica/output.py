@@ -11,7 +11,7 @@ from workbench.runtime.replica.env import current_env
 from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
-# What JAX prints for a value that has no number yet.
+# The text that JAX prints for a value without a number.
 _TRACED = re.compile(r"\w*Tracer\([^()]*\)|Traced<[^<>]*>(with<.*>)?")
 
 

@@ -55,7 +55,7 @@ class ReplicaStore(dict[Hashable, Any]):
         self._at_end: dict[Hashable, Callable[[], None]] = {}
         self._log: deque[tuple[int, Hashable, Any, Written]] = deque()
         self._written: dict[Hashable, Written] = {}
-        self._logged: set[Hashable] = set()  # in the present step
+        self._logged: set[Hashable] = set()  # set in the present step
         self._serial = -1
         self._step = -1
         self._latest_step = -1
@@ -96,11 +96,11 @@ class ReplicaStore(dict[Hashable, Any]):
         super().__delitem__(key)
 
     def _remember(self, key: Hashable, written: Written) -> None:
-        # Once in each step: undoing needs no value in between, and a step that loops would keep them all.
+        # Logged once per step: undoing needs no value in between, and a step with a loop would keep them all.
         self._logged.add(key)
         self._log.append((self._serial, key, self.get(key, _ABSENT), written))
 
-    # What dict has of these would not come by the log.
+    # dict's own methods would bypass the log.
     update = MutableMapping.update
     setdefault = MutableMapping.setdefault
     pop = MutableMapping.pop

@@ -23,7 +23,7 @@ _submit: Callable[..., Any] = ThreadPoolExecutor.submit
 _lock = forks.lock(threading.Lock())  # of _users
 _users: set[int] = set()
 _started: weakref.WeakKeyDictionary[threading.Thread, ReplicaStep] = weakref.WeakKeyDictionary()
-_lent = threading.local()  # while a thread of a pool runs what a replica has submitted
+_lent = threading.local()  # set while a thread of a pool runs what a replica has submitted
 
 
 def install(user: object) -> None:

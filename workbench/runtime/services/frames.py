@@ -29,7 +29,7 @@ _AT_ONCE_BYTES: Final = 256 * 1024
 """Smaller bodies are received, and sent through TLS, in one go."""
 _MOST_PIECES: Final = 64
 _ARRAYS: Final = "arrays"
-# `json.dumps` would make an encoder for each frame, and `json.loads` guess the encoding.
+# Made once: `json.dumps` would create an encoder for each frame, and `json.loads` guess the encoding.
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _FROM_JSON: Final = json.JSONDecoder()
 
@@ -70,7 +70,7 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
             payload.append(bytes(gap))
         total += nbytes + gap
     header = _JSON.encode({**fields, _ARRAYS: described} if described else fields).encode()
-    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so arrays lie aligned behind it, too
+    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so that arrays behind it are aligned, too
     pieces = [HEAD.pack(len(header), total), header, *payload]
     return [b"".join(pieces)] if total < _JOINED_BYTES else pieces
 
@@ -87,17 +87,17 @@ def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, lis
             raise ValueError(f"its header is a {type(fields).__name__}, not a JSON object")
         arrays, offset = [], 0
         for name, shape in fields.pop(_ARRAYS, ()):
-            if type(name) is not str:  # of which NumPy makes dtypes, too
+            if type(name) is not str:  # NumPy would accept these as dtypes
                 raise ValueError(f"a dtype is {name!r:.60}")
             dtype = np.dtype(name)
             count = math.prod(shape)
-            if count < 0:  # all that is there, for NumPy
+            if count < 0:  # NumPy needs no more than this
                 raise ValueError(f"an array has the shape {shape!r:.60}")
             arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
             offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
         if offset != len(payload):
             raise ValueError(f"its arrays have {offset:,} bytes, and {len(payload):,} came")
-    except Exception as error:  # JSON and NumPy raise nearly everything at damaged bytes
+    except Exception as error:  # damaged bytes make JSON and NumPy raise almost any error
         raise ValueError(f"a frame is damaged: {type(error).__name__}: {error!s:.200}") from error
     return fields, arrays
 
@@ -114,7 +114,7 @@ def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[bytes | 
     """
     total = sum(map(len, pieces))
     done = write(pieces[:_MOST_PIECES])
-    if done == total:  # as nearly always
+    if done == total:  # true for nearly all frames
         return total
     left = [memoryview(piece) for piece in pieces]
     while True:

@@ -87,7 +87,7 @@ class HostedService:
         """
         with self._lock:
             if self.address == seen and not self._answers():
-                # One that lives out of reach ends with its lease, and may still be needed: until another is there.
+                # An unreachable service ends with its lease. Until another one exists, it may still be needed.
                 former, self._lease = self._lease, None
                 try:
                     self.address = self._started()
@@ -123,14 +123,15 @@ class HostedService:
                 address: ServiceAddress = handle.value(0)
                 self._lease = Connection(address, self._tls_for(address))
                 self._lease.ask({"method": "lease"})
-                if self._closed.is_set():  # meanwhile, by a thread that saw no lease to end: this ends it
+                # A thread that saw no lease may have started this service meanwhile; then this ends it.
+                if self._closed.is_set():
                     self._let_go()
                     raise ClusterClosed(f"{self.name} was stopped")
             except (ReplicaLost, ReplicaStalled, OSError) as error:
                 self._let_go()
                 if self._closed.is_set():
                     raise ClusterClosed(f"{self.name} was stopped") from error
-                if self._client.status == "closed":  # as Dask's client does where the scheduler stays away
+                if self._client.status == "closed":  # Dask's client raises this if the scheduler stays away
                     raise UnavailableError(
                         f"{self.name} on {self.device} is gone and cannot be started again: {error}"
                     ) from error

@@ -95,7 +95,7 @@ class Service:
         while not self._stopped:
             left = None if self._had_lease else max(0.0, self._leased_by - time.monotonic())
             if left == 0.0:
-                break  # the driver that asked for this service has ended before it came
+                break  # the driver that requested this service ended before it started
             poll.poll(None if left is None else left * 1000)
             if self._stopped:
                 break
@@ -138,7 +138,7 @@ class Service:
                     reply = {"error": error_fields(error)}, ()
                 send(sock, *reply)
         except OSError:
-            pass  # the peer is gone, or speaks something else
+            pass  # the peer is gone, or uses another protocol
         finally:
             with self._lock:
                 self._leases -= leased
@@ -149,7 +149,7 @@ class Service:
                     self._last_lease = sock
                 else:
                     sock.close()
-            if over:  # the driver waits for the end of this connection, which comes with that of the service
+            if over:  # the driver waits for the end of this connection, which ends with the service
                 self._stopped = True
                 self._wakeup.set()
 
@@ -217,7 +217,7 @@ class Connection:
         """Whether a reply begins to come within this time."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        poll = select.poll()  # select.select knows no descriptors beyond 1,023
+        poll = select.poll()  # select.select does not support descriptors beyond 1,023
         poll.register(self._sock, select.POLLIN)
         return bool(poll.poll(timeout_seconds * 1000))
 

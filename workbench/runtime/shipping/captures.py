@@ -97,13 +97,13 @@ def explain_unpicklable(function: Callable[..., Any], error: BaseException) -> C
         try:
             by_value.dumps(value)
         except Exception as reason:
-            culprit = path  # keep going: a later, longer path is a part of this one
+            culprit = path  # keep going, because a later, longer path may be more exact
             kind, refusal = type(value), reason
     name = getattr(function, "__qualname__", repr(function))
     if not culprit:
         return CaptureError(f"{name!r} cannot be sent to the workers: {safe_text(error)}")
     captures = f"{name!r} cannot be sent to the workers: it captures {culprit!r}"
-    if isinstance(refusal, WorkbenchError):  # our own objects say themselves what to do
+    if isinstance(refusal, WorkbenchError):  # workbench's own objects name the remedy themselves
         return CaptureError(f"{captures}. {refusal}")
     return CaptureError(
         f"{captures}, a {kind.__module__}.{kind.__qualname__}, which does not pickle ({safe_text(refusal)}). "

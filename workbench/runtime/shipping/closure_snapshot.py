@@ -20,12 +20,12 @@ from workbench.runtime.shipping.main_module import MAIN
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 _NUMPY_CONSTANTS = (np.number, np.bool_, np.ufunc)
-_MOST = 1000  # values; a function that captures more is pickled each time
+_MOST = 1000  # number of values; a function that captures more is pickled each time
 _NOTHING = object()
 
 
 class _MayChangeUnnoticedError(Exception):
-    """A value's pickled form may change although it stays the same object."""
+    """The pickled form of a value may change although it stays the same object."""
 
 
 class Snapshot:
@@ -39,7 +39,7 @@ class Snapshot:
     __slots__ = ("_marks", "_modules")
 
     def __init__(self, program: Any) -> None:
-        self._modules = len(sys.modules)  # a submodule that was imported meanwhile would travel, too
+        self._modules = len(sys.modules)  # it would include a submodule that was imported in the meantime
         self._marks: list[Any] = []
         self._add(program, {})
 
@@ -57,7 +57,7 @@ class Snapshot:
         elif kind is CellType:
             self._add(_content(value), visited)
         elif kind is FunctionType and not _importable(value):
-            if id(value) in visited:  # it calls itself
+            if id(value) in visited:  # the function calls itself
                 marks.append(visited[id(value)])
             else:
                 visited[id(value)] = len(visited)
@@ -69,7 +69,7 @@ class Snapshot:
         elif getattr(kind, "travels_as_parts", False):
             self._add_all(kind, value.__reduce__()[1], visited)
         elif _stays(value):
-            marks.append(ref(value))  # one object for all references to the same, and for no other
+            marks.append(ref(value))  # the same object for all references to one value, and for no other
         else:
             raise _MayChangeUnnoticedError
 
@@ -77,7 +77,7 @@ class Snapshot:
         self._marks.append(kind)
         for part in parts:
             self._add(part, visited)
-        self._marks.append(_NOTHING)  # where it ends
+        self._marks.append(_NOTHING)  # where the function ends
 
 
 def snapshot(program: Any) -> Snapshot | None:
@@ -92,7 +92,7 @@ def snapshot(program: Any) -> Snapshot | None:
 
 def _stays(value: Any) -> bool:
     kind = type(value)
-    if kind is FunctionType or kind is CodeType:  # a function that is imported by its name
+    if kind is FunctionType or kind is CodeType:  # a function that is imported by name
         return True
     if isinstance(value, ModuleType):
         return sys.modules.get(value.__name__) is value and value.__name__ not in MAIN
@@ -127,13 +127,13 @@ def _content(cell: CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """What code and the functions within it mention: globals, and attributes."""
+    """The globals and attributes that code and its inner functions refer to."""
     inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return tuple(dict.fromkeys([*code.co_names, *(name for names in inner for name in names)]))
 
 
 def _importable(value: Any) -> bool:
-    """Whether workers import a function or class by its name."""
+    """Whether workers import a function or class by name."""
     module = value.__module__
     found: Any = None if module in MAIN else sys.modules.get(module or "")
     for name in value.__qualname__.split("."):

@@ -18,8 +18,8 @@ from workbench.runtime.shipping.captures import check_size, explain_unpicklable
 from workbench.runtime.shipping.closure_snapshot import Snapshot, snapshot
 from workbench.runtime.shipping.main_module import carry_main
 
-_MOST_SNAPSHOTS = 64  # of one piece of code
-# Functions that nobody holds any more are kept for a while, as the same may be run again.
+_MOST_SNAPSHOTS = 64  # per piece of code
+# Keeps functions without references for a while, because the same one may run again.
 _MOST_RECENT = 256
 _MOST_RECENT_BYTES = 64 * 1024 * 1024
 
@@ -57,7 +57,7 @@ class Prepared:
     __slots__ = ("_content", "counts", "function", "name", "quiet", "structure")
 
     def __init__(self, function: Content | Callable[..., Any], name: str, *, counts: bool) -> None:
-        self._content = function  # workers keep it as long as this is here
+        self._content = function  # workers keep the function while this object exists
         self.function: Any = function.id if type(function) is Content else function
         self.name = name
         self.counts = counts
@@ -84,7 +84,7 @@ class Shipping:
         self._recent: OrderedDict[int, Content] = OrderedDict()
         self._recent_bytes = 0
         self._structures: dict[Any, int] = {}
-        # By the code of the user's function and the key of a snapshot: that snapshot, and what was pickled.
+        # Keyed by the user function's code and the key of a snapshot: the snapshot, and the pickled function.
         self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, Content]]] = (
             weakref.WeakKeyDictionary()
         )
@@ -132,7 +132,7 @@ class Shipping:
         return content
 
     def _keep(self, content: Content) -> None:
-        """Keeps it in favour of those that were used before."""
+        """Keeps the function, and drops those used longest ago."""
         if self._recent.pop(content.id, None) is None:
             self._recent_bytes += content.nbytes
         self._recent[content.id] = content
@@ -141,7 +141,7 @@ class Shipping:
             self._recent_bytes -= oldest.nbytes
 
     def _forget(self, id: int) -> None:
-        # Atomic steps only: this may run at any point of any thread, also of one that holds the lock.
+        # Atomic operations only, because this may run at any point of any thread, even one that holds the lock.
         self.pickled.pop(id, None)
         self.unused.append(id)
 

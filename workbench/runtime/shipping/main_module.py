@@ -12,7 +12,7 @@ import cloudpickle
 
 MAIN: Final = frozenset({"__main__", "__mp_main__"})
 """What the script is called; by the second name in a child of `multiprocessing`, which imports it."""
-_WORKER = "Dask Worker process (from Nanny)"  # the name that Dask gives the processes of its workers
+_WORKER = "Dask Worker process (from Nanny)"  # the name that Dask gives its worker processes
 _MAIN = ("init_main_from_name", "init_main_from_path")
 
 
@@ -22,7 +22,7 @@ def carry_main() -> None:
     There cloudpickle would take the script for a module that workers can import.
     """
     script = sys.modules.get("__mp_main__")
-    # Elsewhere this is another name of `__main__`.
+    # Elsewhere, this is another name of `__main__`.
     if script is not None and script.__name__ == "__mp_main__":
         cloudpickle.register_pickle_by_value(script)
 

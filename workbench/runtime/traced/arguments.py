@@ -115,7 +115,7 @@ def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
 
 
 def _fixed(value: Any, index: int) -> tuple[Any, Any, Any]:
-    """What is not an array is part of the program: another value is another program."""
+    """What is not an array is part of the program: another value needs another program."""
     if isinstance(value, np.ndarray):
         raise TracingError(
             f"argument {index} is an array of {value.dtype}: a traced program computes with numbers only; convert it "
@@ -180,7 +180,7 @@ def _distributed(
 
 
 def _signature(kind: str, rows: Rows) -> tuple[Any, ...]:
-    return kind, rows.dtype.num, rows.shape  # hashing a dtype takes longer than starting a program may
+    return kind, rows.dtype.num, rows.shape  # hashing a dtype may take longer than starting a program
 
 
 def _same_for_all(components: Sequence[Any], index: int) -> tuple[Any, list[Any], Any]:

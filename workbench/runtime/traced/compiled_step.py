@@ -83,7 +83,7 @@ class ReadyProgram:
           begin: When it began to be computed.
           end: When it had ended.
         """
-        if self._generation != group.join.generation:  # rebuilt, its rings too
+        if self._generation != group.join.generation:  # it was rebuilt, and its rings, too
             self._generation = group.join.generation
             self._write = self._opened(group.join)
         if self._write is not None:

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = 3
 _CACHED = 256
-# Ended steps that are reported at once while more are waiting: half of those that may be on their way.
+# How many ended steps are reported together while more are waiting: half of those that may be in progress.
 _TOGETHER = 16
-_LONGEST_NS = 20_000_000  # but none is kept back for longer
+_LONGEST_NS = 20_000_000  # but none is held back for longer
 
 
 class TracedExecutor:
@@ -81,7 +81,7 @@ class TracedExecutor:
         self._unsent: list[Message] = []
         self._unsent_since_ns = 0
         self._last_end_ns = 0
-        self._unneeded: list[tuple[int, int]] = []  # values that the notebook has let go of
+        self._unneeded: list[tuple[int, int]] = []  # values that the notebook has dropped
         self.traces = 0
 
     def values_of(self, device: int) -> DeviceValues:
@@ -90,7 +90,7 @@ class TracedExecutor:
 
     def eager(self, values: list[Any]) -> list[Any]:
         """Values as arguments of a program that is not traced: rows on devices become NumPy arrays."""
-        # Told by name: importing `Row` would import JAX.
+        # Recognised by name, because importing `Row` would import JAX.
         return [value.numpy() if type(value).__name__ == "Row" else value for value in values]
 
     def held(self) -> int:
@@ -137,7 +137,8 @@ class TracedExecutor:
         )
         if not join.local:
             return None
-        if group_id not in self._groups:  # else rebuilt in the same processes: compiled programs stay
+        # A group that was rebuilt in the same processes keeps its compiled programs.
+        if group_id not in self._groups:
             mesh, local = backend.ReplicaMesh(join.places), sorted(join.local.items())
             self._groups[group_id] = GroupPrograms(mesh, local)
         return {worker: address for worker, (address, _) in told.items() if address is not None}
@@ -161,7 +162,7 @@ class TracedExecutor:
                 known.hand_over()
         if message[0] == RUN:
             self._unneeded += Run.read(message).release
-        if self._idle:  # else an earlier program may still have to take them
+        if self._idle:  # otherwise an earlier program may still have to take them
             self._free()
         return False
 
@@ -170,7 +171,7 @@ class TracedExecutor:
         self._groups.pop(group_id, None)
 
     def _is_traced(self, message: Message) -> bool:
-        """Whether `message` runs a traced program. One that cannot be unpickled is not ours to report."""
+        """Whether `message` runs a traced program. Another executor reports a message that cannot be unpickled."""
         if message[0] != RUN:
             return False
         try:
@@ -196,7 +197,7 @@ class TracedExecutor:
             )
             return
         known.begin(serial, step, committed)
-        # What is warned of meanwhile, such as arguments that JAX narrows, goes to the cell.
+        # Warnings raised meanwhile, such as about narrowed arguments, go to the cell.
         set_current_env(group.envs[known.ranks[0]])
         try:
             started = self._start(group, known, function, payload)
@@ -228,12 +229,12 @@ class TracedExecutor:
             started.wait(self._host)
             started.dump_given()
             started.require_finite()
-            # Of several that ended together the last one's result is looked at, or a sum of all.
+            # Among several that ended together, only the last result is checked, or a sum of all.
             last = awaited and len(self._started) == 1
             outcome = started.program.outcome(started.leaves, awaited=last)
         except BaseException as error:
             self._started.popleft()
-            # Nobody gets a handle to what it would have been.
+            # Nobody gets a handle to the missing result.
             self._step_rows.release((started.serial, index) for index in range(len(started.leaves)))
             self._report_failure(started.serial, started.group, started.known, error)
             return
@@ -249,7 +250,7 @@ class TracedExecutor:
             self._send()
 
     def _send(self) -> None:
-        """Tells the driver of the steps that have ended: waking it for each would take the cores from the devices."""
+        """Reports ended steps to the driver together: waking it for each would take cores from the devices."""
         unsent, self._unsent = self._unsent, []
         self._host.send_all(unsent)
 
@@ -317,7 +318,7 @@ class TracedExecutor:
         function: Any,
         partial_batch: PartialBatch,
     ) -> tuple[Any, Arguments]:
-        """The id of their structure, and the arguments."""
+        """The id of the arguments' structure, and the arguments."""
         if payload is None:
             spec, leaves, refs = None, [], []
             structure: Any = None
@@ -349,7 +350,7 @@ class TracedExecutor:
         self._step_rows.keep(ref, known, rows)
 
     def _free(self) -> None:
-        """Drops what the notebook has let go of."""
+        """Drops the values that the notebook has dropped."""
         if not self._unneeded:
             return
         for known in self._groups.values():

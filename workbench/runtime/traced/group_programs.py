@@ -119,7 +119,7 @@ class GroupPrograms:
             name: (tuple(value.shape), np.dtype(value.dtype))
             for name, value in self._stores[
                 0
-            ].items()  # as they are stored: looking at shapes brings nothing home
+            ].items()  # in their stored form, so that reading shapes copies nothing to the host
             if hasattr(value, "shape") and hasattr(value, "dtype") and value.dtype != object
         }
 

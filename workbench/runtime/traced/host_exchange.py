@@ -87,7 +87,7 @@ class HostExchange:
         mine: Callable[[ReplicaEnv], Any],
         what: str,
     ) -> Any:
-        """What `mine(env)` returns on each replica of all hosts, in rank order; none of them waits for devices.
+        """The results of `mine(env)` on the replicas of all hosts, in rank order. Does not wait for devices.
 
         Raises:
           DeadlineExceededError: if a host does not come in time.
@@ -95,7 +95,7 @@ class HostExchange:
         options = CommunicationOptions(timeout_seconds=120.0)
 
         def gather(env: ReplicaEnv) -> Any:
-            # The step is not marked as finished: there may be a second exchange in it.
+            # Not marked as finished, because the step may have a second exchange.
             env.communicator.begin(env.step, serial)
             with env.communicator.internal(what):
                 return env.communicator.all_gather(mine(env), 0, site=what, options=options)
@@ -105,7 +105,7 @@ class HostExchange:
     def _on_devices(
         self, group: LocalGroup, known: GroupPrograms, function: Callable[[ReplicaEnv], Any]
     ) -> Any:
-        """Calls `function` for each local replica on its own thread; what the first one returns."""
+        """Calls `function` for each local replica on its own thread; returns the first replica's result."""
         found: dict[int, Any] = {}
 
         def call(device: int) -> None:

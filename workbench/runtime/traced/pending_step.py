@@ -90,7 +90,7 @@ class Started:
                     f"RunOptions(timeout_seconds=...), or look with wb.diagnose() who is late"
                 )
             time.sleep(_POLL_SECONDS)  # JAX has no wait with a deadline
-        wait_for(self.waits_for)  # raises what the computation raised
+        wait_for(self.waits_for)  # raises the computation's error
 
     def dump_given(self) -> None:
         """Hands over what the operations gave, once the step has been computed."""

@@ -110,7 +110,7 @@ class RowStore(ReplicaStore):
         super().__delitem__(key)
 
     def _leave(self, key: Hashable) -> None:
-        old = self.get(key)  # as it is stored
+        old = self.get(key)  # in its stored form
         if type(old) is StoredRow:
             old.of.whole = False
             self._written[key] = old.of.written

@@ -110,7 +110,7 @@ def _body(mesh: ReplicaMesh, traced: Traced, arguments: Arguments, env: ReplicaE
 def _call(
     arguments: Arguments, rows: Sequence[Any], shared: Sequence[Any], inside: TracedEnv
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of one replica."""
+    """One replica's positional and keyword arguments."""
     if arguments.structure is None:
         return (), {}
     own, same = iter(rows), iter(shared)
@@ -139,7 +139,7 @@ def _call(
 
 @contextmanager
 def _guarded(traced: Traced) -> Iterator[None]:
-    """Refuses files, and random numbers of the host: a trace happens once, so they would be the same in every step."""
+    """Refuses files and the host's random numbers: a trace happens once, so every step would get the same."""
     _install_hook()
     before = _random_states(traced)
     _tracing.active = True
@@ -202,7 +202,7 @@ def _refuse_files(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _place_of(function: Any, name: str) -> str:
-    """The line of `function` that first mentions `name`, as a traceback shows it."""
+    """The line of `function` that first mentions `name`, in the form of a traceback."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
@@ -225,13 +225,13 @@ def _shown(file_name: str, line: int, function: str) -> str:
 
 
 def _located(error: BaseException, text: str, traced: Traced) -> TracingError:
-    """The error with the innermost line of the user's own code behind it."""
+    """The error, with the innermost line of the user's own code appended."""
     name = getattr(traced.user_function, "__name__", "the function")
     return TracingError(f"{name} cannot be traced: {text}{_place(error)}")
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of the user's own code that led to an error, as a traceback shows it; "" without one."""
+    """The innermost line of the user's code that led to an error, in the form of a traceback; "" if there is none."""
     raised = [
         (frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(error.__traceback__)
     ]

@@ -7,8 +7,9 @@ from types import CodeType, FrameType
 from workbench.backends.users_line import users_frame
 from workbench.runtime.user_code.notebook_cells import file_name
 
-_LIMIT = 4096  # sites kept; code objects are new in each notebook cell
-# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
+_LIMIT = 4096  # call sites kept; each notebook cell makes new code objects
+# By identity, because equal code objects may come from different files or different runs of a cell. The entry keeps
+# the object alive, so its id stays unique.
 _sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 
 

@@ -51,7 +51,7 @@ def with_cell_names(text: str) -> str:
 
 @functools.cache
 def _site(directory: str) -> re.Pattern[str]:
-    # ipykernel names a cell's file by a hash of its source; warnings name it with its directory.
+    # ipykernel names a cell's file by a hash of its source; warnings include its directory.
     return re.compile(rf"(?:{re.escape(os.path.join(directory, ''))})?\b(?P<file>\d{{4,}}\.py):")
 
 

@@ -13,7 +13,7 @@ import time
 from workbench.runtime.comm.links import Link, LinkClosed
 from workbench.runtime.comm.messages import Message
 
-# Half of the steps that may be on their way: the driver, which waits for that many, wakes once per worker for them.
+# Half of the steps that may be in progress: the driver, which waits for that many, then wakes once per worker.
 _MOST = 16
 _LONGEST_NS = 400_000
 
@@ -74,5 +74,5 @@ class Completions:
         if self._held:
             with contextlib.suppress(LinkClosed):
                 self._link.send_all(self._held)
-            # Only now: a thread that finds nothing held sends without the lock, and would overtake what is being sent.
+            # Last, because a thread that finds nothing held sends without the lock, and would overtake this message.
             self._held = []

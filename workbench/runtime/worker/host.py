@@ -128,7 +128,7 @@ class ReplicaHost:
                 loop()
             except LinkClosed:
                 pass
-            except BaseException as error:  # a fault of workbench, which the driver shall report
+            except BaseException as error:  # a bug of workbench, which the driver must report
                 self.failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
@@ -141,7 +141,7 @@ class ReplicaHost:
 
         def next_message() -> Message:
             if not arrived:
-                self._completions.flush()  # before waiting: the driver may wait for them
+                self._completions.flush()  # before waiting, because the driver may wait for them
                 self._completions.more_queued = False
                 while not arrived:
                     arrived.extend(reversed(self._receive()))
@@ -168,7 +168,7 @@ class ReplicaHost:
         if self.mode.take(message):
             return
         if message[0] in (JOIN, CONNECT) and self.codec.by_reference:
-            # Connecting waits for the peers, which the sender of this message may be about to tell.
+            # Connecting waits for the peers, which this message's sender may be about to inform.
             threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
         elif message[0] in (JOIN, CONNECT, SHIP, UNSHIP, LEAVE, ROLLBACK):
             self.handle(message)
@@ -204,8 +204,9 @@ class ReplicaHost:
                 raise WorkbenchError(f"message of unknown kind {kind}: driver and worker differ in version")
 
     def _rollback(self, group_id: int, serial: int) -> None:
-        # The replica threads are idle: the driver undoes steps only once all of them have ended.
-        for (group, _), store in self.stores.copy().items():  # another group may end meanwhile, as garbage
+        # The replica threads are idle: the driver undoes steps only after all of them have ended.
+        # Another group may end meanwhile, by garbage collection.
+        for (group, _), store in self.stores.copy().items():
             if group == group_id:
                 store.rollback(serial)
 
@@ -229,7 +230,7 @@ class ReplicaHost:
                 key = self._structures.get(spec)
                 if key is None:
                     key = len(self._structures)
-                    # Sent before any thread can use the key, so that it comes before every DONE that does.
+                    # Sent before any thread can use the key, so that it precedes every DONE that does.
                     self.send((STRUCTURE, key, self.codec.encode(spec)))
                     self._structures[spec] = key
         return key
@@ -295,8 +296,8 @@ class ReplicaHost:
         if self._closed.is_set():
             return
         self._closed.set()
-        # First: the driver would take steps that what follows cuts short for failures of their own, and hears now that
-        # this worker is gone.
+        # First, so that the driver knows that this worker is gone. Otherwise it would take the failures that follow
+        # for the steps' own.
         self._steps.close()
         for messages in self._queues:
             messages.put(None)
@@ -322,7 +323,7 @@ class ReplicaHost:
             self.send((REPLY, request, True, self.codec.encode(payload)))
 
     def _join(self, join: JoinGroup) -> Any:
-        """First half of joining: this host's address for its peers."""
+        """The first half of joining: returns this host's address for its peers."""
         self._leave(join.group, forget=False)
         return self.mode.open(join, self._bind_host, lambda: self._open(join))
 
@@ -351,7 +352,7 @@ class ReplicaHost:
         return bootstrap.address
 
     def _connect(self, group_id: int, addresses: dict[str, Any]) -> int:
-        """Second half: communicators with the peers, then the replicas exist. Returns the process id."""
+        """The second half of joining: connects with the peers and creates the replicas. Returns the process id."""
         known = self.mode.connect(group_id, addresses)
         if known is None:
             return os.getpid()
@@ -371,7 +372,7 @@ class ReplicaHost:
             )
         self.mode.joined(group)
         if self.groups.get(group_id) is not group:
-            # The driver has gone: the thread that let go of the group may not have found these.
+            # The driver has gone, and the thread that dropped the group may not have found these.
             for communicator in communicators.values():
                 communicator.close()
         return os.getpid()
@@ -413,7 +414,7 @@ def _next_from_queue(
         if taken:
             carried_out()
         taken = True
-        message = messages.get()  # ends with the None that `ReplicaHost.close` puts
+        message = messages.get()  # ends with the None that `ReplicaHost.close` puts there
         if message is None:
             raise LinkClosed("the link is closed")
         return message

@@ -11,7 +11,7 @@ from workbench.runtime.comm.messages import JoinGroup
 from workbench.telemetry.recording.flight_memory import FlightMemory, Identity
 from workbench.telemetry.recording.ring import Replica, Ring
 
-ALL = -1  # stands for all replicas of a host, in the place of a rank
+ALL = -1  # in place of a rank: all replicas of a host
 
 
 class Rings:
@@ -47,8 +47,8 @@ class Rings:
 
     def open(self) -> Iterator[tuple[int, int, Ring]]:
         """Group id, rank (or `ALL`) and ring, of groups that have not ended."""
-        # A copy of the dict is made at once. A list of its items is not: each is an object, at which garbage may be
-        # collected, and with it a group, whose end changes the dict.
+        # Copies the dict, which is atomic. Listing its items would allocate objects, which may trigger a garbage
+        # collection, and with it the end of a group, which changes the dict.
         for (group_id, rank), ring in self._rings.copy().items():
             yield group_id, rank, ring
 
@@ -59,7 +59,8 @@ class Rings:
 
     def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
         ring = self._rings.get((join.group, key))
-        if ring is not None and ring.size != len(join.devices):  # others take part now, under other ranks
+        # The size differs if other replicas take part now, under other ranks.
+        if ring is not None and ring.size != len(join.devices):
             self._retired.append(ring)
             ring = None
         if ring is None:
@@ -68,7 +69,7 @@ class Rings:
             memory = None
             if key != ALL and self._outlive:
                 who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
-                # Without it, a killed process takes its last records along.
+                # Without it, the last records of a killed process are lost.
                 with contextlib.suppress(OSError):
                     memory = FlightMemory(f"{join.group}-{key}", who)
             ring = self._rings[join.group, key] = Ring(

@@ -53,13 +53,13 @@ class SignalsThread(threading.Thread):
         self._host = host
         self._telemetry = TelemetryShipper(host, publish)
         self._lingering = Lingering()
-        # Requests that take a while, with what answers them; None to end.
+        # Requests that take a while, with the functions that answer them; None ends the thread.
         self._requests: queue.SimpleQueue[tuple[int, Callable[[], object]] | None] = queue.SimpleQueue()
 
     def run(self) -> None:
         """Until the driver goes, or says goodbye."""
         next_beat = 0.0
-        # By a thread of its own: a first drain imports pyarrow, and no heartbeat or abort may wait for that.
+        # On a thread of its own, because a first drain imports pyarrow, and no heartbeat or abort may wait for that.
         threading.Thread(target=self._ship, name="workbench-telemetry", daemon=True).start()
         try:
             while not self._host.closed:
@@ -98,13 +98,13 @@ class SignalsThread(threading.Thread):
                     number, answer = request
                     self._reply(number, answer())
         if not self._host.codec.by_reference:
-            write_all()  # a driver that was killed has not asked for it
+            write_all()  # a killed driver has not requested it
 
     def _active(self) -> bool:
         return any(any(group.busy.values()) for group in self._host.open_groups().values())
 
     def _statuses(self) -> list[ReplicaStatus]:
-        """One for each local replica."""
+        """One status per local replica."""
         rows = []
         for group_id, group in self._host.open_groups().items():
             for rank, env in group.envs.copy().items():
@@ -140,11 +140,11 @@ class SignalsThread(threading.Thread):
         self._link.send((REPLY, request, True, self._host.codec.encode(payload)))
 
     def _interrupt(self, group_id: int, epoch: int) -> None:
-        """Raises in the replica threads of a group: at their next bytecode, or in their current wait."""
+        """Interrupts the replica threads of a group: at their next bytecode, or in their current wait."""
         self._host.abort(group_id, epoch, -1, RunInterrupted("interrupted"))
         group = self._host.groups.get(group_id)
         if group is None or group.epoch != epoch:
-            return  # its replicas have come to rest and were connected again since
+            return  # its replicas have become idle and were reconnected since
         for rank, ident in group.busy.copy().items():
             if ident and rank not in group.shielded_ranks:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -153,7 +153,7 @@ class SignalsThread(threading.Thread):
 
     def _dump(self) -> dict[str, object]:
         """Python stacks and the last collectives, for `wb.diagnose()`."""
-        statuses = self._statuses()  # before the collectives, so that those have what is over by then
+        statuses = self._statuses()  # before the collectives, so that those include what has ended by then
         flights = {
             (group_id, rank): list(env.communicator.flight())
             for group_id, group in self._host.open_groups().items()
@@ -167,7 +167,7 @@ class SignalsThread(threading.Thread):
         }
 
     def _places(self) -> dict[tuple[int, int], str]:
-        """(group, rank) -> line of user code that a replica is at now, of those that run something."""
+        """(group, rank) -> the line of user code where a replica is now, for replicas that run something."""
         frames = sys._current_frames()
         return {
             (group_id, rank): user_place(frames.get(ident))

@@ -13,12 +13,12 @@ from workbench.runtime.worker.completions import Completions
 
 @dataclass(slots=True)
 class _Tally:
-    """How far the replicas of this host are with one step.
+    """The progress of this host's replicas in one step.
 
     Attributes:
       ended: Replicas that have ended it.
-      unsent: Outcomes of those that the driver has not been told of.
-      singly: The driver must know each outcome at once: a replica waits in a merge, or did not come in time.
+      unsent: Outcomes that the driver does not know yet.
+      singly: Whether the driver must know each outcome at once, because a replica waits in a merge or is late.
     """
 
     ended: int = 0

@@ -12,9 +12,9 @@ from workbench.telemetry.recording.drain import Drain
 from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import InFlight, Signature
 
-# What was published a moment ago may still be on its way through the scheduler when the driver asks.
+# Records published a moment ago may still be travelling through the scheduler when the driver asks.
 ON_ITS_WAY_SECONDS = 3.0
-# A replica that waits this long in one collective is told to the views while it still waits.
+# Views learn of a replica that waits this long in one collective while it still waits.
 LONG_WAIT_SECONDS = 0.5
 
 
@@ -56,7 +56,7 @@ class TelemetryShipper:
         return batches
 
     def _rings(self) -> Iterator[tuple[Ring, InFlight | None]]:
-        """Each with the collective that its replica has been waiting in for long."""
+        """The rings, each with the collective that its replica has been waiting in for long."""
         for group_id, rank, ring in self._host.rings.open():
             ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
             if ring.memory is not None:
@@ -67,7 +67,7 @@ class TelemetryShipper:
             yield ring, None
 
     def _long_wait(self, group: LocalGroup, rank: int) -> InFlight | None:
-        """The collective that a replica has been waiting in for long. Must be looked up before draining."""
+        """The collective that a replica has been waiting in for long. Must be read before draining."""
         env = group.envs.get(rank)
         if env is None:
             return None

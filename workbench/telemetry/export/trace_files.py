@@ -96,7 +96,7 @@ def _arrows(rows: list[dict[str, Any]], pids: dict[str, int]) -> Iterator[dict[s
                 "pid": pids[row["host"]],
                 "tid": row["replica"],
             }
-            # An arrow ends at the slice around it, not at the next one to begin.
+            # An arrow ends at the slice around it, rather than at the next one to begin.
             yield arrow | {"bp": "e"} if phase == "f" else arrow
 
 

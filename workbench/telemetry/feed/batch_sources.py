@@ -21,7 +21,7 @@ class Source:
     dropped: int = 0
     dropped_events: int = 0
     ended: bool = False
-    _next: int = 0  # every batch before this one has come or is given up on
+    _next: int = 0  # every batch before this one has come or is given up
     _ahead: set[int] = field(default_factory=set)  # batches that came before an earlier one
 
     def is_new(self, batch: int) -> bool:
@@ -30,7 +30,7 @@ class Source:
             return False
         self._ahead.add(batch)
         if len(self._ahead) > _MAX_AHEAD:
-            self._next = min(self._ahead)  # what is missing before it will not come any more
+            self._next = min(self._ahead)  # earlier batches that are missing will not come any more
         while self._next in self._ahead:
             self._ahead.remove(self._next)
             self._next += 1

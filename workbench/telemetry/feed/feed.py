@@ -78,7 +78,7 @@ class Feed:
           now_ns: The driver's monotonic clock; decides when a collective counts as stuck.
           name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3".
         """
-        # Guards everything below; held for one fold at most, never while waiting for something.
+        # Guards everything below. Held for one fold at most, never while waiting.
         self._lock = forks.lock(threading.Lock())
         self._texts = Texts()
         self._ok = self._texts.number("ok")
@@ -127,7 +127,7 @@ class Feed:
             if not source.is_new(header.batch):
                 self._counts["duplicates"] += 1
                 return False
-            # A drain counts from its beginning, so only what its newest batch says is added.
+            # A drain counts from its beginning, so only its newest batch adds to the sums.
             self._counts["dropped"] += max(0, header.dropped - source.dropped)
             self._counts["dropped_events"] += max(0, header.dropped_events - source.dropped_events)
             source.dropped = max(source.dropped, header.dropped)
@@ -286,7 +286,7 @@ class Feed:
         with self._lock:
             shown = self._cached
             settled = not self._changed and not len(self._pending)
-            # With another version it was folded meanwhile, for somebody else.
+            # It was folded meanwhile for another caller, who got another version.
             if shown is not None and shown.version == self._version and settled:
                 return shown
             self._fold()
@@ -294,7 +294,7 @@ class Feed:
             if fresh == self._cached:
                 return self._cached
             if self._cached is not None and self._cached.version == fresh.version:
-                # Nothing came, but something pending has become old enough to count as stuck.
+                # Nothing new came, but a pending collective has become old enough to count as stuck.
                 self._version += 1
                 fresh = replace(fresh, version=self._version)
             self._cached = fresh
@@ -332,10 +332,10 @@ class Feed:
             return busy_shares(key, self._records.rows(), self._told.of(group).sent)
 
     def _last(self, key: GroupKey) -> dict[int, LastSeen]:
-        """The newest collective of each replica of a group, and where it has been since."""
+        """The newest collective of each replica of a group, and where the replica has been since."""
         last = self._members.last(key, self._texts)
         for replica, place in self._places.get((self._texts[key[0]], self._texts[key[1]]), {}).items():
-            if place:  # a replica that cannot send records has a place all the same
+            if place:  # a replica that cannot send records still has a place
                 seen = last.get(replica, LastSeen(replica, -1, -1, "", ""))
                 last[replica] = replace(seen, now=self._name_sites(place))
         return last
@@ -354,7 +354,7 @@ class Feed:
         )
 
     def _not_finite(self, key: GroupKey) -> tuple[Onset | None, Onset | None]:
-        """The first onset of a group, and the first of those that last."""
+        """The first onset of a group, and the first of the lasting ones."""
         complete, newest = self._is_complete(), self._members.newest_step(key)
         return (
             self._onsets.of(key[:2], complete=complete),
@@ -395,7 +395,7 @@ class Feed:
 
     def _source(self, drain: str) -> Source:
         if drain not in self._sources and len(self._sources) >= _MAX_SOURCES:
-            del self._sources[next(iter(self._sources))]  # of a worker that ended long ago
+            del self._sources[next(iter(self._sources))]  # from a worker that ended long ago
         return self._sources.setdefault(drain, Source())
 
     def _fold(self) -> None:
@@ -425,7 +425,7 @@ class Feed:
         self._counts["pending"] = len(self._pending)
 
     def _bounded(self, pending: np.ndarray) -> np.ndarray:
-        """Gives up the oldest pending collectives when there are too many records of them."""
+        """Gives up the oldest pending collectives when they hold too many records."""
         if len(pending) <= self._max_pending:
             return pending
         enter = pending["t_enter_ns"] + pending["clock_offset_ns"]

@@ -61,7 +61,7 @@ def group_view(
       ends: What the driver has told of this generation.
       told: What is known of the group beside records.
     """
-    records = records[-_MAX_RECORDS:]  # the newest: sorted by time
+    records = records[-_MAX_RECORDS:]  # the newest, because they are sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
     own, waiting = selected(records, belongs(records, key)), selected(pending, belongs(pending, key))
     met = (own, waiting)
@@ -107,7 +107,7 @@ def busy_shares(key: GroupKey, records: np.ndarray, sent: SentSteps | None) -> d
 
 
 def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:
-    """Those of which all records are there; of the one at which the records begin some may be forgotten, too."""
+    """Leaves out the collective at which the records begin, because some of its records may be forgotten."""
     if not len(records) or not len(collectives) or collectives["ready_ns"][0] >= records["ready_ns"][0]:
         return collectives
     return selected(collectives, collectives["ready_ns"] > records["ready_ns"][0])
@@ -118,7 +118,7 @@ def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
 
 
 def _hosts(met: tuple[np.ndarray, np.ndarray], n: int) -> int:
-    """On how many hosts `n` replicas are, by all that they have recorded; 0 before each of them has."""
+    """On how many hosts `n` replicas are, from their records; 0 before each of them has one."""
     replicas, hosts = (
         np.unique(np.concatenate([rows[column] for rows in met])) for column in ("replica", "host")
     )
@@ -171,7 +171,7 @@ def _positions(rows: np.ndarray) -> tuple[list[int], list[int]]:
 def _by_lane(
     index: np.ndarray, lane: np.ndarray, times: np.ndarray, shape: tuple[int, int]
 ) -> list[tuple[int | None, ...]]:
-    """Times by collective and lane, None where there is none."""
+    """Times by collective and lane; None for a missing one."""
     cells = np.full(shape, None, dtype=object)
     cells[index, lane] = times.tolist()
     return [tuple(line) for line in cells.tolist()]
@@ -202,5 +202,5 @@ def _item(
         last_end_ns=int(row["end_ns"]),
         enter_ns=enter_ns,
         end_ns=end_ns,
-        version=max(int(row["version"]), since),  # times are by lane: with other lanes they are other times
+        version=max(int(row["version"]), since),  # times are kept by lane, so other lanes need other times
     )

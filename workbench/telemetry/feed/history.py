@@ -82,7 +82,7 @@ class Texts:
         used, codes = np.unique(numbers, return_inverse=True)
         values = [self._texts[number] for number in used]
         order = sorted(range(len(values)), key=values.__getitem__)
-        # Numbers were given in order of arrival, which must not show in the table.
+        # Numbers were assigned in order of arrival, which the table must not show.
         position = np.argsort(np.array(order, np.int32)).astype(np.int32)
         return Text(position[codes], tuple(values[index] for index in order))
 
@@ -110,7 +110,7 @@ def together(chunks: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _raw(rows: np.ndarray) -> np.ndarray:
-    """The rows without their fields: NumPy copies those of many fields twenty times as slowly, field by field."""
+    """The rows as bytes, because NumPy copies rows with many fields twenty times as slowly, field by field."""
     return rows.view(np.dtype((np.void, rows.itemsize)))
 
 
@@ -162,9 +162,9 @@ class Newest:
     def __init__(self, dtype: np.dtype[np.void], by: str, limit: int) -> None:
         self._by = by
         self._limit = limit
-        # Twice the limit, so that rows move to the front only once per `limit` rows, not with every addition.
+        # Twice the limit, so that rows move to the front only once per `limit` rows rather than with every addition.
         self._buffer = np.empty(2 * limit, dtype)
-        self._raw = _raw(self._buffer)  # the same memory
+        self._raw = _raw(self._buffer)  # in the same memory
         self._begin = 0
         self._end = 0
 
@@ -175,7 +175,7 @@ class Newest:
             return
         if self._end + len(rows) > len(self._buffer):
             self._move_to_front()
-        # Most of what comes is newer than what is here: only what overlaps needs sorting again.
+        # Most new rows are newer than those here; only the overlap needs sorting again.
         before, now = self.rows()[self._by], rows[self._by]
         at = self._begin + int(np.searchsorted(before, now[0]))
         older = int(np.searchsorted(now, before[-1], side="right")) if len(before) else 0
@@ -192,13 +192,13 @@ class Newest:
 
     def _move_to_front(self) -> None:
         kept = self._raw[self._begin : self._end]
-        # In parts that do not overlap their new place, which NumPy would copy first.
+        # In parts that do not overlap their new place, because NumPy would otherwise copy them first.
         for at in range(0, len(kept), self._begin):
             part = kept[at : at + self._begin]
             self._raw[at : at + len(part)] = part
         self._begin, self._end = 0, len(kept)
 
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
-        # More than the time decides, so that the order is the same whatever came first.
+        # Sorts by more than the time, so that the result does not depend on the order of arrival.
         order = np.lexsort((rows["seq"], rows["step"], rows["group"], rows[self._by]))
         return picked(rows, order)

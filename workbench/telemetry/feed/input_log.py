@@ -12,7 +12,7 @@ from workbench.telemetry.told import InputFacts
 
 _FETCHES: Final = 32
 _MIN_ELEMENTS: Final = 20
-_PAUSE: Final = 3.0  # × the median time per element: longer is the notebook between two cells
+_PAUSE: Final = 3.0  # × the median time per element; anything longer is the notebook between two cells
 
 
 class InputLog:
@@ -44,7 +44,7 @@ class InputLog:
     def facts(self) -> InputFacts:
         """What was found out; without shares before 20 elements."""
         now_ns = np.array([each[0] for each in self._fetches], np.int64)
-        # The time from one fetch to the next goes by with the elements of the first.
+        # The time between two fetches belongs to the elements of the first.
         elements = np.array([each[1] for each in self._fetches], np.int64)
         shares: tuple[float, ...] = (0.0,) * self.replicas
         element_us, measured = 0.0, int(elements[1:].sum())

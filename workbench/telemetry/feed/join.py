@@ -40,7 +40,7 @@ def join(records: np.ndarray, *, entered: int, ok: int, version: int) -> Joined:
     new_collective = changes(records, KEY, order)
     new_replica = new_collective | changes(records, ("replica",), order)
     chosen = np.append(new_replica[1:], True)[: len(order)]  # the last record of each replica
-    # A replica's first chosen row may not be the row where its collective began, so number them first.
+    # Numbers rows first, because a replica's first chosen row may not be the start of its collective.
     of = np.cumsum(new_collective)[chosen] - 1
     order = order[chosen]
     starts = np.searchsorted(of, np.arange(of[-1] + 1 if len(of) else 0))
@@ -55,7 +55,7 @@ def join(records: np.ndarray, *, entered: int, ok: int, version: int) -> Joined:
 
 
 def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> np.ndarray:
-    """One row per collective, the i-th of `sizes[i]` rows; fills in their `late_ns` and `ready_ns`."""
+    """One row per collective, which is the i-th of `sizes[i]` rows; fills in their `late_ns` and `ready_ns`."""
     result = np.zeros(len(sizes), COLLECTIVE)
     if not len(sizes):
         return result
@@ -65,7 +65,7 @@ def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> 
     end = rows["t_end_ns"] + rows["clock_offset_ns"]
     for name in (*KEY, "op", "redop", "dtype", "algorithm", "packs", "transport", "purpose", "n"):
         result[name] = rows[name][starts]
-    for name in ("count", "bytes"):  # uneven parts: the largest speaks for all
+    for name in ("count", "bytes"):  # parts differ in size: the largest stands for all
         result[name] = np.maximum.reduceat(rows[name], starts)
     result["enter_ns"] = np.minimum.reduceat(enter, starts)
     result["ready_ns"] = np.maximum.reduceat(enter, starts)
@@ -74,7 +74,7 @@ def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> 
     rows["ready_ns"] = result["ready_ns"][of]
     result["wait_ns"] = np.add.reduceat(rows["ready_ns"] - enter, starts)
     result["spent_ns"] = np.add.reduceat(np.maximum(end - enter, 0), starts)
-    # Replicas of one host share its clock, whatever its offset to the driver.
+    # Replicas of one host share its clock, whatever its offset from the driver's.
     hosts = rows["host"]
     several = np.maximum.reduceat(hosts, starts) != np.minimum.reduceat(hosts, starts)
     result["err_ns"] = np.where(several, 2 * np.maximum.reduceat(rows["clock_err_ns"], starts), 0)

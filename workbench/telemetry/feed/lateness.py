@@ -77,7 +77,7 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
 
 
 def _late(window: StepWindow, named: dict[int, float], clear_ns: float) -> tuple[Late, ...]:
-    """The figures of stragglers: by index, how many ns a step; those that cost most first."""
+    """The stragglers: index -> ns per step, the costliest first."""
     compute = computing_ns(window)
     often = (_excess(window.late_ns) > clear_ns).sum(axis=1)
     return tuple(
@@ -99,7 +99,7 @@ def _sharing(replicas: int, cores: int) -> str:
 
 
 def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
-    """Who is late, by how much and what share of a step, and whether cores are too few."""
+    """Who is late, by how much and what share of a step, and whether there are too few cores."""
     named = [
         f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({percent(min(1, late_ns / step_ns))})"
         for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
@@ -111,7 +111,7 @@ def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
 
 
 def _milliseconds(ns: float) -> str:
-    """In two digits, and never as 1e+02.
+    """Rounds to two digits, and never prints 1e+02.
 
     >>> _milliseconds(104_000_000.0), _milliseconds(4_040_000.0)
     ('104', '4')
@@ -120,7 +120,7 @@ def _milliseconds(ns: float) -> str:
 
 
 def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
-    """Indices of rows that stand out, and by how many ns a step; `late` has shape `(replicas, steps)`, ns."""
+    """Indices of rows that stand out, and their ns per step; `late` has shape `(replicas, steps)`, ns."""
     replicas, steps = late.shape
     excess = _excess(late)
     above = excess > enough / 2
@@ -131,7 +131,7 @@ def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
 
 
 def _excess(late: np.ndarray) -> np.ndarray:
-    """How much later than the median replica each came; of two replicas the earlier one is that."""
+    """How much later each came than the median replica; with two replicas, than the earlier one."""
     middle = (len(late) - 1) // 2
     excess: np.ndarray = late - np.partition(late, middle, axis=0)[middle]
     return excess
@@ -139,7 +139,7 @@ def _excess(late: np.ndarray) -> np.ndarray:
 
 @cache
 def _more_than_chance(steps: int, replicas: int) -> int:
-    """In how many steps a replica must be late, which by chance is as probable as not, to be named."""
+    """In how many steps a replica must be late to be named, if being late by chance has probability one half."""
     tail, least = 0, steps
     while least >= 0 and (tail := tail + math.comb(steps, least)) * replicas <= _CHANCE * 2**steps:
         least -= 1

@@ -17,7 +17,7 @@ _MAX_GROUPS: Final = 64
 
 @dataclass(slots=True)
 class _Group:
-    """The newest collective of each replica as (step, seq, op, site), texts by number."""
+    """The newest collective of each replica as (step, seq, op, site), with texts by number."""
 
     last: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)
     active_ns: int = 0

@@ -25,7 +25,7 @@ Group = tuple[int, int]
 
 @dataclass(slots=True)
 class _Seen:
-    """What a group gave: where it was not finite, and in which steps some of it was not read; both by step."""
+    """What a group reported, by step: where values were not finite, and what was not read."""
 
     onsets: list[Onset] = field(default_factory=list)
     unread: list[tuple[int, int]] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Onsets:
         return None
 
     def _onset(self, rows: np.ndarray, last_step: int) -> Onset:
-        """Of all that was not finite in a step, and the last step after it of which that is true."""
+        """The onset of everything that was not finite in a step, and the last later step of which that is true."""
         rows = rows[rows["seq"] == rows["seq"].min()]
         first = rows[0]
         replicas = tuple(sorted(set(rows["replica"].tolist())))
@@ -85,7 +85,7 @@ class Onsets:
 
 
 def _spans(steps: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First and last of each run of steps that follow each other."""
+    """First and last of each run of consecutive steps."""
     found = np.unique(steps)
     for part in np.split(found, np.flatnonzero(np.diff(found) > 1) + 1):
         if len(part):
@@ -110,7 +110,7 @@ def _with_onset(onsets: list[Onset], new: Onset) -> list[Onset]:
 
 
 def _bounded(found: list[_T]) -> list[_T]:
-    """Without the second where there are too many: the first is what people ask for, and the newest next."""
+    """If there are too many, drops the second: users ask for the first, and then for the newest."""
     return found if len(found) <= _MOST else [found[0], *found[2:]]
 
 

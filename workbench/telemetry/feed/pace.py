@@ -67,7 +67,7 @@ def _mean(window: StepWindow) -> float:
 
 
 def _rate(window: StepWindow) -> float | None:
-    """Of the steps that the next one follows: where steps are missing, nobody knows how long each took."""
+    """The rate over steps with a successor; where steps are missing, the time of each is unknown."""
     lengths = window.length_ns[np.diff(window.steps) == 1]
     whole = float(lengths.sum())
     return len(lengths) * 1e9 / whole if whole else None

@@ -12,7 +12,7 @@ from workbench.telemetry.snapshot import Slowdown
 from workbench.telemetry.told import SentSteps
 
 _BLOCK: Final = 10
-_BEFORE: Final = 2  # blocks, after the first, in which programs get warm
+_BEFORE: Final = 2  # blocks after the first, in which programs warm up
 _AFTER: Final = 4
 _RATIO: Final = 1.5
 _MIN_NS: Final = 500_000
@@ -37,7 +37,7 @@ def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None
     length = steps_took_ns(begins, steps, sent)
     kinds = [count, *(np.bincount(column, weights=collectives[name]) for name in ("bytes", "op", "count"))]
     alike = np.all([kind == kind[-1] for kind in kinds], axis=0)
-    # The last step has no end yet; of those before it, the newest that are all alike.
+    # The last step has no end yet. Of the others, takes the newest that are all alike.
     first = int(np.flatnonzero(~alike)[-1]) + 1 if not alike.all() else 0
     length = length[first:]
     blocks = len(length) // _BLOCK
@@ -45,8 +45,8 @@ def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None
         return None
     begin = len(length) - blocks * _BLOCK
     median = np.median(length[begin:].reshape(blocks, _BLOCK), axis=1)
-    slowest_before = np.maximum.accumulate(median[1:])[:-1]  # of blocks 1 to i
-    fastest_after = np.minimum.accumulate(median[::-1])[::-1][2:]  # of blocks i + 1 to the last
+    slowest_before = np.maximum.accumulate(median[1:])[:-1]  # for blocks 1 to i
+    fastest_after = np.minimum.accumulate(median[::-1])[::-1][2:]  # for blocks i + 1 to the last
     ratio = fastest_after / np.maximum(slowest_before, 1)
     allowed = slice(_BEFORE - 1, blocks - 1 - _AFTER)
     if not len(ratio[allowed]):
@@ -75,7 +75,7 @@ def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None
 
 
 def _exactly(length: np.ndarray, about: int, threshold: float) -> int:
-    """Between which steps near a border of blocks the times pass the threshold: where fewest are on the wrong side."""
+    """The two steps near a border of blocks between which times cross the threshold: fewest are on the wrong side."""
     first = max(0, about - _BLOCK)
     slow = length[first : about + _BLOCK] > threshold
     wrong = np.append(0, np.cumsum(slow)) + np.append(np.cumsum(~slow[::-1])[::-1], 0)

@@ -23,7 +23,7 @@ def step_times(window: StepWindow | None, *, not_finite: int) -> tuple[StepTimin
         round(ns / 1e9, 9) if follows else None
         for ns, follows in zip(window.took_ns.tolist(), (np.diff(steps) == 1).tolist(), strict=True)
     ]
-    # The newest step has no next one: it takes as long as the others, as far as is known.
+    # The newest step has no successor, so it counts as long as the others.
     of = np.append(window.length_ns, window.step_ns)
     others = max(1, len(window.replicas) - 1)
     waited = waited_ns(window).sum(axis=0) / others

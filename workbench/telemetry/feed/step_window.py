@@ -12,9 +12,7 @@ from workbench.telemetry.told import SentSteps
 
 STEPS: Final = 64
 """So many of the newest steps are looked at, and have a place on the axes of views."""
-_LONGEST: Final = (
-    3.0  # × the median step: longer is a program that is compiled, or a pause nobody has told of
-)
+_LONGEST: Final = 3.0  # × the median step; anything longer is a compilation, or a pause that was not reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | Non
     """
     passed = np.diff(begin_ns)
     if sent is not None and sent.paused_ns:
-        # Of a step that was sent again, what its last time says.
+        # For a step that was sent again, the last time counts.
         paused_ns = dict(zip(sent.steps, sent.paused_ns, strict=True))
         known = sorted(paused_ns)
         passed = passed - np.diff(np.interp(steps, known, [paused_ns[step] for step in known]))

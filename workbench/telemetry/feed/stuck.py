@@ -79,7 +79,7 @@ def find_stuck(
         waits_still = (part["state"] == entered) & ~np.isin(part["replica"], list(ends.lost))
         if lost := ends.lost.intersection(missing):
             state = "lost"
-            # Others were on their way there, and released: nobody would have waited for them for long.
+            # Others were on their way there when they were released; nobody would have waited for them for long.
             missing = tuple(replica for replica in missing if replica in lost)
         elif waits_still.any():
             state = "waiting"
@@ -104,7 +104,7 @@ def _reached_text(stuck: Stuck) -> str:
 
 
 def _after(pending: np.ndarray, last: dict[int, LastSeen]) -> np.ndarray:
-    """Only what at least one replica has not passed; lost records may leave thousands that all have."""
+    """Rows that at least one replica has not passed. Lost records may leave thousands that all have."""
     n = int(pending["n"].max()) if len(pending) else 0
     if any(replica not in last for replica in range(n)) or not last:
         return pending
@@ -116,16 +116,16 @@ def _after(pending: np.ndarray, last: dict[int, LastSeen]) -> np.ndarray:
 
 
 def _last_in_common(rows: np.ndarray, texts: Texts) -> np.void | None:
-    """The newest row, in order, of a collective that nobody gets the result of unless all have come; None if none."""
+    """The newest row, in order, of a collective whose result needs all replicas; None if there is none."""
     done = rows["state"] == texts.number("ok")
     done &= np.isin(rows["op"], [texts.number(op) for op in _NEEDS_ALL])
     return rows[np.flatnonzero(done)[-1]] if done.any() else None
 
 
 def _newest(replica: int, last: LastSeen | None, common: np.void | None, texts: Texts) -> LastSeen:
-    """What a missing replica did last: by its own records, or by those of others with whom it did something later.
+    """What a missing replica did last: from its own records, or from those of replicas that it met later.
 
-    Where in the code it did that is not known then: it need not have been where the others were.
+    In the latter case its line of code is unknown: it may differ from that of the others.
     """
     last = last or LastSeen(replica, -1, -1, "", "")
     if common is None or (int(common["step"]), int(common["seq"])) <= _position(last):

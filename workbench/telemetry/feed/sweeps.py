@@ -136,7 +136,7 @@ def fitted(sizes_bytes: Sequence[int], times_us: Sequence[float]) -> tuple[float
     if len(set(sizes_bytes)) < _MIN_SIZES or min(times_us) <= 0:
         return None, None
     times = np.array(times_us)
-    # Relative: else the largest message, a million times the smallest, would decide alone.
+    # Relative errors: otherwise the largest message, a million times the smallest, would decide alone.
     matrix = np.stack([1 / times, np.array(sizes_bytes) / times], axis=1)
     (latency, per_byte), *_ = np.linalg.lstsq(matrix, np.ones(len(times)), rcond=None)
     if per_byte <= 0:

@@ -35,7 +35,7 @@ def rolling_table(
     rows = selected(collectives, collectives["state"] == ok)
     buckets = bucket_bytes(rows["bytes"])
     key = [buckets, *(rows[name] for name in ("dtype", "redop", "op", "purpose", "group"))]
-    order = np.lexsort(key)  # stable: within a key oldest first, as given
+    order = np.lexsort(key)  # stable: within a key, the oldest first, as given
     changed = np.zeros(len(rows), bool)
     for part in key:
         changed[1:] |= np.diff(part[order]) != 0
@@ -105,7 +105,7 @@ def _quantile(values: np.ndarray, q: float) -> float:
 
 
 def _latest(rows: np.ndarray, told: np.ndarray, texts: Texts) -> tuple[int, str] | tuple[None, None]:
-    """Who came last most often, in the rows of which that can be told."""
+    """Who came last most often, among the rows where that is known."""
     if not len(told):
         return None, None
     latest = rows["late_replica"][told]

@@ -22,9 +22,7 @@ class ToldOfGroups:
     def __init__(self) -> None:
         self._told: dict[str, Told] = {}
         self._input: dict[str, InputLog] = {}
-        self._memory: dict[
-            tuple[str, int], tuple[int, int]
-        ] = {}  # of a replica at the first look: bytes, step
+        self._memory: dict[tuple[str, int], tuple[int, int]] = {}  # a replica's first reading: bytes, step
 
     def of(self, group: str) -> Told:
         """All that was told."""
@@ -72,7 +70,7 @@ class ToldOfGroups:
     ) -> None:
         """As `Feed.add_input`, at a time of the driver's clock."""
         log = self._input.get(group)
-        if log is None or log.replicas != len(rows):  # others take part since the last time
+        if log is None or log.replicas != len(rows):  # the number of replicas has changed since
             log = self._input[group] = InputLog(len(rows))
         log.add(now_ns, waited_ns=waited_ns, elements=elements, rows=rows)
 

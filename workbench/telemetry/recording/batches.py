@@ -160,7 +160,7 @@ def _text(name: str, array: Any) -> Text:
     values = tuple(array.dictionary.to_pylist())
     if None in values:
         raise DataCorruption(f"telemetry batch: column {name!r} has a text that is none")
-    if len(values) == 1:  # most columns of most batches; nothing to look up, so nothing to check
+    if len(values) == 1:  # most columns of most batches: there is nothing to look up, so nothing to check
         return Text.constant(values[0], len(array))
     codes = _numbers(name, array.indices).astype(np.int32, copy=False)
     if len(codes) and (codes.min() < 0 or codes.max() >= len(values)):

@@ -85,17 +85,17 @@ def _entered(ring: Ring, waiting: InFlight) -> Record:
 
 
 def _array(rows: bytes) -> np.ndarray:
-    """Rows of a ring as int64, shape `(rows, 2 + numbers)`."""
+    """A ring's rows as int64, shape `(rows, 2 + numbers)`."""
     import numpy as np
 
     return np.frombuffer(rows, np.int64).reshape(-1, _WIDTH)
 
 
 def _columns(parts: Sequence[tuple[Ring, np.ndarray]]) -> batches.Columns:
-    """What was taken out of rings, as columns: ring after ring, of a ring for several replicas each row once for each.
+    """The rows of rings as columns, ring after ring. A row of a ring for several replicas appears once for each.
 
     Args:
-      parts: Rings and what `_array` made of their rows.
+      parts: Rings, each with its rows from `_array`.
     """
     import numpy as np
 

@@ -23,7 +23,7 @@ ROW: Final = struct.Struct("=9q")
 """A record: its number, that of its signature, then `ring.NUMBERS`."""
 HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR, _BEGAN = range(7)
 ROWS_AT: Final = 128
-# One more than are kept: the slot that is written next never holds one of them, so no reader finds half a row.
+# One more than are kept: the slot to be written next never holds a kept record, so no reader finds half a row.
 SLOTS: Final = ROWS + 1
 _TEXT_AT: Final = ROWS_AT + SLOTS * ROW.size
 _MAX_TEXT: Final = 256 << 10
@@ -64,7 +64,7 @@ class FlightMemory:
         descriptor = os.memfd_create(f"{PREFIX}-{name}", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, _BYTES)
-            # It has a descriptor of its own, by which others find it.
+            # It has a descriptor of its own, through which other processes find it.
             self.buffer = mmap.mmap(descriptor, _BYTES)
         finally:
             os.close(descriptor)
@@ -87,7 +87,7 @@ class FlightMemory:
     def _add_text(self, fields: Sequence[str | int]) -> None:
         line = json.dumps(fields).encode() + b"\n"
         used = self.words[_TEXT_BYTES]
-        if used + len(line) <= _MAX_TEXT:  # else records that refer to it are left out
+        if used + len(line) <= _MAX_TEXT:  # otherwise records that refer to it are left out
             self.buffer[_TEXT_AT + used : _TEXT_AT + used + len(line)] = line
             self.words[_TEXT_BYTES] = used + len(line)
 

@@ -108,7 +108,7 @@ class Ring:
         self.clock_offset_ns = 0
         self.clock_err_ns = 0
         if memory is None:
-            self._slots, self._first = capacity + 1, 0  # one more, as `SLOTS`
+            self._slots, self._first = capacity + 1, 0  # one more, as for `SLOTS`
             self._buffer = _private(self._slots * ROW.size)
             self._words = memoryview(bytearray(8)).cast("q")
         else:
@@ -116,8 +116,8 @@ class Ring:
             self._buffer, self._words = memory.buffer, memory.words
         self._at = self._first  # where the next row goes
         self._last = self._first + (self._slots - 1) * _ROW_BYTES
-        self._head = 0  # records ever written; moved by the writer only
-        self._tail = 0  # records ever drained or dropped; moved by the reader only
+        self._head = 0  # records written so far; only the writer changes this
+        self._tail = 0  # records drained or dropped so far; only the reader changes this
         self._codes: dict[Signature, int] = {}
         self.signatures: list[Signature] = []
         self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
@@ -155,16 +155,16 @@ class Ring:
         head = self._head
         at = self._at
         _pack(self._buffer, at, head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns)
-        self._words[HEAD] = self._head = head + 1  # only now, so that readers take whole rows
+        self._words[HEAD] = self._head = head + 1  # last, so that readers take whole rows
         self._at = at + _ROW_BYTES if at < self._last else self._first
 
     def _intern(self, signature: Signature) -> int:
         if len(self.signatures) >= _MAX_SIGNATURES:
-            # Call sites are the one part without natural bound (a notebook makes new ones in every cell).
+            # Call sites are the only part without a natural bound: a notebook makes new ones in every cell.
             signature = signature._replace(site="")
             if (code := self._codes.get(signature)) is not None:
                 return code
-        # The list first: a code that a reader can see must already have its text.
+        # The list first, because the text of a code must exist before a reader can see the code.
         self.signatures.append(signature)
         if self.memory is not None:
             self.memory.add_signature(signature)
@@ -204,7 +204,7 @@ class Ring:
                 site,
             )
         )
-        # Two threads may count one for two here; that understates a number of lost lines, nothing else.
+        # Two threads may count one instead of two; that only understates the number of lost lines.
         self._events_emitted += 1
 
     def take(self, in_flight: InFlight | None = None) -> Taken:
@@ -216,7 +216,7 @@ class Ring:
         head = self._head
         since = max(self._tail, head - self.capacity)
         rows = newest(self._buffer, self._first, self._slots, since, head)
-        overwritten = self._head - self.capacity - since  # by a writer that went on meanwhile
+        overwritten = self._head - self.capacity - since  # by a writer that continued meanwhile
         if overwritten > 0:
             rows = rows[overwritten * ROW.size :]
             since += min(overwritten, head - since)
@@ -230,7 +230,8 @@ class Ring:
         return Taken(rows, events, dropped * len(self.replicas), self.dropped_events - before, waiting)
 
     def _take_events(self) -> tuple[Event, ...]:
-        waiting = len(self._events)  # not "until empty": a replica printing in a loop must not keep us here
+        # Not "until empty": a replica that prints in a loop must not keep this thread here.
+        waiting = len(self._events)
         offset = self.clock_offset_ns
         taken = (self._events.popleft() for _ in range(waiting))
         events = tuple(replace(event, t_ns=event.t_ns + offset) for event in taken)
@@ -252,7 +253,8 @@ class SharedRing:
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
-        self._lock = threading.Lock()  # held for a microsecond; a ring's own writing knows one writer only
+        # Held for a microsecond, because a ring supports only one writer at a time.
+        self._lock = threading.Lock()
 
     def number(self, signature: Signature) -> int:
         """As `Ring.number`; any thread."""

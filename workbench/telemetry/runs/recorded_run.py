@@ -75,7 +75,7 @@ class Run:
         self.anchor = facts.anchor
         self.looks = looks
         self._facts = facts
-        # Guards those below: the file is read once for each, when somebody looks.
+        # Guards the next ones: the file is read once for each, on first use.
         self._lock = forks.lock(threading.Lock())
         self._feed: Feed | None = None
         self._span: Span | None = None
@@ -165,7 +165,7 @@ class Run:
         return to_pandas(self.to_arrow())
 
     def _columns(self) -> Iterator[batches.Columns]:
-        """The records, some thousand at a time: a file may be larger than the memory."""
+        """The records, some thousands at a time, because a file may be larger than the memory."""
         with _reading(self.path) as file:
             for batch in file.iter_batches(_BATCH, columns=list(COLUMNS)):
                 columns = batches.from_batch(_sound(batch))
@@ -173,7 +173,7 @@ class Run:
                 yield columns
 
     def _extents(self) -> Iterator[Span]:
-        """Of some thousand records at a time, without reading their texts."""
+        """The extents of some thousands of records at a time, without reading their texts."""
         with _reading(self.path) as file:
             for batch in file.iter_batches(_BATCH, columns=list(_EXTENT)):
                 if any(column.null_count for column in batch.columns):
@@ -219,7 +219,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
-    """The open Parquet file; whatever is wrong with it becomes DataCorruption with its name."""
+    """The open Parquet file; any error becomes DataCorruption with its name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -237,26 +237,26 @@ def _reading(path: Path) -> Iterator[Any]:
 
 
 def _sound(records: _Records) -> _Records:
-    """The same records.
+    """The same records, checked.
 
     Raises:
-      pyarrow.ArrowInvalid: if they refer to texts that are not there, as with headers of pages that are damaged.
+      pyarrow.ArrowInvalid: if they refer to missing texts, as after damage to a page's header.
     """
     records.validate(full=True)
     return records
 
 
 def _check_types(found: pa.Schema) -> None:
-    """Columns of the right names may still be of other types.
+    """Checks the columns' types: the right names may come with other types.
 
     Raises:
-      DataCorruption: if they are.
+      DataCorruption: if they do.
     """
     import pyarrow as pa
 
     for field in schema():
         if field.name not in found.names:
-            continue  # one that came later
+            continue  # a column that a later version added
         kind = found.field(field.name).type
         text = pa.types.is_dictionary(field.type)
         if pa.types.is_dictionary(kind):
@@ -268,7 +268,7 @@ def _check_types(found: pa.Schema) -> None:
 
 
 def _check(columns: batches.Columns) -> None:
-    """Numbers that decide how much is made of a record.
+    """Checks the numbers that decide how much memory a record takes.
 
     Raises:
       DataCorruption: if they make no sense.

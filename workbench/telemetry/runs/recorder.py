@@ -181,7 +181,7 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()  # also after an error: that is when a recording is needed most
+        self.close()  # also after an error, when a recording is needed most
 
     def _finish(self) -> None:
         self._write()
@@ -200,7 +200,7 @@ class Recorder:
         os.replace(self._partial, self.path)
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # the name itself must survive a power cut
+            os.fsync(folder)  # the name itself must survive a power failure
         finally:
             os.close(folder)
 

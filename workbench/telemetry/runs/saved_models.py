@@ -89,7 +89,7 @@ def _limit(fields: dict[str, Any]) -> Limit:
 
 
 def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
-    """What is told of groups; files of earlier versions knew their cores only."""
+    """The statements about groups; files of earlier versions have only their cores."""
     known: dict[str, Any] = fields.get("told", {})
     return known or {group: {"cores": cores} for group, cores in fields.get("cores", {}).items()}
 
@@ -119,7 +119,7 @@ def _told(fields: dict[str, Any]) -> Told:
 
 
 def _sent(fields: dict[str, Any]) -> SentSteps:
-    """As `_result`, of lists that belong together."""
+    """As `_result`, for lists that belong together."""
     sent = SentSteps(
         steps=tuple(map(int, fields["steps"])),
         at_ns=tuple(map(int, fields["at_ns"])),
@@ -131,7 +131,7 @@ def _sent(fields: dict[str, Any]) -> SentSteps:
 
 
 def _result(fields: dict[str, Any]) -> ResultCourse:
-    """Lists that do not belong together would make views draw nonsense.
+    """Checks lists that belong together, because views would draw nonsense otherwise.
 
     Raises:
       ValueError: if they do not.

@@ -15,7 +15,7 @@ _STARVING: Final = 0.2
 _MIN_WAIT_US: Final = 1000.0
 """Per element; nobody feels less, and of replicas that share a reader the first one always waits a little."""
 _MORE: Final = 3.0
-_EMPTY: Final = 4  # elements in a row: the last one of an epoch may well leave some without any
+_EMPTY: Final = 4  # elements in a row; the last one of an epoch may well leave some replicas without any
 
 
 def empty(group: GroupView) -> Iterator[Verdict]:
@@ -80,7 +80,7 @@ def everyone(group: GroupView) -> Iterator[Verdict]:
 
 
 def _starving(group: GroupView) -> list[tuple[int, float]]:
-    """Replicas that wait for much longer than most, and the part of their time, the longest first."""
+    """Replicas that wait much longer than most, and the share of their time, the longest first."""
     shares = _shares(group)
     if len(shares) < 2:
         return []
@@ -90,7 +90,7 @@ def _starving(group: GroupView) -> list[tuple[int, float]]:
 
 
 def _least(group: GroupView) -> float:
-    """The part of its time that a replica must wait to be worth a word."""
+    """The share of its time that a replica must wait to be worth mentioning."""
     found = group.told.input
     return _STARVING if found is None else max(_STARVING, _MIN_WAIT_US / max(1.0, found.element_us))
 

@@ -31,7 +31,7 @@ def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
       group: The group that had the replicas.
       events: What the log has of it.
     """
-    since = recovered_ns(group.group, events)  # of a step without collectives nothing else is recorded
+    since = recovered_ns(group.group, events)  # nothing else is recorded for a step without collectives
     lost = {
         event.replica: event
         for event in events
@@ -43,7 +43,7 @@ def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
     if lost:
         first = min(lost.values(), key=lambda event: event.t_ns)
         replicas, told, step = sorted(lost), without_label(first.message), first.step
-    elif waited is not None:  # older events were pushed out
+    elif waited is not None:  # newer events have displaced older ones
         replicas, told, step = list(waited.missing), "", waited.step
     else:
         return

@@ -80,9 +80,9 @@ def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
 
 
 def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
-    """What the log has of the group, from the generation on that recorded last.
+    """The log's entries about the group, from the generation that recorded last onwards.
 
-    A newer generation has events before it records anything: a step may fail before its replicas meet.
+    A newer generation has events before records: a step may fail before its replicas meet.
     """
     return [
         event
@@ -93,14 +93,14 @@ def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
 
 
 def _recovered(group: str, snapshot: Snapshot) -> int:
-    """The newest step that is known to have succeeded after one that had failed; -1 if there is none."""
+    """The newest step known to have succeeded after one that failed; -1 if there is none."""
     events = snapshot.events
     steps = (event.step for event in events if event.name == "step_succeeded" and event.group == group)
     return max(steps, default=-1)
 
 
 def _unrecorded(snapshot: Snapshot) -> Iterator[Verdict]:
-    """Failed steps of strategies whose replicas have not met yet: only the log knows of them."""
+    """Failed steps of strategies whose replicas have not met yet, which only the log knows."""
     newest = max((group.pace.end_ns for group in snapshot.groups), default=0)
     met = {"", *(group.group for group in snapshot.groups)}
     by_group: dict[str, list[EventItem]] = {}
@@ -112,7 +112,7 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[Verdict]:
 
 
 def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:
-    """Nothing is wrong, or too little was seen to tell: of the strategy that ran last, of those with enough steps."""
+    """Says that nothing is wrong, or that too little was seen: about the strategy with enough steps that ran last."""
     steps = max((group.pace.steps for group in groups), default=0)
     if steps < MIN_STEPS:
         told = "" if steps else "no collective was recorded yet"

@@ -86,7 +86,7 @@ def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) ->
 
 
 def _inspected(what: str, told: EventItem, onset: Onset | None) -> Verdict:
-    """What an inspection has found; it may blame a collective into which nothing of it goes any more."""
+    """What an inspection has found. It may blame a collective that no longer receives such values."""
     message = without_label(told.message)
     replica = told.replica if told.replica >= 0 else None
     step = told.step if told.step >= 0 else None
@@ -100,20 +100,20 @@ def _inspected(what: str, told: EventItem, onset: Onset | None) -> Verdict:
 
 
 def _told(events: Sequence[EventItem], last_step: int) -> EventItem | None:
-    """The newest event on NaN or infinity, unless what it is about is over."""
+    """The newest event about NaN or infinity, unless the problem is over."""
     newest = next((event for event in reversed(events) if event.name in ("nan", "inf", "finite")), None)
     if newest is None or newest.name == "finite":
         return None
-    failed = newest.severity == "error"  # a step, which later ones have left behind
+    failed = newest.severity == "error"  # later steps have left this one behind
     return None if failed and newest.step < last_step else newest
 
 
 def _kind(told: EventItem | None, *, given: bool) -> str:
-    """Which of the two it is, as far as an inspection has seen that; `given`: something went into a collective."""
+    """NaN or infinity, as far as an inspection has seen; `given`: it went into a collective."""
     if told is not None and told.severity == "warning":
         if told.name == "nan":
             return "NaN"
-        if not given:  # else NaN may have gone in elsewhere
+        if not given:  # otherwise NaN may have entered elsewhere
             return "infinity"
     return "NaN or infinity"
 

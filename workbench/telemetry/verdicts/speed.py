@@ -64,7 +64,7 @@ def waiting(group: GroupView) -> str:
 
 
 def _often_late(lateness: Lateness) -> str:
-    """The replicas that are late in most steps, those that cost most first, and by how much; "" if none is."""
+    """The replicas that are late in most steps, the costliest first, and by how much; "" if there is none."""
     often = [row for row, steps in enumerate(lateness.late_steps) if steps >= _OFTEN * len(lateness.steps)]
     by_us = {row: _usually_late_us(lateness, row) for row in often}
     often.sort(key=by_us.__getitem__, reverse=True)
@@ -77,7 +77,7 @@ def _often_late(lateness: Lateness) -> str:
 
 
 def _usually_late_us(lateness: Lateness, row: int) -> float:
-    """How much later than the median replica a row came; the median of the steps that it has a record of."""
+    """How much later than the median replica a row came, as the median over the steps where it has a record."""
     late = zip(lateness.late_us[row], lateness.median_us, strict=True)
     return median(late_us - median_us for late_us, median_us in late if late_us is not None)
 
@@ -168,10 +168,10 @@ def sharing(group: GroupView) -> Iterator[Verdict]:
 
 
 def _is_crowded(group: GroupView) -> bool:
-    """Whether replicas may have to wait for cores, as far as anybody knows."""
+    """Whether replicas may have to wait for cores, as far as that is known."""
     return 0 < group.told.contested_cores < group.n
 
 
 def _takes_turns(group: GroupView) -> bool:
-    """Whether they do. What steps use that the notebook never waits for is not known: they may sleep."""
+    """Whether they take turns. Unknown for steps that the notebook never waits for: they may sleep."""
     return _is_crowded(group) and group.told.cores_used is not None

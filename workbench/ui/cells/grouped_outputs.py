@@ -51,7 +51,7 @@ def _by_stream(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 
 def _all(replicas: Sequence[int]) -> str:
-    """Every one by number: which replica said something is what the title is for."""
+    """Every output by number, because the title says which replica printed what."""
     return replicas_text(replicas, most=len(replicas))
 
 

@@ -79,7 +79,7 @@ class CellOutputs:
         return html.card("Replicas", parts=parts, wide=True)
 
     def _tabs(self, groups: Sequence[tuple[str, str]]) -> str:
-        """A tab per replica; that of the first one on which the cell failed is open."""
+        """One tab per replica; opens that of the first replica where the cell failed."""
         failed = [bool(outcome.traceback) for outcome in self.outcomes]
         pages = [
             (f"✖ {title}" if bad else title, html.preformatted(text) if text else html.remark("no output"))
@@ -132,7 +132,7 @@ def run_cell(
     """
     chosen = _checked(strategy, replicas, group)
     name = filename or f"replica cell {next(_numbers)}"
-    compile(source, name, "exec", dont_inherit=True)  # here, where it can be told at once
+    compile(source, name, "exec", dont_inherit=True)  # here, where the error can be shown at once
     fresh = strategy.run_internal(replica_session.prepare).values()
     forgotten = [rank for rank in chosen if fresh[rank]] if strategy in _begun else []
     _begun.add(strategy)
@@ -140,7 +140,7 @@ def run_cell(
     try:
         strategy.run(replica_session.execute, args=(source, name, chosen), kwargs={"push": dict(push or {})})
     except CaptureError:
-        raise  # no replica has got the cell
+        raise  # no replica got the cell
     except WorkbenchError as failure:
         if strategy.group.gang.closed:
             raise
@@ -191,7 +191,7 @@ def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
     closed: list[str] = []
     for each, value in namespace.items():
         if isinstance(value, ParameterServerStrategy):
-            continue  # has no replicas that a cell could run on
+            continue  # it has no replicas that could run a cell
         if isinstance(value, Strategy) and not value.is_default and not each.startswith("_"):
             if value.group.gang.closed:
                 closed.append(each)

@@ -80,7 +80,7 @@ def prepare(env: ReplicaEnv) -> bool:
 
 
 def _input(prompt: object = "") -> str:
-    """Stands in for Python's `input`, which would read from a terminal that workers have not got."""
+    """Replaces Python's `input`, because workers have no terminal to read from."""
     raise FailedPreconditionError(
         f"input({prompt!r}): nobody can answer on a replica. Ask in the notebook, and pass the answer on: "
         f"%%replica --push NAME"
@@ -127,7 +127,8 @@ def collect(env: ReplicaEnv) -> Outcome:
 
 def _run(source: str, filename: str, namespace: dict[str, Any]) -> str:
     lines = source.splitlines(keepends=True)
-    linecache.cache[filename] = len(source), None, lines, filename  # no time: it is not looked for on disk
+    # No modification time, so linecache does not look for it on disk.
+    linecache.cache[filename] = len(source), None, lines, filename
     tree = ast.parse(source, filename)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, filename, "exec", dont_inherit=True), namespace)
@@ -141,14 +142,14 @@ def _run(source: str, filename: str, namespace: dict[str, Any]) -> str:
 
 
 def _ends_with_semicolon(source: str, last: ast.Expr) -> bool:
-    """Whether the value of a last expression is not to be shown, as in notebooks."""
+    """Whether a semicolon suppresses the value of the last expression, as in notebooks."""
     assert last.end_lineno is not None
     line = source.encode().splitlines()[last.end_lineno - 1]
     return line[last.end_col_offset :].lstrip().startswith(b";")
 
 
 def _told(error: BaseException, filename: str) -> str:
-    """The traceback from the cell's first frame on, without our own frames."""
+    """The traceback from the cell's first frame on, without workbench's own frames."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((at for at, frame in enumerate(frames) if frame.filename == filename), len(frames))
     shown = [frame for frame in frames[first:] if not frame.filename.startswith(PACKAGE)]
@@ -163,7 +164,7 @@ def _cut(text: str) -> str:
 
 
 class _ThreadOutput(io.TextIOBase):
-    """Stands in for a stream of the process: what a capturing thread prints is kept, the rest goes on as before."""
+    """Replaces a stream of the process: keeps what a capturing thread prints, and passes on everything else."""
 
     def __init__(self, original: TextIO) -> None:
         super().__init__()
@@ -188,13 +189,13 @@ class _ThreadOutput(io.TextIOBase):
         return getattr(self.original, name)
 
 
-# Replicas share their process: only one thread at a time may replace its streams or put them back.
+# Replicas share their process, so only one thread at a time may replace its streams or put them back.
 _capturing = forks.lock(threading.Lock())
 
 
 @contextmanager
 def _captured(printed: dict[str, io.StringIO]) -> Iterator[None]:
-    """Keeps what the calling thread prints."""
+    """Captures what the calling thread prints."""
     thread = threading.get_ident()
     with _capturing:
         for stream, kept in printed.items():

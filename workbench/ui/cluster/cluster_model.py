@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _STALE_SECONDS: Final = 3.0
 _HISTORY: Final = 32
-_LARGE: Final = 1 << 30  # bytes, which no cache holds
+_LARGE: Final = 1 << 30  # bytes, more than any cache holds
 _Key = tuple[str, int]
 """A kind of device, and its number on the worker."""
 _Figures = tuple[str, float | None, int | None, int | None]
@@ -98,13 +98,13 @@ def _strategy(group: Group, limit: Limit | None) -> StrategyNode:
 def _worker(
     worker: WorkerLink, groups: list[Group], news: Mapping[tuple[str, int], ReplicaNews], before: int
 ) -> WorkerNode:
-    """A worker and what is on it.
+    """A worker with its devices and replicas.
 
     Args:
       worker: The worker.
       groups: All groups of the cluster.
-      news: By a group's name and generation, what stands out about its replicas.
-      before: How many workers of its host come before it.
+      news: What stands out about replicas, by group name and generation.
+      before: How many workers on the same host come before it.
     """
     age = time.monotonic() - worker.last_beat
     kind, first = worker.device_kind, _first(worker, before)
@@ -137,7 +137,7 @@ def _worker(
 
 
 def _model_of(gpus: tuple[GpuUse, ...], index: int) -> str:
-    """Name and memory of the GPU behind a device, and whether other devices are on it, too; "" if not known."""
+    """Name and memory of a device's GPU, and whether it has other devices, too; "" if not known."""
     if index >= len(gpus) or not gpus[index].source:
         return ""
     gpu = gpus[index]
@@ -147,7 +147,7 @@ def _model_of(gpus: tuple[GpuUse, ...], index: int) -> str:
 
 
 def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
-    """Why it is lost; else what works beside it, and what the card of a worker says anyway."""
+    """Why it is lost; otherwise what works beside it, plus what any worker's card says."""
     if worker.lost or not worker.beside:
         return str(worker.lost or "")
     memory = [] if memory_bytes is None else [size_text(memory_bytes)]
@@ -155,7 +155,7 @@ def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
 
 
 def _stopped(worker: WorkerNode) -> WorkerNode:
-    """A worker of a cluster that was closed: what it told last is over."""
+    """A worker of a closed cluster: its last state is history."""
     devices = tuple(
         replace(
             device, replicas=tuple(replace(each, busy=False, doing="stopped") for each in device.replicas)
@@ -173,7 +173,7 @@ def worker_status(worker: WorkerLink) -> str:
 
 
 def _first(worker: WorkerLink, before: int) -> int:
-    """The index on its host of a worker's first device: workers of a host have the same number of them."""
+    """The index on its host of a worker's first device. All workers of a host have the same number of devices."""
     return before * worker.device_count
 
 
@@ -193,7 +193,7 @@ def busy_replicas(worker: WorkerLink, groups: Iterable[Group]) -> dict[tuple[int
         if sent and step not in sent and -1 not in sent:
             found[group, rank] = f"step {sent[0]}: running"
         elif sent:
-            # Between steps workbench itself asks something of replicas.
+            # Between steps, replicas run requests of workbench itself.
             when = f"step {step}" if step >= 0 else "between steps"
             where = f" at {with_cell_names(site)}" if site else ""
             found[group, rank] = f"{when}: {op} #{seq + 1}, {phase}{where}" if op else f"{when}: {phase}"
@@ -239,9 +239,10 @@ class DeviceHistory:
         self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
         # For each worker, the names of the devices that have reported their use.
         self._known: defaultdict[str, dict[_Key, str]] = defaultdict(dict)
-        self._numbers: dict[str, int] = {}  # by group, of its next step
-        self._stepping = ""  # the group that was seen to step last
-        self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)  # of it, at each sample
+        self._numbers: dict[str, int] = {}  # by group, the number of its next step
+        self._stepping = ""  # the group that was last seen to step
+        # The next step of that group, at each sample.
+        self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)
 
     def model(self) -> Devices:
         """The use now; see `tell_memory`."""
@@ -252,13 +253,14 @@ class DeviceHistory:
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))
         for gone in self._recent.keys() - {use.key for use in uses}:
-            del self._recent[gone]  # one that returns begins anew: samples are counted from the newest
+            # A device that returns starts anew, because samples are counted from the newest.
+            del self._recent[gone]
         if closed:
             uses = [replace(use, status="stopped", use_percent=None, memory_bytes=None) for use in uses]
         return Devices(self._cluster.name, self._cluster.status, tuple(uses), self._sampled())
 
     def _look_at_steps(self) -> None:
-        """Remembers how far the strategy is that has stepped since the last sample, or before."""
+        """Records the progress of the strategy that has stepped since the last sample, or before."""
         for group in list(self._cluster.gang.groups.values()):
             if group.number > self._numbers.get(group.name, 0):
                 self._stepping = group.name
@@ -272,7 +274,7 @@ class DeviceHistory:
         return SampledSteps(self._cluster.gang.run_id, self._stepping, tuple(steps))
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
-        """Of all devices that the worker has told of; those that it does not tell of now have a gap."""
+        """The use of all devices that the worker has ever reported; a device that it does not report now has a gap."""
         told: dict[_Key, _Figures] = {}
         if metrics is not None:
             told["CPU", 0] = (

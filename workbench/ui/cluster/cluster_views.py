@@ -49,12 +49,12 @@ class ClusterView:
         return self._html(self._table())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
-        table = self._table()  # once: that of devices asks Dask's scheduler
+        table = self._table()  # once, because the model of devices asks Dask's scheduler
         return mimebundle(self._source, text=self._text(table), html=self._html(table), include=include)
 
     def _text(self, table: Table) -> str:
         title, headings, rows, said = table
-        one_host = len({row[0] for row in rows}) < 2  # else it tells rows apart
+        one_host = len({row[0] for row in rows}) < 2  # otherwise it distinguishes rows
         expendable = ("pid", "worker", "kind", "strategy", *(["host"] if one_host else ["memory"]))
         lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable, wrapped="message")
         first = [f"{printable(title)}, {self.cluster.status}"]
@@ -91,7 +91,7 @@ def topology_source(cluster: Cluster) -> Source:
     def make() -> Topology:
         nonlocal last
         found = topology_model(cluster)
-        # Looked at afterwards: what was made while the cluster was being closed is no picture of a live one.
+        # Checked afterwards: a model created while the cluster was closing is no picture of a live one.
         if cluster.closed:
             return found if last is None else as_stopped(last)
         last = found

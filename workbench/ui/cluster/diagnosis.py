@@ -126,7 +126,7 @@ def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     workers = list(asked.gang.workers.values())
     answers = _ask(asked, workers)
     if not asked.closed and all(worker.lost or worker.name in answers for worker in workers):
-        asked.flush_telemetry(DEADLINE_SECONDS)  # of a worker that is silent nothing more is to be had
+        asked.flush_telemetry(DEADLINE_SECONDS)  # a silent worker gives no more than this
     if not asked.closed:
         tell_memory(asked)
     return Diagnosis(
@@ -140,7 +140,7 @@ def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
 
 
 def _ask(cluster: Cluster, workers: Sequence[WorkerLink]) -> dict[str, dict[str, Any]]:
-    """What workers report by themselves, by name; without those that do not answer in time."""
+    """The reports of workers, by name; leaves out workers that do not answer in time."""
     if cluster.closed:
         return {}
     questions = [cluster.gang.urgent.ask(worker, DUMP) for worker in workers if not worker.lost]
@@ -150,7 +150,7 @@ def _ask(cluster: Cluster, workers: Sequence[WorkerLink]) -> dict[str, dict[str,
         try:
             answers[question.worker.name] = question.answer(max(0.0, end - time.monotonic()))
         except WorkbenchError:
-            continue  # the report says that it did not answer
+            continue  # the report says that the worker did not answer
     return answers
 
 
@@ -202,7 +202,7 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     rows = answer.get("statuses", worker.statuses)
     unknown = ReplicaStatus(*key, False, -1, -1, "", "running", "")
     row = next((row for row in rows if (row.group, row.rank) == key), unknown)
-    if worker.lost:  # what it told last is over
+    if worker.lost:  # its last report is history
         row = unknown._replace(step=row.step, seq=row.seq)
     flight = tuple(
         entry._asdict() | {"site": with_cell_names(entry.site)}

@@ -77,7 +77,7 @@ class OverviewView:
         return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _figures(self, model: Overview) -> list[tuple[str, str]]:
-        """The four; how far the data are read, and the loss, where steps get and return them."""
+        """The four figures, plus the progress in the data, and the loss if steps return one."""
         groups = self._snapshot().groups
         course = groups[0].told.result if groups else None
         figures = _figures(model)

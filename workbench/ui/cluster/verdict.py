@@ -33,7 +33,7 @@ def verdict(found: Findings) -> tuple[str, ...]:
             map(printable, (verdict_text(found.said[0]), f"run {found.run}: the cluster was closed"))
         )
     lines = [line for group in found.groups for line in _stuck_lines(group, found)]
-    # Where workers answer they know more of what is stuck than what they have recorded.
+    # Workers that answer know more about a hang than they have recorded.
     first = found.said[0].sentence if lines else verdict_text(found.said[0])
     lines += [
         f"{size_text(group.label, len(group.replicas), list(group.missing))} until their workers are back"
@@ -91,7 +91,7 @@ def _stuck_lines(group: GroupReport, found: Findings) -> list[str]:
         since_ns=0,
         last=tuple(_last_seen(replica, answered) for replica in missing),
     )
-    # Of a replica whose worker does not answer the first line says all there is.
+    # If a replica's worker does not answer, the first line says all there is.
     return [stuck_text(stuck), *(_doing(replica) for replica in missing[:3] if replica.worker in answered)]
 
 
@@ -142,10 +142,10 @@ def beside_text(status: BesideStatus) -> str:
 def _last_seen(replica: ReplicaReport, answered: set[str]) -> LastSeen:
     now = "" if replica.worker in answered else replica.place
     if not replica.flight:
-        # It does not answer; its last heartbeat tells the number of its latest collective, not which it was.
+        # It does not answer. Its last heartbeat has the number of its latest collective, but not what that was.
         op = "collective" if replica.seq >= 0 else ""
         return LastSeen(replica.replica, replica.step, replica.seq, op, "", now)
-    # What workbench measured in between is in no step of the user's and would lead astray.
+    # Workbench's own measurements in between belong to no user step, and would mislead.
     last = next((each for each in reversed(replica.flight) if each["step"] >= 0), replica.flight[-1])
     return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"], now)
 

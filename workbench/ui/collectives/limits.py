@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PURPOSE: Final = "limit"
 COPIED_BYTES: Final = (1 << 16, 1 << 20, 1 << 24)
 _LARGE_BYTES: Final = 1 << 24
-_ROUND_BYTES: Final = 1 << 24  # small buffers are copied so often that a round is not over at once
+_ROUND_BYTES: Final = 1 << 24  # small buffers are copied so often that a round takes long enough to measure
 _ROUNDS: Final = 4
 
 
@@ -47,7 +47,7 @@ def measure_limits(cluster: Cluster, only: str = "") -> None:
 
 
 def _is_free(group: Group) -> bool:
-    # The bandwidth of others is not that of memory.
+    # On other devices, the limit is not the memory's bandwidth.
     cpus = all(device.kind == "CPU" for device in group.devices)
     return cpus and group.size > 1 and group.status == "live" and not (group.in_flight or group.nesting)
 
@@ -56,7 +56,7 @@ def measured(group: Group) -> Limit:
     """Measures; the replicas of `group` must be idle."""
     spans_hosts = len({device.host for device in group.devices}) > 1
     handle = group.run(group.prepare(all_reduce_seconds if spans_hosts else copy_seconds))
-    # What the slowest replica took counts, and of all rounds the best.
+    # The slowest replica's time counts, and the best of all rounds.
     seconds = np.max(handle.values(), axis=0).min(axis=-1)
     if spans_hosts:
         return Limit(
@@ -73,7 +73,7 @@ def copy_seconds(env: ReplicaEnv) -> np.ndarray:
 
 def _copy(env: ReplicaEnv, nbytes: int) -> float:
     source, target = np.ones(nbytes, np.uint8), np.empty(nbytes, np.uint8)
-    np.copyto(target, source)  # the pages are there before the clock runs
+    np.copyto(target, source)  # allocates the pages before the clock starts
     times = math.ceil(_ROUND_BYTES / nbytes)
     with env.communicator.internal(PURPOSE):
         env.communicator.barrier(site=PURPOSE)

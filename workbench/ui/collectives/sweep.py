@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 Swept = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"]
 PURPOSE: Final = "sweep"
 _WARM_UP: Final = "warm-up"
-_WARM_UP_ROUNDS: Final = 2  # of each size
-# Of each operation, before its first size: replicas come to what they have never run at different times, and for the
-# first dozens of times it takes them many times as long.
+_WARM_UP_ROUNDS: Final = 2  # rounds of each size
+# Rounds of each operation before its first size. Replicas reach a new operation at different times, and its first
+# dozens of rounds take many times as long.
 _FIRST_ROUNDS: Final = 40
-_MOST_ROUNDS: Final = 1000  # what a replica's telemetry ring holds many times over
+_MOST_ROUNDS: Final = 1000  # a replica's telemetry ring holds many times this number
 _PATIENCE_SECONDS: Final = 5.0
 _MIN_FACTOR: Final = 2
 
@@ -263,7 +263,7 @@ def array_lengths(
 
 
 def _carry_out(env: ReplicaEnv, what: _Round) -> int:
-    """One size on one replica; returns the number of its step."""
+    """Runs one size on one replica; returns the number of its step."""
     communicator = env.communicator
     call = _call(env, what)
     with communicator.internal(_WARM_UP):
@@ -293,7 +293,7 @@ def _call(env: ReplicaEnv, what: _Round) -> Callable[[], object]:
 
 
 def _arrived(cluster: Cluster, group: str, steps: Sequence[int], expected: int) -> pa.Table:
-    """The records of these steps; those of GPUs come a moment after the step."""
+    """The records of these steps. Those of GPUs arrive a moment after the step."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -164,7 +164,7 @@ class Timings:
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:
-    """The part of a snapshot that concerns one group."""
+    """The part of a snapshot about one group."""
     if not group:
         return snapshot
     return replace(

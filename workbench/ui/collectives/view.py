@@ -49,7 +49,7 @@ class Collectives:
         )
 
     def __reduce__(self) -> str:
-        return "collectives"  # of this module: functions that name it travel to replicas
+        return "collectives"  # a global of this module: functions that refer to it travel to replicas
 
 
 collectives = Collectives()

@@ -31,7 +31,7 @@ def apart_text(
       The sentence, and the evidence without a full stop.
     """
     content, equal = Counter(contents).most_common(1)[0]
-    # Of two halves, the one of replica 0 is what the others are compared with.
+    # If there are two halves, the others are compared with that of replica 0.
     if Counter(contents)[contents[0]] == equal:
         content = contents[0]
     same = [rank for rank, each in enumerate(contents) if each == content]

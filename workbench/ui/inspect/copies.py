@@ -23,14 +23,14 @@ _AGAIN_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class _Known:
-    """What was told of a group in one generation; verdicts go by the events of the newest one.
+    """What was reported about a group in one generation; verdicts use the newest generation's events.
 
     Attributes:
-      generation: Which.
-      differing: The names of values of which the copies differ.
-      agreed: When it was told that all agree.
-      agreed_after: The last step before that, -1 before the first.
-      agreed_all: Those were the copies of all variables.
+      generation: The number of the generation.
+      differing: The names of values whose copies differ.
+      agreed: When agreement was last reported.
+      agreed_after: The last step before that report; -1 before the first.
+      agreed_all: Whether that report covered all variables.
     """
 
     generation: int
@@ -40,12 +40,12 @@ class _Known:
     agreed_all: bool = False
 
     def is_news(self, now: float, *, step: int, of_all: bool) -> bool:
-        """Whether to tell that all agree: now and then, and as soon as it says something about steps, or all variables.
+        """Whether to report agreement: now and then, and as soon as it covers a new step or all variables.
 
         Args:
           now: The time, as `time.monotonic` gives it.
           step: The last step.
-          of_all: The copies of all variables were compared.
+          of_all: Whether the copies of all variables were compared.
         """
         more = self.agreed_after < 0 <= step or (of_all and not self.agreed_all)
         return more or now - self.agreed >= _AGAIN_SECONDS

@@ -80,7 +80,7 @@ def differences(
 
 
 def _to_first(env: ReplicaEnv, value: Any, numbers: np.ndarray) -> np.ndarray:
-    """The gap to replica 0's, whose copy does not stay: it may be as large as the variable."""
+    """The gap to replica 0's component, which is not kept here: it may be as large as the variable."""
     part = _part(value, numbers)
     with env.communicator.internal("inspect"):
         first = env.communicator.broadcast(part, 0, site="wb.inspect")
@@ -116,7 +116,7 @@ def gap_between(one: Any, other: Any, *, row: int = 1, numbers: Sequence[int] | 
         buffersize=STRETCH,
     )
     begin, gap = 0, Gap(0.0)
-    # Whole arrays on GPUs are compared although only stretches of them were asked for.
+    # Arrays on GPUs are compared whole, even if only stretches of them were requested.
     starts = (
         np.asarray(numbers, np.int64) * STRETCH if a.ndim == 1 and a.size <= len(numbers) * STRETCH else None
     )
@@ -141,8 +141,8 @@ def gap_between(one: Any, other: Any, *, row: int = 1, numbers: Sequence[int] | 
 
 
 def _sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far each two elements are apart."""
-    with np.errstate(invalid="ignore"):  # of infinities
+    """The absolute difference of each pair of elements."""
+    with np.errstate(invalid="ignore"):  # between infinities
         sizes: np.ndarray = np.abs(a - b)
         if not math.isnan(float(sizes.max(initial=0.0))):
             return sizes

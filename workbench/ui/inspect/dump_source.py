@@ -85,7 +85,7 @@ class DumpSource:
     def _show(self, shown: int) -> None:
         self._shown = shown
         rows = self._rows_of(self._steps[shown]) if self._steps else []
-        # The same operation of all replicas is one value.
+        # One operation on all replicas is one value.
         ordered = sorted(rows, key=_operation)
         groups = [sorted(own, key=lambda row: row["replica"]) for _, own in groupby(ordered, key=_operation)]
         arrays = [list(map(self._array_of, group)) for group in groups[:_MOST_VALUES]]
@@ -99,7 +99,7 @@ def _operation(row: _Row) -> tuple[int, str, int]:
 
 
 def _leaf(arrays: list[np.ndarray | None], group: list[_Row]) -> Any:
-    """The elements of a value, a component per replica; None where the dump does not have all of them."""
+    """The elements of a value, one component per replica; None if the dump does not have all of them."""
     if any(array is None for array in arrays):
         return None
     if len(arrays) == 1:
@@ -123,7 +123,7 @@ def _value(group: list[_Row], leaf: Any) -> InspectedValue:
 
 
 def _facts(row: _Row) -> Summary | str:
-    """What a row tells: all figures, or in words what its mode has."""
+    """The facts in a row: all figures, or in words what its mode records."""
     if row["variance"] is not None and row["shape"] is not None:
         size, mean = row["size"], row["mean"]
         infinite = row["positive_infinities"] + row["negative_infinities"]

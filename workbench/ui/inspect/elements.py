@@ -106,7 +106,7 @@ def window_at(shape: tuple[int, ...], elements: Index) -> Window:
     if ... in given:
         at = given.index(...)
         missing = len(shape) - len(given) + 1
-        # An ellipsis alone is "show me something": the last two axes, at the first place of the others.
+        # An ellipsis alone means "show me something": the last two axes, at index 0 of the others.
         fill: tuple[Any, ...] = (slice(None),) * missing
         if len(given) == 1:
             fill = (*[0] * max(0, len(shape) - 2), *[slice(None)] * min(2, len(shape)))

@@ -76,7 +76,7 @@ def inspected(
 
 
 class _Found:
-    """Facts about leaves, asked of each group of replicas at once."""
+    """Facts about leaves, requested from each group of replicas in one step."""
 
     def __init__(self, leaves: list[Any], exact: bool) -> None:
         self._exact = exact
@@ -111,7 +111,7 @@ class _Found:
         return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
 
     def _here(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
-        """A leaf whose components, or only value, are in the notebook, or on a parameter server."""
+        """A leaf whose components, or single value, are in the notebook or on a parameter server."""
         components = enumerate(leaf.values) if isinstance(leaf, PerReplica | Mirrored) else [(-1, leaf)]
         return tuple(
             ReplicaSummary(rank, *server_of(part), described(part, exact=self._exact))
@@ -143,7 +143,7 @@ class _Found:
         return ReplicaSummary(shown, *place, summary, age, note, since.exact, step)
 
     def value(self, name: str, leaf: Any) -> InspectedValue:
-        """All about a leaf that is called so."""
+        """All facts about a leaf with this name."""
         replicas = self.replicas(leaf)
         entered = self._entered(leaf)
         hints = (
@@ -168,7 +168,7 @@ class _Found:
         )
 
     def _axis(self, leaf: Any) -> tuple[str, str]:
-        """The run and the replicas on whose axis of steps a leaf lies, "" and "" where it lies on none."""
+        """The run and the replicas to whose steps a leaf belongs; "" and "" if it belongs to none."""
         if id(leaf) not in self._places:
             return "", ""
         group, _ = self._places[id(leaf)]
@@ -176,7 +176,7 @@ class _Found:
         return ("", "") if cluster is None else (cluster.name, group.name)
 
     def _entered(self, leaf: Any) -> Onset | None:
-        """Where what is not finite in a leaf first went into a collective; replicas must have been looked at."""
+        """Where a leaf's NaN or infinity first entered a collective. Requires that the replicas were examined."""
         steps = [since for since in self._since.get(id(leaf), ()) if since.step >= 0]
         if not steps:
             return None
@@ -255,7 +255,7 @@ class _Found:
         )
 
     def _parted(self, leaf: Any) -> Since:
-        """When the components of a leaf ceased to be equal."""
+        """The step at which a leaf's components stopped being equal."""
         group, what = self._places[id(leaf)]
         if isinstance(what, str):
             return variable_since(group, (what, "in sync"), self._equal(leaf), self._times(leaf))
@@ -263,7 +263,7 @@ class _Found:
         return Since(number, f"at step {number}", number) if number >= 0 else UNKNOWN
 
     def _times(self, leaf: Any) -> list[Written]:
-        """How each replica assigned a variable."""
+        """How often, and when, each replica assigned a variable."""
         return [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
 
     def _equal(self, leaf: Any) -> bool:
@@ -274,10 +274,10 @@ class _Found:
         return all(isinstance(summary, Summary) for summary in self._summaries.get(id(leaf), []))
 
     def _asked(self, program: Callable[..., Any], about: dict[int, Any]) -> dict[int, list[Any]]:
-        """Runs a program of `summaries` on replicas, about leaves (by id) and with what it is to be told of each.
+        """Runs a program of `summaries` on replicas, for leaves (by id) with their arguments.
 
         Returns:
-          By the id of a leaf, one answer per replica; nothing of leaves that are not on replicas.
+          Leaf id -> one answer per replica. Leaves that are not on replicas are missing.
         """
         placed = {key: self._places[key] for key in about if key in self._places}
         answers: dict[int, list[Any]] = {}
@@ -293,7 +293,7 @@ class _Found:
                 [placed[key][1] for key in stored],
                 [about[key] for key in (*passed, *stored)],
             )
-            # Comparing takes collectives, and those belong to a numbered step.
+            # Comparing takes collectives, which belong to a numbered step.
             counted = differences if program is differences else None
             results = group.run(group.prepare(program, user_function=counted), arguments)
             answers.update(zip([*passed, *stored], (result.values() for result in results), strict=True))

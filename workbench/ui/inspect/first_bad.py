@@ -16,7 +16,7 @@ FIND_IT: Final = "wb.debugging.enable_check_numerics() makes the next run stop w
 
 
 class _Bad(NamedTuple):
-    """A component that is not finite; `order` sorts the earliest first, those of unknown age last."""
+    """A component that is not finite. `order` sorts the earliest first, and those of unknown age last."""
 
     order: tuple[bool, int]
     value: int
@@ -53,7 +53,7 @@ def _order(replica: ReplicaSummary, entered: Onset | None) -> tuple[bool, int]:
 
 
 def _origin(bad: Sequence[_Bad], value: InspectedValue) -> list[str]:
-    """Replica and step, as far as they are known, of the components of one value that went wrong first."""
+    """Replica and step, as far as they are known, of the first components of one value to go wrong."""
     entered, replicas = value.entered, [each.replica.replica for each in bad]
     if entered is not None:
         return [onset_text(entered)]

@@ -108,7 +108,7 @@ def _look_again(
 
 
 def _note(hidden: int, looked_at: int) -> str:
-    """On how many values are not shown, and where there are more, how many were looked at."""
+    """A note on how many values are hidden, and, if there are more, how many were examined."""
     if looked_at:
         return f"only the first {looked_at:,} values were looked at: inspect a part, or give exact=True"
     return f"{hidden:,} more values are not shown: inspect a part of them" if hidden else ""
@@ -122,7 +122,7 @@ def _with_note(values: tuple[InspectedValue, ...], note: str) -> tuple[Inspected
 
 
 def _worth_showing(values: Sequence[InspectedValue]) -> list[int]:
-    """Numbers of the values that are shown, in their order."""
+    """The numbers of the values to show, in order."""
 
     def is_fine(number: int) -> bool:
         value = values[number]
@@ -210,7 +210,7 @@ def inspection_of(
 
 
 def _most_interesting(found: InspectedValue, difference: bool) -> int:
-    """The replica whose elements are shown unless somebody says which."""
+    """The replica whose elements are shown by default."""
     bad = [
         each.replica
         for each in found.replicas
@@ -224,7 +224,7 @@ def _most_interesting(found: InspectedValue, difference: bool) -> int:
 
 
 def _part_text(part: Any) -> str:
-    """A key or an index in the name of a leaf; what the `repr` of others does nobody knows."""
+    """A key or index in the name of a leaf. Other objects get no `repr`, which could do anything."""
     return f"[{part!r}]" if type(part) in (str, int, bool, float, bytes) else f"[<{type(part).__name__}>]"
 
 

@@ -36,14 +36,14 @@ class Inspections:
 
 
 def _numbered(value: dict[str, Any], number: int) -> dict[str, Any]:
-    """The value with the number of its inspection in its name, where that is not the first."""
+    """The value, with its inspection's number in its name unless that is the first."""
     return (
         value if number == 1 else value | {"name": f"{value['name'] or value['kind']} (inspection {number})"}
     )
 
 
 def _behind(found: dict[str, Any] | None, by: int) -> dict[str, Any] | None:
-    """What refers to a value by its number, after values were put before it, or taken away there."""
+    """Adapts references to values by number, after values were added or removed in front."""
     if found is None or found["value"] + by < 0:
         return None
     return found | {"value": found["value"] + by}

@@ -23,7 +23,7 @@ def leaves_of(tree: Any) -> Iterator[tuple[Path, Any]]:
     A container inside of itself is a leaf, too, and so is one that is more than 64 deep.
     """
     open_nodes = [iter([((), tree)])]
-    holders: list[int] = []  # whose children the others are
+    holders: list[int] = []  # containers whose children are values of their own
     while open_nodes:
         for path, node in open_nodes[-1]:
             known = id(node) in holders or len(path) >= _DEEPEST
@@ -41,15 +41,15 @@ def leaves_of(tree: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _children(path: Path, node: Any) -> Iterator[tuple[Path, Any]] | None:
-    """Those of a container, None if it is none."""
+    """The children of a container; None if it is not one."""
     if isinstance(node, DistributedValues | VariableComponent):
         return None
     if isinstance(node, ShardedVariable):
         return (((*path, number), shard) for number, shard in enumerate(node.variables))
-    if type(node) is dict and len(node) > _LARGE:  # `optree` would make several lists of them
+    if type(node) is dict and len(node) > _LARGE:  # `optree` would flatten it into several lists
         try:
             return (((*path, key), node[key]) for key in sorted(node))
-        except TypeError:  # keys without order
+        except TypeError:  # keys without an order
             pass
     if optree.tree_is_leaf(node, namespace="workbench"):
         return None

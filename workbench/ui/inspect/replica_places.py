@@ -25,7 +25,7 @@ def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
         return leaf.strategy.group, leaf.description.key
     if isinstance(leaf, DistributedValues) and leaf.handle is not None:
         handle = leaf.handle
-        # Others take part since it was made: no program can look at it where it is.
+        # The number of replicas has changed since it was created, so no program can examine it where it is.
         return (group_of(handle), handle) if handle.places is handle.group.places else None
     return None
 
@@ -34,7 +34,7 @@ def server_of(leaf: Any) -> tuple[str, str]:
     """Host and name of the parameter server that holds a variable, ("", "") for everything else."""
     if not isinstance(leaf, Variable) or not isinstance(leaf.placement, OnServers):
         return "", ""
-    strategy: Any = leaf.strategy  # with servers, as the placement says
+    strategy: Any = leaf.strategy  # on parameter servers, as the placement says
     server = strategy.hosting.servers[leaf.description.server]
     return server.device.host, server.name
 

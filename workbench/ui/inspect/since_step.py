@@ -41,13 +41,13 @@ UNKNOWN: Final = Since(-1, "")
 
 @dataclass(slots=True)
 class _Known:
-    """What inspections have seen of one property of a variable.
+    """The history of one property of a variable, as inspections saw it.
 
     Attributes:
-      times: How often each of its replicas had assigned it when the property last held.
-      after: The step after which that was.
-      doubtful: The notebook has assigned only some of the replicas since, and nobody has seen what came of it.
-      since: Since when it has not held.
+      times: How often each replica had assigned the variable when the property last held.
+      after: The step after which it last held.
+      doubtful: Whether the notebook has since assigned only some replicas, and no inspection has followed.
+      since: The step since which it has not held.
     """
 
     times: tuple[int, ...]
@@ -75,7 +75,7 @@ def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[
       written: How the variable was assigned on each replica that the property is about.
     """
     known = _known.setdefault(group, {}).setdefault(what, _Known((0,) * len(written)))
-    # A replica that was replaced has begun to count anew, with what it got from another.
+    # A replaced replica counts from zero again, with a value from another replica.
     known.times = tuple(map(min, known.times, (each.times for each in written)))
     outside = tuple(each.outside_times for each in written)
     newer = [now > before for now, before in zip(outside, known.times, strict=True)]
@@ -84,7 +84,7 @@ def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[
         known.times = tuple(map(max, known.times, outside))
         known.after = max(known.after, *(each.outside_after for each in written))
         known.since = UNKNOWN
-    # How often replicas have assigned it in steps since then, and in which step last.
+    # How often replicas have assigned it in steps since then, and the last of these steps.
     later = [
         (each.times - before, each.step)
         for each, before in zip(written, known.times, strict=True)
@@ -116,7 +116,7 @@ def differences_seen(
       The course of the newest 64, None if there is only one.
     """
     seen = _seen.setdefault(group, {}).setdefault(what, {})
-    # Comparing copies takes a step, too, so that the newest one did not make them differ.
+    # Comparing copies takes a step, too, so the newest step did not make them differ.
     step = max(each.step for each in written) if largest else group.committed_step
     if step >= 0:
         seen.pop(step, None)

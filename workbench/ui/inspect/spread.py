@@ -15,7 +15,7 @@ MAX_ROWS: Final = 32
 """More replicas are summarised."""
 _MAX_OUTLIERS: Final = 8
 _LEVELS: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
-# Tukey's outer fences: one of 400,000 normally distributed numbers is beyond them.
+# Tukey's outer fences: one of 400,000 normally distributed numbers lies beyond them.
 _FENCE: Final = 3.0
 _FIGURES: Final[dict[str, Callable[[Summary], float]]] = {
     "mean": lambda summary: summary.mean,
@@ -50,7 +50,7 @@ def spread_of(replicas: Sequence[ReplicaSummary]) -> ReplicaSpread | None:
 
 
 def _rest(replicas: int, outlying: int, not_finite: int) -> str:
-    """On the replicas that are not among the outliers."""
+    """A line about the replicas that are not outliers."""
     hidden = replicas - min(outlying, _MAX_OUTLIERS)
     if not outlying:
         return ""
@@ -68,7 +68,7 @@ def _quantiles(name: str, values: np.ndarray) -> Quantiles | None:
 
 
 def _distance(values: np.ndarray) -> np.ndarray:
-    """How far each number is outside of the middle half, in widths of that half; 0 inside, or if it is not finite."""
+    """How far each number is outside of the middle half, in widths of that half; 0 if inside, or not finite."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return np.zeros(len(values))

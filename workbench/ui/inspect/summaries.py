@@ -51,5 +51,5 @@ def _read(value: Any, *, exact: bool) -> Read:
             return Read(cupy_contents.summary(value)) if gpu.is_gpu_array(value) else read(value, exact=exact)
     except BackendUnavailable:
         raise
-    except Exception:  # asked for its numbers, a foreign object may do anything
+    except Exception:  # a foreign object may raise anything when it is converted
         return Read(type(value).__name__)

@@ -59,7 +59,7 @@ def _value_lines(value: InspectedValue) -> list[str]:
 
 
 def _folded(heading: str) -> list[str]:
-    """The heading in one line, or in two where how the replicas agree would not fit."""
+    """The heading in one line, or in two if the replicas' agreement would not fit."""
     if len(heading) <= WIDTH:
         return [heading]
     what, _, agreement = heading.rpartition(": ")
@@ -102,10 +102,10 @@ def _heading(value: InspectedValue) -> str:
 
 
 def _agreement_text(agreement: Agreement) -> str:
-    """In words.
+    """The agreement in words.
 
     Returns:
-      Such as "in sync (sha 9f3c…), max|Δ|=0" or "diverged at step 5, max|Δ|=0.25, first replica 2".
+      For example "in sync (sha 9f3c…), max|Δ|=0" or "diverged at step 5, max|Δ|=0.25, first replica 2".
     """
     if agreement.in_sync:
         return f"in sync (sha {agreement.sha256[:4]}…), max|Δ|=0"
@@ -116,7 +116,7 @@ def _agreement_text(agreement: Agreement) -> str:
 
 
 def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
-    """Headings, rows, and a note on rows that were left out; all cells are text."""
+    """Headings, rows, and a note on omitted rows; all cells are text."""
     replicas = list(value.replicas)
     same = value.agreement is not None and value.agreement.in_sync and len(replicas) > 1
     mixed = len({_array_text(replica.summary) for replica in replicas}) > 1
@@ -148,7 +148,7 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
 
 
 def _rest_text(value: InspectedValue, shown: int) -> str:
-    """On the replicas that are not shown."""
+    """A line about the replicas that are not shown."""
     hidden = len(value.replicas) - shown
     if not hidden:
         return ""
@@ -161,7 +161,7 @@ def _rest_text(value: InspectedValue, shown: int) -> str:
 
 
 def _most_telling(value: InspectedValue) -> list[ReplicaSummary]:
-    """The replicas that have a row: all, or of more than 32 those that are not finite, or far from the others."""
+    """The replicas that get a row: all, or, of more than 32, those that are not finite or far from the others."""
     replicas = list(value.replicas)
     if value.spread is not None:
         return [replica for replica in replicas if replica.replica in value.spread.outliers]

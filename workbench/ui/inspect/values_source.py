@@ -126,8 +126,8 @@ class ValuesSource:
 
 
 def _kept(leaf: Any) -> Callable[[], Any]:
-    """Gives the leaf as long as somebody else keeps it: a view must not hold memory of the replicas."""
+    """Returns the leaf while something else keeps it: a view must not hold the replicas' memory."""
     try:
         return weakref.ref(leaf)
-    except TypeError:  # a number
+    except TypeError:  # a number, which cannot be referenced weakly
         return lambda: leaf

@@ -133,7 +133,7 @@ def pooled(values: np.ndarray, steps: tuple[int, int], *, minus: np.ndarray | No
     cells = np.empty((_cells(rows, down), _cells(columns, right)))
     starts = np.arange(0, columns, right)
     with np.errstate(all="ignore"):
-        for row in range(len(cells)):  # strip by strip: a window may be as large as the array
+        for row in range(len(cells)):  # strip by strip, because a window may be as large as the array
             part = slice(row * down, (row + 1) * down)
             if minus is None:
                 cells[row] = _mean_row(values[part], starts)
@@ -148,7 +148,7 @@ def _mean_row(strip: np.ndarray, starts: np.ndarray) -> np.ndarray:
     whole = strip.dtype.kind in "biu"
     if whole or (strip.dtype.kind == "f" and strip.dtype != np.float16):
         sums = strip.sum(axis=0, dtype=np.float64 if whole else None)
-        if np.isfinite(sums).all():  # and so is everything in it, as in most arrays
+        if np.isfinite(sums).all():  # then everything in it is finite, too, as in most arrays
             widths = np.diff(np.append(starts, strip.shape[1]))
             return np.asarray(np.add.reduceat(sums.astype(np.float64), starts) / (widths * len(strip)))
     return _pooled_row(strip.astype(np.float64), starts)

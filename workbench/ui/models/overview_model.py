@@ -58,7 +58,7 @@ def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
 
 
 def _not_finite_steps(group: GroupView, said: Sequence[Verdict]) -> int:
-    """Those that are known of: an onset may be older than the steps that are kept, an inspection knows of one."""
+    """The known steps with NaN or infinity. An onset may be older than the kept steps; an inspection knows one step."""
     onset = group.not_finite
     since = 0 if onset is None else onset.last_step - onset.step + 1
     inspected = int(any(verdict.code == "nan" for verdict in said))

@@ -11,7 +11,7 @@ from typing import Final
 
 from workbench.telemetry.formatting import SIGNS, printable_lines
 
-# Okabe–Ito colours; the word and the sign say the same, for those who see no colours.
+# Okabe–Ito colours. The word and the sign say the same, for people who cannot distinguish colours.
 _STATUS: Final = {
     "starting": ("○", "#0072B2"),
     "live": ("●", "#009E73"),
@@ -158,9 +158,7 @@ def tabs(label: str, pages: Sequence[tuple[str, str]], *, chosen: int = 0) -> st
       pages: Name, and HTML made by the functions of this file; at least one.
       chosen: Index of the page that is shown first.
     """
-    id = (
-        f"wb-{secrets.token_hex(6)}"  # a page has many outputs, and radio buttons of one name belong together
-    )
+    id = f"wb-{secrets.token_hex(6)}"  # a page has many outputs, and radio buttons with one name form a group
     parts = [f"<style>{_TABS.replace('ID', id)}</style>"]
     for index, (name, page) in enumerate(pages):
         checked = " checked" if index == chosen else ""

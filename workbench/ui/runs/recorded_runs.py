@@ -113,7 +113,7 @@ class RecordedRuns:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._lock = forks.lock(threading.Lock())  # guards the two below; never held while a file is read
+        self._lock = forks.lock(threading.Lock())  # guards the next two; never held while a file is read
         self._entries: dict[Version, RunEntry] = {}
         self._open: dict[Version, Run] = {}
 
@@ -160,7 +160,7 @@ class RecordedRuns:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[Run]:
-        """The run that a page means. Errors name it as pages do: where else the folder is does not concern them."""
+        """The run that a page means. Errors name it as pages do, because they should not reveal where the folder is."""
         file = self._shelf.find(path)
         try:
             yield self._kept(self._open, _MAX_OPEN, file, open_run)
@@ -185,10 +185,10 @@ class RecordedRuns:
         if found is None:
             found = read(file)
         with self._lock:
-            # Two that came together have both opened it; from then on there is one.
+            # Two simultaneous requests have both opened it; from now on there is one.
             found = kept.setdefault(version, found)
             while len(kept) > most:
-                del kept[next(iter(kept))]  # what was asked for last is the last
+                del kept[next(iter(kept))]  # the last requested run is the last one
         return found
 
 

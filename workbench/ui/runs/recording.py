@@ -28,7 +28,7 @@ from workbench.ui.widgets.sources import Source
 
 _LOOK_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 5.0
-_PATIENCE_SECONDS: Final = 20.0  # what replicas have not told by then is missing in the recording
+_PATIENCE_SECONDS: Final = 20.0  # what replicas have not sent by then is missing in the recording
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ class Recording:
     """
 
     def __init__(self, path: str | os.PathLike[str], cluster: Cluster) -> None:
-        cluster.flush_telemetry(_PATIENCE_SECONDS)  # what is on its way now was before the recording
+        # Records that are on their way now belong to the time before the recording.
+        cluster.flush_telemetry(_PATIENCE_SECONDS)
         self._cluster = cluster
         self._recorder = Recorder(path, name_sites=with_cell_names)
         self.path = self._recorder.path
@@ -67,7 +68,7 @@ class Recording:
         Raises:
           StorageFull: if there is no space.
         """
-        with contextlib.suppress(ValueError):  # it was closed before
+        with contextlib.suppress(ValueError):  # the recorder was closed before
             self._cluster.closing.remove(self._end_with_cluster)
         self._end()
         return self.path
@@ -75,7 +76,7 @@ class Recording:
     def _end_with_cluster(self) -> None:
         try:
             self._end()
-        except (WorkbenchError, OSError) as error:  # the cluster has to close all the same
+        except (WorkbenchError, OSError) as error:  # the cluster must close all the same
             log.warning("the recording %s is lost: %s", self.path, error)
 
     def _end(self) -> None:
@@ -103,7 +104,7 @@ class Recording:
 
 
 class _Look:
-    """Looks at a cluster once a second while it is recorded, so that its last state is known however it ends."""
+    """Reads a recorded cluster's state once a second, so that its last state is known however it ends."""
 
     def __init__(self, cluster: Cluster, recorder: Recorder) -> None:
         self._cluster = cluster
@@ -114,7 +115,7 @@ class _Look:
         self._thread.start()
 
     def end(self) -> None:
-        """The last look."""
+        """Reads the last state."""
         self._stop.set()
         self._thread.join(_STOP_SECONDS)
 
@@ -137,9 +138,9 @@ class _Look:
             for (
                 name,
                 told,
-            ) in cluster.feed.all_told().items():  # also of strategies that nobody holds any more
+            ) in cluster.feed.all_told().items():  # including strategies without references
                 recorder.set_told(name, told)
-        except Exception:  # the cluster may end at any moment; the recording of its collectives must not
+        except Exception:  # the cluster may end at any moment; the recording of its collectives must continue
             log.debug("could not look at %s for its recording", cluster.name, exc_info=True)
 
 
@@ -190,7 +191,7 @@ def record(path: str | os.PathLike[str], cluster: Strategy | Cluster | None = No
 
 
 def _check(path: Path) -> None:
-    """Now, and not when the recording ends and is lost."""
+    """Checked now, rather than when the recording ends and is lost."""
     if path.is_dir():
         inside = str(path / "first.parquet")
         raise InvalidArgumentError(f"{str(path)!r} is a folder: name a file in it, as wb.record({inside!r})")

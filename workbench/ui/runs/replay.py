@@ -68,7 +68,7 @@ class RecordedRun(Timings):
 
 
 class _Steps:
-    """Some steps of a run as a source of timings."""
+    """Some steps of a run, as a source of timings."""
 
     def __init__(self, run: recorded_run.Run, steps: range | None) -> None:
         self._run = run

@@ -88,7 +88,7 @@ class RunList:
         return Fixed("runs", Runs(str(self.folder), self.entries, (), ()), self._answer)
 
     def _answer(self, request: dict[str, Any]) -> Runs | None:
-        """Compares two of these runs, and no others, where a person asks for it in the view."""
+        """Compares two of these runs, and no others, when a user requests it in the view."""
         if request.get("kind") == "open_run":
             path = self._path(str(request["path"]))
             raise InvalidArgumentError(f"wb.open_run({path!r}) in a cell shows this run")

@@ -102,7 +102,7 @@ def _entry(run: Run) -> RunEntry:
 
 
 def _changed(path: Path) -> tuple[str, int]:
-    """Time of day when a file changed last, and its size; of one that has just gone, nothing."""
+    """The date and time when a file last changed, and its size; nothing for a file that has just gone."""
     try:
         status = path.stat()
     except OSError:
@@ -111,7 +111,7 @@ def _changed(path: Path) -> tuple[str, int]:
 
 
 def _time_of_day(time_ns: int) -> str:
-    """ISO 8601, from ns since 1970; "" if there is no such time, as in a file made to confuse."""
+    """ISO 8601, from ns since 1970; "" if there is no such time, as in a manipulated file."""
     try:
         return datetime.datetime.fromtimestamp(time_ns / 1e9).astimezone().isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
@@ -157,7 +157,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
 
 
 def _looked_at(run: Run, view: str) -> tuple[Any, str]:
-    """The model of a view as the file has it, if the view can draw it; else why not."""
+    """The model of a view from the file, if the view can draw it; otherwise why not."""
     try:
         model = run.looks.model(view)
     except DataCorruption as error:
@@ -189,7 +189,7 @@ def compared_times(first: Mapping[Kind, Times], second: Mapping[Kind, Times]) ->
 def _compared(kind: Kind, first: Times | None, second: Times | None) -> ComparedRow:
     op, redop, dtype, _, n = kind
     newest = second or first
-    assert newest is not None  # the kind is that of at least one
+    assert newest is not None  # the kind comes from at least one of them
     one = None if first is None else _spread(kind, first)
     other = None if second is None else _spread(kind, second)
     both = one is not None and other is not None and one.p50_us > 0

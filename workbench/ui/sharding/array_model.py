@@ -51,7 +51,7 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
 
 
 def _specs(value: DistributedValues | Variable) -> list[Spec | None]:
-    """Of each component; None for what is not an array of numbers. Replicas are not asked."""
+    """The spec of each component; None for one that is not an array of numbers. Does not query the replicas."""
     if isinstance(value, Variable):
         place = place_of(value)
         copies = 1 if place is None or central_device(value) is not None else place[0].size
@@ -80,7 +80,7 @@ def _places(value: DistributedValues | Variable, count: int) -> list[tuple[int, 
 
 
 def _side_by_side(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], list[Box]]:
-    """One after the other along axis 0; where the other axes differ, the whole is as large as the largest."""
+    """One after another along axis 0. If the other axes differ, the whole is as large as the largest."""
     rank = max(map(len, shapes))
     padded = [shape if len(shape) == rank and rank else (1,) * max(1, rank) for shape in shapes]
     tail = tuple(max(shape[axis] for shape in padded) for axis in range(1, max(1, rank)))
@@ -175,6 +175,6 @@ def _count(start: tuple[int, ...], stop: tuple[int, ...]) -> int:
 def _itemsize(dtype: str) -> int:
     try:
         return np.dtype(dtype).itemsize
-    except TypeError:  # of an extension, such as bfloat16 or float8_e4m3
+    except TypeError:  # from an extension, such as bfloat16 or float8_e4m3
         digits = "".join(character if character.isdigit() else " " for character in dtype).split()
         return max(1, int(digits[0]) // 8) if digits else 1

@@ -100,7 +100,7 @@ def listed_elements(sharding: Sharding, *, step: int, replica: int) -> ListedEle
 
 
 def _shown(sharding: Sharding) -> list[int]:
-    """At most 32 replicas, in order: those that get nothing in some step first of all."""
+    """At most 32 replicas, in order. Replicas that get nothing in some step take precedence."""
     replicas = list(range(sharding.replicas))
     if len(replicas) <= _MAX_READERS:
         return replicas
@@ -123,7 +123,7 @@ def _reader(sharding: Sharding, replica: int, distinct: np.ndarray, which: slice
 
 
 def _together(sharding: Sharding, shown: list[int], which: slice) -> tuple[Reader, ...]:
-    """All replicas in one; before that those that are not shown, if there are any."""
+    """All replicas as one, preceded by the hidden ones as one, if there are any."""
     hidden = sorted(set(range(sharding.replicas)) - set(shown))
     some = [(f"{len(hidden):,} more", hidden)] if hidden else []
     return tuple(
@@ -167,7 +167,7 @@ def _range_text(sharding: Sharding, distinct: np.ndarray, first: int, last: int)
 
 
 def _thinned(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """At most 32 of the ranges, evenly chosen: of shuffled elements, single ones, a picture needs no more."""
+    """At most 32 evenly chosen ranges. Shuffled elements make many, and a picture needs no more."""
     most = 32
     if len(ranges) <= most:
         return ranges
@@ -178,7 +178,7 @@ def _marks(sharding: Sharding, distinct: np.ndarray) -> tuple[tuple[int, str], .
     if not sharding.labels:
         return ()
     first = np.unique(distinct >> FILE_SHIFT, return_index=True)[1]
-    of = -(-len(first) // _MAX_MARKS)  # files have a mark together
+    of = -(-len(first) // _MAX_MARKS)  # all files share one mark
     return tuple(
         (int(at), sharding.labels[int(distinct[at])].rpartition(":")[0] + _and_more(len(first), index, of))
         for index, at in enumerate(first)
@@ -192,7 +192,7 @@ def _and_more(files: int, index: int, of: int) -> str:
 
 
 def _read_by(sharding: Sharding, distinct: np.ndarray, begins: list[int]) -> tuple[str, ...]:
-    """Which replicas read each of the parts of all elements that begin at some positions."""
+    """Which replicas read each of the parts of all elements, by the parts' start positions."""
     readers: list[set[int]] = [set() for _ in begins]
     for replica in range(sharding.replicas if begins else 0):
         ids = np.array([element for step in sharding.steps for element in step[replica].ids], np.int64)

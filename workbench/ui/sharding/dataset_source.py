@@ -34,7 +34,7 @@ class Followed:
         """
         self._what: weakref.ref[DistributedDataset | Strategy] = weakref.ref(what)
         self._dataset = dataset
-        # Kept, so that where it came to is told also of one that has come and gone between two looks.
+        # Kept, so that the place that an iterator reached is known even if it came and went between two updates.
         self._trail = what.trail if isinstance(what, DistributedDataset) else None
         self._latest: InputProgress | None = None
 
@@ -94,7 +94,7 @@ class DatasetSource:
         first, last = self._window
         at = max(progress.steps, default=0)
         if self._told is None or 0 <= at < first or last < at < len(self._shown.steps):
-            return {"kind": "model", "model": self.model()}  # with the steps around the one that they are at
+            return {"kind": "model", "model": self.model()}  # with the steps around the present one
         self._told = progress
         return {"kind": "part", "part": {"progress": asdict(progress)}}
 
@@ -112,7 +112,7 @@ class DatasetSource:
             return None
         self._listed = None
         found = what_if(self._dataset, request)
-        # Back where one came from: there the replicas are shown again.
+        # Returns to the previous view, which shows the replicas again.
         self._shown = self._sharding if found.steps == self._sharding.steps[: len(found.steps)] else found
         return {"kind": "model", "model": self.model()}
 
@@ -139,6 +139,6 @@ def what_if(dataset: Dataset, request: dict[str, Any]) -> Sharding:
     """
     shape = Shape(int(request["hosts"]), int(request["replicas_per_host"]))
     batches = [stage for stage in dataset.stages if isinstance(stage, Batch)]
-    drop = bool(batches) and batches[-1].drop_remainder  # the question is about the size alone
+    drop = bool(batches) and batches[-1].drop_remainder  # the query only concerns the size
     batched = dataset.unbatch().batch(int(request["batch_size"]), drop_remainder=drop)
     return explain_sharding(batched, shape, policy=str(request["policy"]))

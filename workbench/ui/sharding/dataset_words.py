@@ -123,6 +123,6 @@ def _without(sharding: Sharding) -> list[int]:
 
 
 def _host_reads(sharding: Sharding, replica: int) -> bool:
-    """Whether a replica's host reads something, for others of its replicas."""
+    """Whether a replica's host reads something that another of its replicas gets."""
     first = replica // sharding.replicas_per_host * sharding.replicas_per_host
     return any(sharding.counts[first : first + sharding.replicas_per_host])

@@ -166,7 +166,7 @@ def explain_distributed(
 
 
 def _known(found: Sharding, dataset: Dataset | None, followed: Followed | None) -> Sharding:
-    """The explanation with what its view needs to know."""
+    """The explanation, with everything that its view needs."""
     if followed is not None:
         found = replace(found, progress=followed.progress)
     _origins[id(found)] = dataset, followed

@@ -46,7 +46,7 @@ def mimebundle(source: Source, *, text: str, html: str, include: Container[str] 
     watch_cells()
     bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
     shown = widget._repr_mimebundle_()
-    assert shown is not None  # as of a widget that has a view
+    assert shown is not None  # as for a widget with a view
     data, metadata = shown
     bundle[WIDGET] = data[WIDGET]
     return (bundle, metadata) if metadata else bundle

@@ -28,7 +28,7 @@ class Outputs:
         self._kernel = shell.kernel
         self._shown: dict[str, list[ViewWidget]] = {}
         self._displays: dict[str, str] = {}  # display id -> the widget that it shows
-        # Closed only when what replaces them was sent: else there would be nothing to see for a moment.
+        # Closed only after what replaces them was sent, so that there is always something to see.
         self._leaving: list[ViewWidget] = []
         shell.events.register("pre_run_cell", self._on_cell)
         shell.events.register("post_run_cell", self._on_end)
@@ -40,17 +40,17 @@ class Outputs:
             self._shown.setdefault(place, []).append(widget)
 
     def _place(self) -> str:
-        """Where the output goes of what runs now; "" if that cannot be told."""
+        """The place where the running code's output goes; "" if it is unknown."""
         parent = self._kernel.get_parent() or {}
         message = parent.get("header", {}).get("msg_id", "")
-        # Only the front end knows where messages go; but an Output says which ones it takes.
+        # Only the front end knows where messages go, except that an Output says which ones it takes.
         for widget in tuple(getattr(ipywidgets.widgets.widget, "_instances", {}).values()):
             if isinstance(widget, ipywidgets.Output) and message and widget.msg_id == message:
                 return f"output {widget.model_id}"
         return str(parent.get("metadata", {}).get("cellId") or "")
 
     def _on_cell(self, info: Any) -> None:
-        self._leave(self._place())  # the front end has cleared what it showed
+        self._leave(self._place())  # the front end has cleared its content
         self._close()
 
     def _on_end(self, result: Any) -> None:
@@ -83,7 +83,8 @@ class Outputs:
                     return
 
     def _close(self) -> None:
-        leaving, self._leaving = self._leaving, []  # at once: a thread that displays, too, may close some
+        # At once, because another thread that displays may close some of them.
+        leaving, self._leaving = self._leaving, []
         for widget in leaving:
             widget.close()
 

@@ -30,7 +30,7 @@ class Pusher:
     """
 
     def __init__(self) -> None:
-        # Guards the next three; never held while a source is asked.
+        # Guards the next three; never held while a source is queried.
         self._lock = forks.lock(threading.Lock())
         self._due: dict[ViewWidget, float] = {}
         self._thread: threading.Thread | None = None
@@ -85,7 +85,7 @@ class Pusher:
         if widget.watched or hidden or ended:
             try:
                 widget.push()
-            except Exception:  # one view must not take the others with it
+            except Exception:  # one view's error must not stop the others
                 log.exception("the view %s cannot be kept up to date any more", widget.view)
                 ended = True
         now = time.monotonic()

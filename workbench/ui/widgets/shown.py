@@ -28,6 +28,6 @@ def tell(view: str, make: Callable[[], Source]) -> None:
 
 # Datasets explain themselves without knowing any view.
 explanation.listeners.append(lambda explained: tell("input", lambda: input_source(explained)))
-# So do data services, and parameter servers.
+# So do data services and parameter servers.
 watching.listeners.append(lambda watched: tell("data_service", lambda: data_service_source(watched)))
 watching_servers.listeners.append(lambda watched: tell("servers", lambda: servers_source(watched)))

@@ -77,7 +77,7 @@ class ViewWidget(anywidget.AnyWidget):
         self.source = source
         self._opened = False
         self._behind = False
-        # Guards the source: the thread that pushes, the kernel's main thread and those of its subshells ask it.
+        # Guards the source, which the pushing thread, the kernel's main thread and its subshells query.
         self._asking = threading.Lock()
         with self._asking:
             model = source.model()
@@ -92,7 +92,7 @@ class ViewWidget(anywidget.AnyWidget):
         if "model" in state and self._opened:
             with self._asking:
                 state["model"] = self.source.model()
-                self._behind = True  # those who were there before have not got that
+                self._behind = True  # earlier clients have not received that
         return state
 
     def push(self) -> None:
@@ -108,7 +108,7 @@ class ViewWidget(anywidget.AnyWidget):
                 self.watched = bool(content.get("visible"))
             case "attached" if self.source.interval_seconds == float("inf"):
                 pass
-            case "attached" | "resync":  # changes that were sent before a view was there have not come to it
+            case "attached" | "resync":  # a new view has missed changes that were sent before it existed
                 with self._asking:
                     message = self._whole()
                 self.send(message)
@@ -130,9 +130,9 @@ class ViewWidget(anywidget.AnyWidget):
 
 
 def _answer_while_a_cell_runs(widget: ipywidgets.Widget) -> None:
-    """Lets messages of the front end be handled beside the cell that runs, not behind it.
+    """Has messages of the front end handled while a cell runs, rather than after it.
 
-    The front end sends them to a subshell, but ipykernel 7.4 passes them on to the shell that last sent on the comm.
+    The front end sends them to a subshell, but ipykernel 7.4 passes them to the shell that last sent on the comm.
     """
     comm = widget.comm
     if hasattr(comm, "_reply_subshell_for"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK_BYTES: Final = 1 << 20
-_LOOKED_AT_BYTES: Final = 1 << 18  # to find types
+_LOOKED_AT_BYTES: Final = 1 << 18  # records read to infer types
 
 
 class CsvDataset(Dataset):
@@ -128,7 +128,7 @@ class CsvFiles(SplitReader):
                 raise InvalidArgumentError(
                     f"CSV: column {name!r} cannot be read as {dtype}: {error}"
                 ) from error
-            except pa.ArrowInvalid:  # "0" may be no date
+            except pa.ArrowInvalid:  # "0" may not be a date
                 pass
 
     def element_spec(self) -> Any:
@@ -169,7 +169,7 @@ class CsvFiles(SplitReader):
         return whole_records(content, self.form.quote, path)
 
     def _columns(self, text: bytes, path: str) -> tuple[tuple[str, ...], int]:
-        """The names of the columns, and where the first row begins; no names if there are empty lines only."""
+        """The names of the columns, and where the first row begins. No names if there are only empty lines."""
         start = first_record(text)
         if start == len(text):
             return (), start
@@ -227,7 +227,7 @@ class CsvFiles(SplitReader):
         return {name: types[name] for name in chosen}
 
     def _fitting(self, text: bytes, width: int) -> bytes:
-        """Those records of a text that have `width` fields, and an empty line, as Arrow refuses no text at all."""
+        """The records of a text that have `width` fields, plus an empty line, because Arrow refuses an empty text."""
         ends = record_ends(text, self.form.quote).tolist()
         records = [text[start:end] for start, end in itertools.pairwise([0, *ends])]
         return b"".join(record for record in records if self._width(record) == width) + b"\n"
@@ -252,9 +252,9 @@ class _Records:
         self._files, self._path, self._names, self._types = files, path, names, types
 
     def runs(self, text: bytes, line: int, row: int) -> Iterator[Run]:
-        """The rows of some records, and a `Failed` in the place of each that cannot be read.
+        """The rows of some records, with a `Failed` in place of each record that cannot be read.
 
-        Which one that is, halving the text again and again finds out: Arrow parses all or nothing of it.
+        Arrow parses all of a text or nothing, so this halves the text until it has found the record.
         """
         import pyarrow as pa
 

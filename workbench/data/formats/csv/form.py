@@ -101,7 +101,7 @@ class CsvForm:
         return self._parse_texts(text, names, types)
 
     def _parse_texts(self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        """The columns of some records; numbers are read as texts first."""
+        """The columns of some records, with numbers read as text first."""
         import pyarrow as pa
 
         found = dict(types)

@@ -203,7 +203,7 @@ def _header(content: CsvHeads, there: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _OneFile:
-    """Gives the dataset of one file."""
+    """Returns the dataset of one file."""
 
     reader: CsvFiles
     ignore_errors: bool
@@ -226,7 +226,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class _Default:
-    """The type of a column, and what stands for a missing value, if anything."""
+    """The type of a column, and the value that replaces a missing one, if any."""
 
     dtype: np.dtype[Any]
     value: Any = None
@@ -256,7 +256,7 @@ def _defaults(names: Sequence[str], columns: Sequence[_Default]) -> dict[str, An
 
 
 def _widths(numbers: list[int], left_out: list[int]) -> range:
-    """How many columns a file may have of which those with `numbers` remain when some are left out."""
+    """How many columns a file may have so that, after leaving some out, those with `numbers` remain."""
     least = most = numbers[-1] + 1
     while most in left_out:
         most += 1
@@ -264,7 +264,7 @@ def _widths(numbers: list[int], left_out: list[int]) -> range:
 
 
 def _numbers(count: int, selected: list[int] | None, left_out: list[int] | None) -> list[int]:
-    """The numbers of `count` columns."""
+    """The positions of the `count` columns to read."""
     if not count:
         raise InvalidArgumentError(
             "CsvDataset: record_defaults is empty; give a type or a default for each column"

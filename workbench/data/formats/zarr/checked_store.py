@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
 
-# Versions, flags and item size are skipped; then come bytes unpacked, block, bytes packed.
+# Skips versions, flags and item size; then come the unpacked bytes, the block size and the packed bytes.
 _BLOSC_HEADER: Final = struct.Struct("<4xI4xI")
 _BLOSC_BYTES: Final = 16
 

@@ -27,7 +27,7 @@ class RemoteStore(Store):
     def __init__(self, url: Url) -> None:
         super().__init__(read_only=True)
         self._url = url
-        # Opened once: fsspec gives each thread that asks a file system with connections of its own.
+        # Opened once, because fsspec gives each thread a file system with its own connections.
         self._files, _ = file_system(url)
 
     def __eq__(self, other: object) -> bool:
@@ -99,7 +99,7 @@ class RemoteStore(Store):
             raise
         except NotFoundError:
             return None
-        match part:  # a server that knows no ranges sends everything
+        match part:  # a server without range requests sends the whole file
             case RangeByteRequest(start, end) if len(data) > end - start:
                 return data[start:end]
             case SuffixByteRequest(suffix):

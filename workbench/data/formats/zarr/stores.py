@@ -170,7 +170,7 @@ class _Content:
 
 
 def _opened(path: str) -> tuple[CheckedStore, Any]:
-    """A store, and the array or group that it holds."""
+    """A store, and the array or group in it."""
     from workbench.data.formats.zarr.checked_store import CheckedStore, Folder
     from workbench.data.formats.zarr.remote import RemoteStore
 
@@ -209,12 +209,12 @@ def _chosen(group: Any, columns: Sequence[str] | None, path: str) -> dict[str, A
 def _others(group: Any) -> str:
     try:
         return f"; its arrays are {', '.join(name for name, _ in group.arrays())}"
-    except InvalidArgumentError:  # its server lists nothing
+    except InvalidArgumentError:  # its server cannot list files
         return ""
 
 
 def _checked(array: Any, what: str) -> Any:
-    """Refuses an array that cannot be read row by row, or not safely; gives what its chunks look like."""
+    """Refuses an array that cannot be read safely row by row; returns the form of its chunks."""
     from workbench.data.formats.zarr.checked_store import Chunks
 
     names = _codec_names(array)

@@ -101,12 +101,12 @@ class Reader:
         self._thread.start()
 
     def _seat(self) -> Fields:
-        """Who this is."""
+        """The fields that identify this consumer."""
         local = local_workers.addresses() if self._reading.is_local else []
         return {"consumer": self.consumer, "index": self._reading.index, "local": local}
 
     def _accepted(self, block: Block) -> Iterator[Run]:
-        """What of a block nobody has had, this consumer included: a lane may have been computed again."""
+        """The part of a block that no consumer, including this one, has had: a lane may have been computed twice."""
         if self._reading.trainer:  # others may have it too
             yield from block.runs
             return
@@ -150,7 +150,7 @@ class Reader:
                 self.news.wait(1.0)
 
     def _lacking(self) -> str | None:
-        """Why nothing can come as things are; None if something can."""
+        """Why nothing can come in this state; None if something can."""
         view, seconds = self._view, f"{self._reading.timeout_seconds:g} seconds"
         if view is None:
             return None
@@ -172,7 +172,7 @@ class Reader:
         return None
 
     def _has_ended(self) -> bool:
-        """Whether no element is left that nobody was given.
+        """Whether every element has been given to a consumer.
 
         Raises:
           FailedPreconditionError: if the lane whose turn it is has ended, although others go on.
@@ -230,7 +230,7 @@ class Reader:
                 fetcher.stop()
 
     def _fetch_from(self, addresses: set[str]) -> list[_Fetcher]:
-        """Begins to fetch from these workers; gives the fetchers of others, which are to be stopped."""
+        """Starts to fetch from these workers; returns the fetchers of other workers, which the caller stops."""
         for address in addresses - self._fetchers.keys():
             if not self.closed:
                 self._fetchers[address] = _Fetcher(self, address, self._reading)
@@ -268,7 +268,7 @@ class Reader:
         self._channel.close()
         if not self.job:
             return
-        # One try: a dispatcher that is away forgets the job by itself, and nobody shall wait for that.
+        # Tries once: a dispatcher that is unreachable drops the job by itself, and closing should not wait for that.
         farewell = Channel(self._reading.address, self._reading.tls, "dispatcher", 0.0)
         try:
             farewell.call("release", {"job": self.job, "consumer": self.consumer})
@@ -283,8 +283,8 @@ class _Fetcher:
 
     Attributes:
       address: The address of the worker.
-      freed: Lanes and numbers of blocks that were acknowledged since the last request.
-      drained: Lanes of which the worker has nothing left, and how often they had moved by then.
+      freed: Lanes and numbers of the blocks acknowledged since the last request.
+      drained: Lanes that the worker has sent completely, and how often each had moved by then.
     """
 
     def __init__(self, reader: Reader, address: str, reading: Reading) -> None:
@@ -296,7 +296,7 @@ class _Fetcher:
         self.drained: set[tuple[int, int]] = set()
         self._is_idle = False
         self._trainer = reading.trainer
-        # Elements that are asked for and do not come count against the limit, which other workers could use.
+        # Requested elements that do not come count against the limit, which other workers could use.
         is_limited = reading.max_outstanding and not reading.num_consumers
         self._wait = _LIMITED_FETCH_SECONDS if is_limited else _FETCH_SECONDS
         place = Address.parse(address)
@@ -320,7 +320,7 @@ class _Fetcher:
             except CancelledError:
                 return
             except WorkbenchError as error:
-                # A worker that has gone, of which the dispatcher knows, is no failure: others have its lanes.
+                # A worker that has gone is no failure if the dispatcher knows: others have its lanes.
                 with reader.news:
                     is_missed = reader.worker(self.address).lanes and not self._stopped
                 if is_missed:
@@ -338,7 +338,7 @@ class _Fetcher:
         return self._reader.turns.plan(self._reader.worker(self.address), self._most)
 
     def _fetch(self, ask: Ask, freed: list[tuple[int, int]]) -> int:
-        """One request; how many elements came."""
+        """Makes one request; returns how many elements came."""
         reader = self._reader
         fields = {
             "job": reader.job,
@@ -354,7 +354,7 @@ class _Fetcher:
         if "drained" in reply:
             with reader.news:
                 self.drained = {(lane, move) for lane, move in reply["drained"]}
-            # Where all is drained, the worker has answered at once.
+            # When all lanes are drained, the worker answers at once.
             self._is_idle = bool(reply["drained"])
             return 0
         runs = unpacked(reply["segments"], data, reader.structure, self.address)
@@ -378,7 +378,7 @@ class _Fetcher:
 
 
 def _next_size(most: int, count: int, size_bytes: int) -> int:
-    """How many elements to ask for: twice as many each time, up to about a megabyte."""
+    """How many elements to request: twice as many each time, up to about a megabyte."""
     fit = _BLOCK_BYTES * count // max(1, size_bytes)
     return max(1, min(2 * most, fit, MOST_ELEMENTS))
 

@@ -24,7 +24,7 @@ class Rounds:
         self._limit = limit
         self._lanes = 0
         self._round = self._unread = 0
-        self._asked: dict[int, int] = {}  # by lane, the first of its rounds that did not come yet
+        self._asked: dict[int, int] = {}  # by lane: the first of its rounds that has not come yet
         self._here: dict[int, Block] = {}
 
     def start(self, round_: int) -> None:
@@ -34,9 +34,9 @@ class Rounds:
     def plan(self, worker: Worker, wanted: int) -> Ask | None:
         """See `Turns.plan`."""
         if not worker.lanes_total:
-            return None  # rounds go over lanes that do not change
+            return None  # rounds need a fixed number of lanes
         self._lanes = worker.lanes_total
-        # Rounds from the next one on, so that those behind it never take the room that it needs.
+        # Starts with the next round, so that later ones never take the room that it needs.
         stop = self._round + (self._limit or 2 * self._lanes)
         rounds = {lane: self._next_of(lane) for lane in worker.lanes}
         due = {lane: self._number(round_) for lane, round_ in rounds.items() if round_ < stop}
@@ -44,11 +44,11 @@ class Rounds:
         return Ask(1, due, unread) if due else None
 
     def _next_of(self, lane: int) -> int:
-        """The first round of a lane that did not come yet."""
+        """The first round of a lane that has not come yet."""
         return max(self._first_of(lane, self._round), self._asked.get(lane, 0))
 
     def _first_of(self, lane: int, round_: int) -> int:
-        """The first round of a lane from `round_` on."""
+        """The first round of a lane, starting at `round_`."""
         return round_ + (lane - round_) % self._lanes
 
     def _number(self, round_: int) -> int:
@@ -61,7 +61,8 @@ class Rounds:
     def add(self, block: Block) -> None:
         """See `Turns.add`."""
         round_ = block.start // self._consumers * self._lanes + block.lane
-        if round_ == self._next_of(block.lane):  # else it came before, from a worker that has lost the lane
+        # A block of another round has come before, from a worker that has lost the lane.
+        if round_ == self._next_of(block.lane):
             self._here[round_] = block
             self._asked[block.lane] = round_ + self._lanes
 

@@ -99,7 +99,7 @@ class FirstCome:
 
     def plan(self, worker: Worker, wanted: int) -> Ask | None:
         """See `Turns.plan`."""
-        # None of a worker that has nothing left of the job, or its requests would keep others from being served.
+        # Skips workers that have nothing left of the job: requests to them would delay the others.
         most = self._room(worker, wanted) if worker.lanes else 0
         self._held += most
         return Ask(most) if most else None

@@ -23,7 +23,7 @@ class Census:
         self._audience = audience
         self._counted: dict[
             str, tuple[float, int, float]
-        ] = {}  # by job: when, how many elements, how many per second
+        ] = {}  # by job: time, number of elements, elements per second
 
     def count(self) -> None:
         """Takes down how far jobs are, for rates; worth calling about twice a second."""

@@ -58,7 +58,7 @@ class Coordinator:
         self._audience = Audience(list(self._state.jobs))
         self._census = Census(self._state, self._placement, self._audience)
         self._news = forks.lock(threading.Condition())
-        # Numbers of a former dispatcher would mean something else: those of this one begin elsewhere.
+        # Numbers from an earlier dispatcher would mean something else, so this one starts at another number.
         self._version = time.monotonic_ns()
         self._next_gc = 0.0
         self._stopped = False
@@ -139,7 +139,8 @@ class Coordinator:
 
     def _job(self, fields: Fields, payload: bytes, session: Session) -> Reply:
         name, iteration = fields["name"], fields["iteration"]
-        # A job of one consumer has an id of the consumer's, so asking again after a lost reply makes no second one.
+        # For a job with one consumer, the consumer makes the id, so repeating a request after a lost reply makes no
+        # second job.
         known: str = self._state.names.get((name, iteration), "") if name else fields["id"]
         job = self._state.jobs.get(known)
         wanted = Job(
@@ -166,7 +167,7 @@ class Coordinator:
         return {"job": job.id, "round": job.round_of(fields["index"]) if job.closed else 0}, b""
 
     def _are_alike(self, dataset: int | str, other: int | str) -> bool:
-        """Whether datasets differ at most in seeds of shuffles and those that each consumer draws of its own."""
+        """Whether datasets differ at most in the seeds of shuffles and in seeds that each consumer draws itself."""
         kind = self._ledger.registered(dataset).kind
         return bool(kind) and kind == self._ledger.registered(other).kind
 
@@ -190,7 +191,7 @@ class Coordinator:
 
     def _join(self, job: Job, fields: Fields, session: Session) -> None:
         index, consumer = fields["index"], fields["consumer"]
-        # The end of a consumer that was killed may be on its way when the one comes that takes its place.
+        # A killed consumer's end may be noticed only after its successor has come.
         if not self._news.wait_for(lambda: not self._audience.other(job.id, index, consumer), _SEAT_SECONDS):
             raise FailedPreconditionError(
                 f"another consumer reads job {job.name!r} as consumer_index {index} of {job.num_consumers}; give each "
@@ -199,7 +200,7 @@ class Coordinator:
         self._audience.join(job.id, consumer, session, index)
         job.local.update(fields["local"])
         if job.num_consumers and not job.closed and job.lanes and not self._audience.missing(job):
-            # Rounds go over a number of lanes that does not change.
+            # Rounds need a fixed number of lanes.
             self._write({"what": "close", "job": job.id})
 
     def _view(self, fields: Fields, payload: bytes, session: Session) -> Reply:
@@ -290,7 +291,7 @@ class Coordinator:
         provider, nth = fields["provider"], fields["nth"]
         key = f"{provider}/{fields['visit']}"
         deals = lane.deals.get(key, [])
-        if nth < len(deals):  # dealt before: to a worker that was lost, or the reply was
+        if nth < len(deals):  # dealt before: the worker was lost, or the reply was
             return {"split": deals[nth]}, b""
         split = self._state.next_split(job, provider, key)
         if split is not None:
@@ -308,7 +309,7 @@ class Coordinator:
                 self._write({"what": "close", "job": job.id})
         return {}, b""
 
-    # What goes on by itself
+    # Housekeeping
 
     def _keep_house(self) -> None:
         with self._news:

@@ -96,7 +96,7 @@ class Journal:
           StorageFull: if there is no space left.
         """
         data = b"".join(map(framed, entries))
-        # This process has the lock, so what lies there is from a killed one and may be overwritten.
+        # This process holds the lock, so whatever is there comes from a killed process and may be overwritten.
         beside = self._path + ".new"
         with storage(self._path):
             file = os.open(beside, _FLAGS | os.O_TRUNC, 0o600)
@@ -109,7 +109,7 @@ class Journal:
                 os.close(file)
                 os.unlink(beside)
                 raise
-        # From here on the old file has no name: nothing may come between.
+        # From here on the old file has no name, so nothing may fail in between.
         os.close(self._file)
         self._file, self._end = file, len(data)
         fault("data_journal.after_replace")

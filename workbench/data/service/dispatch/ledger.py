@@ -47,12 +47,12 @@ class Ledger:
                 raise DataLossError(f"{path!r}: {error}", file=path) from error
 
     def _compact(self) -> None:
-        """Writes the journal anew if it has grown."""
+        """Rewrites the journal if it has grown."""
         if self._journal is None or self._journal.size_bytes <= self._compact_at:
             return
         try:
             self._journal.replace(self.state.entries())
-        except StorageFull:  # the entries are safe where they are; there may be room later
+        except StorageFull:  # the entries are safe in the old file; there may be room later
             self._compact_at *= 2
             return
         self._compact_at = max(_MOST_BYTES, _GROWTH * self._journal.size_bytes)

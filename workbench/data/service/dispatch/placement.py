@@ -129,7 +129,7 @@ class Placement:
         return not lane.worker or lane.worker in self._lost or time.monotonic() >= self._patience_until
 
     def _successor(self, lane: Lane, job: Job) -> str | None:
-        """The worker that the lane is meant for, or the one that has the fewest; None if no worker may have it."""
+        """The lane's designated worker, or the one with the fewest lanes; None if no worker may have it."""
         if ShardingPolicy(job.mode).is_static:
             wanted = self._worker_addresses[lane.number]
             for name, worker in self.workers.items():
@@ -148,9 +148,9 @@ class Placement:
             return False
         match ShardingPolicy(job.mode):
             case ShardingPolicy.DYNAMIC:
-                # The first lane also tells that there is no element, or why.
+                # The first lane also reports that there is no element, or why.
                 return not job.lanes or self._ledger.state.has_splits(job)
             case ShardingPolicy.OFF:
-                # One that takes the place of a lost worker, whose lane has moved, makes no further copy.
+                # A worker that replaces a lost one, whose lane has moved, adds no further copy of the data.
                 return len(job.lanes) < len(self._allowed(job))
         return False

@@ -102,7 +102,7 @@ class LaneTask:
             with self._news:
                 self._ended = True
                 self._news.notify_all()
-        # Stopped, or the dispatcher was away for too long, or has forgotten the job.
+        # The lane was stopped, or the dispatcher was unreachable for too long or has dropped the job.
         except Exception as error:
             self.failure = error
 
@@ -112,16 +112,17 @@ class LaneTask:
         except Exception as error:
             if self._request_failure is not None:
                 raise
-            if self._made == 0:  # else it was told before
+            if self._made == 0:  # otherwise an element has reported it
                 yield Failed(error)
             return
         for run in guarded(runs):
             if self._request_failure is not None:
-                # What a stage still had, such as the buffer of a shuffle, is not what would have followed.
+                # After a failed request, the rest of a stage, such as a shuffle's buffer, is not what would have come
+                # next.
                 raise self._request_failure
             if size_of(run):
                 yield run
-        if self._task["cached"]:  # only now it is known to have an end
+        if self._task["cached"]:  # only now the dataset is known to be finite
             yield Failed(InvalidArgumentError(CACHE_NEEDS_NO_END))
 
     def _dataset(self) -> Pipeline:
@@ -129,7 +130,7 @@ class LaneTask:
         fields, data = self._call("dataset", {"dataset": task["dataset"]})
         self.compression = fields["compression"]
         try:
-            # From the dispatcher, which took it from a client that has shown the token.
+            # The dispatcher received it from a client that had shown the token.
             dataset: Any = pickle.loads(data)
         except Exception as error:
             raise CaptureError(
@@ -166,7 +167,7 @@ class LaneTask:
             raise
 
     def _put(self, run: Run) -> bool:
-        """Adds what was made when there is room; whether it was wanted."""
+        """Adds a run when there is room; returns whether it was wanted."""
         size = bytes_of(run)
         with self._news:
             while not self._stopped and not self.shelf.has_room(size):

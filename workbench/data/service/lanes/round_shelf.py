@@ -32,7 +32,7 @@ class RoundShelf:
 
     def has_room(self, size_bytes: int) -> bool:
         """See `Shelf.has_room`."""
-        # The round that the slowest consumer reads is always made: the others may be waiting for that consumer.
+        # Always makes the slowest consumer's round, because the others may be waiting for that consumer.
         behind = min(self._unread) // self._consumers
         ahead = self._made // self._consumers - behind
         return ahead <= 0 or (ahead < _ROUNDS_AHEAD and self._kept_bytes + size_bytes <= MOST_BYTES)
@@ -44,7 +44,7 @@ class RoundShelf:
             number = self._made + nth
             if (
                 number >= self._unread[number % self._consumers]
-            ):  # else its consumer has it, from another worker
+            ):  # otherwise its consumer has it from another worker
                 self._kept[number] = cut(run, nth, nth + 1), size_bytes // count
                 self._kept_bytes += size_bytes // count
         self._made += count

@@ -27,7 +27,7 @@ class WindowShelf:
         """
         self._next = start
         self._window_bytes = window_bytes
-        # Runs in order, the first numbers of their elements, and their sizes; those before `_oldest` have passed.
+        # Runs in order, the number of each one's first element, and their sizes. Those before `_oldest` were dropped.
         self._runs: list[Run | None] = []
         self._starts: list[int] = []
         self._sizes: list[int] = []

@@ -88,7 +88,8 @@ class Batch(Stage):
             full = (len(run) - start) // size * size
             ready = Run(run.table, run.rows[start : start + full])
             if full and is_block(run):
-                # By themselves, as those of elements that were made one by one: who reads ahead puts them together.
+                # Yielded one by one, as if their elements had been made singly: the thread that reads ahead assembles
+                # them.
                 for first in range(0, full, size):
                     yield _batch([Run(ready.table, ready.rows[first : first + size])], run)
             elif full:
@@ -124,7 +125,7 @@ def _batch(parts: list[Segment], last: Run) -> Run:
 
 
 def _tasks(batches: Iterator[Run], provenance: bool) -> Iterator[Task]:
-    """Each batch by itself, not put together yet."""
+    """Each batch by itself, not assembled yet."""
     number = 0
     for run in batches:
         if isinstance(run, Failed):

@@ -20,7 +20,7 @@ class Joined:
     """Several segments in a row, as one batch."""
 
     parts: list[Segment]
-    _ends: list[int] = field(default_factory=list)  # of each part; filled when they are first needed
+    _ends: list[int] = field(default_factory=list)  # one per part, computed on first use
 
     def __len__(self) -> int:
         ends = self._known_ends()
@@ -43,7 +43,7 @@ class Joined:
                 return stack([run.table.row(run.rows[0]) for run in runs], structure)
             lists = [run.table.chosen(run.rows) for run in runs if isinstance(run.table, BytesTable)]
             if len(lists) == len(parts):
-                # Lines come by the million: an array of each part would be made only to be copied.
+                # Lines come by the million; making an array of each part would only add copies.
                 return [np.fromiter(itertools.chain(*lists), STRING, sum(lengths))]
         return concatenate([part.gather() for part in parts], structure)
 

@@ -113,11 +113,10 @@ class GroupByWindow(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        # The window that the function is shown has the real element spec, so batches of it keep unknown
-        # dimensions.
+        # The window for the function has the real element spec, so its batches keep unknown dimensions.
         example = upstream.with_source(_example(upstream), ())
         spec = self._dataset(0, example).element_spec
-        # Key 1 may not exist; where it does, its windows may have another shape.
+        # Key 1 may not exist, and its windows may have another shape.
         with contextlib.suppress(Exception):
             spec = relax(spec, self._dataset(1, example).element_spec)
         return spec
@@ -226,7 +225,7 @@ def bucketed(
     )
 
     def reduce(key: Any, window: Any) -> Any:
-        # The window's own elements may all have one shape by chance.
+        # The window's own elements may have equal shapes by chance.
         spec = any_size(window.element_spec) if isinstance(element_spec, UnknownSpec) else element_spec
         return bucket.reduce(key, window.with_element_spec(spec))
 
@@ -234,11 +233,11 @@ def bucketed(
 
 
 def _example(upstream: Pipeline) -> Held:
-    """A window of two elements with the spec of those of `upstream`, whatever shapes these two have."""
+    """A window of two elements with the element spec of `upstream`, whatever the shapes of these two."""
     spec = upstream.element_spec
     try:
         rows = [flatten(made_up.element(upstream, filling)) for filling in (made_up.ONES, made_up.TWOS)]
-    except TypeError:  # nothing has an unknown rank; the function may still not look
+    except TypeError:  # no component has an unknown rank; the function still may not read the elements
         rows = [flatten(np.int64(0))] * 2
     return Held(ListTable([leaves for leaves, _ in rows], rows[0][1], None), spec)
 

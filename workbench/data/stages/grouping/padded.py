@@ -27,8 +27,8 @@ class _Fit:
     """How each component is padded.
 
     Attributes:
-      shapes: Padded shape of each; None for the largest in the batch.
-      values: What each is padded with.
+      shapes: The padded shape of each; None for the largest in the batch.
+      values: The padding value of each.
     """
 
     shapes: tuple[tuple[int | None, ...], ...]
@@ -75,14 +75,14 @@ class PaddedBatch(Stage):
         return stage if isinstance(element_spec, UnknownSpec) else stage._fitted(element_spec)
 
     def _fitted(self, element_spec: Any) -> PaddedBatch:
-        """The stage for such elements."""
+        """This stage, fitted to such elements."""
         specs, structure = tree.flatten(element_spec)
         if not specs or not all(isinstance(spec, TensorSpec) for spec in specs):
             raise TypeError(
                 f"padded_batch pads arrays, elements are {element_spec}; map them to arrays first"
             )
         shapes = _shapes(specs, self.padded_shapes)
-        # None is a value here, not a part of the structure: it means the default of its component.
+        # Here None is a value, not a part of the structure: it means its component's default.
         given, nested = tree.flatten(self.padding_values, is_leaf=lambda node: node is None)
         given = given * len(specs) if nested.is_leaf() else given
         if len(given) != len(specs):
@@ -112,7 +112,7 @@ class PaddedBatch(Stage):
         return calls.run(tasks, self.num_parallel_calls)
 
     def _learning(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """A pass that takes from its first element what elements look like."""
+        """A pass that learns the element spec from its first element."""
         attempted = attempts(upstream(), current.provenance)
         for item in attempted:
             if isinstance(item, Failed):
@@ -145,7 +145,7 @@ class PaddedBatch(Stage):
         number, (elements, structure, ids) = task
         try:
             return single(*self._batch(elements, structure, number), ids)
-        except Exception as error:  # such as one that does not fit
+        except Exception as error:  # such as an element that does not fit
             return Failed(error)
 
     def _batch(self, elements: list[Leaves], structure: Structure, number: int) -> tuple[Leaves, Structure]:
@@ -178,13 +178,13 @@ class PaddedBatch(Stage):
 
 
 def _together(held: list[Item]) -> Item:
-    """The components of each element as one item."""
+    """The elements' components as one item."""
     ids = [item[2] for item in held if item[2] is not None]
     return [item[0] for item in held], held[0][1], np.concatenate(ids) if ids else None
 
 
 def _shape(given: Any) -> tuple[int | None, ...]:
-    """A shape, which may be an array, or one number."""
+    """A shape, given as an array, a sequence or one number."""
     if is_shape(given):
         return tuple(given)
     sizes = np.asarray(given)
@@ -242,10 +242,10 @@ def _value(value: Any, spec: TensorSpec) -> Any:
 
 
 def _python_number(value: Any, spec: TensorSpec) -> Any:
-    """A number of Python, which tells no dtype, with that of a component.
+    """A Python number, converted to a component's dtype.
 
     Raises:
-      TypeError: if another number would come out.
+      TypeError: if that would change the number.
     """
     fitted = converted(np.asarray(value), spec.dtype)
     if fitted is not None and isinstance(value, bool) == (spec.dtype == np.bool_):

@@ -100,7 +100,8 @@ class Regroup(Stage):
         """The stage with the specs of the batches, if it needs them: finding them out may call functions of users."""
         if all(self.sizes):
             return self
-        with contextlib.suppress(OutOfRangeError, OSError):  # it has no elements, or its files are not here
+        # It has no elements, or its files are on another machine.
+        with contextlib.suppress(OutOfRangeError, OSError):
             return replace(self, specs=tuple(tree.flatten(element_spec())[0]))
         return self
 
@@ -125,7 +126,7 @@ class Regroup(Stage):
                     continue
                 if not len(batch):
                     continue
-                # Part by part: what is cut off the front of many takes a copy of the rest each time.
+                # In parts, because cutting rows off the front of many would copy the rest each time.
                 held.extend(batch.parts if isinstance(batch, Joined) else [batch])
                 rows += len(batch)
                 parts: list[Segment] = []
@@ -142,7 +143,7 @@ class Regroup(Stage):
             if not self.drop_remainder:
                 yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
         elif last is not None:
-            # The reference makes batches without rows before it asks for more rows; here only behind some rows.
+            # The reference makes empty batches before it asks for more rows; this only makes them behind some rows.
             parts = []
             while not size:
                 parts.append(self._nothing(last))
@@ -151,7 +152,7 @@ class Regroup(Stage):
                 yield Run(SegmentTable(parts, structure), range(len(parts)))
 
     def _nothing(self, segment: Segment) -> Slab:
-        """A part without rows beside `segment`, whose dimensions it has where no spec knows the rank."""
+        """A part without rows. Takes its dimensions from `segment`, because the spec may not know the rank."""
         leaves = segment.cut(0, 0).gather()
 
         def empty(leaf: np.ndarray[Any, Any], spec: TensorSpec) -> np.ndarray[Any, Any]:
@@ -165,7 +166,7 @@ class Regroup(Stage):
         return tree.map(lambda spec: spec.unbatched().batched(self._static_size(spec)), upstream.element_spec)
 
     def _static_size(self, spec: TensorSpec) -> int | None:
-        """The batch dimension if all batches get the same one, as the reference infers it."""
+        """The batch size if all batches have the same one, as the reference infers it."""
         size, before = self.sizes[0], first_dimension(spec)
         if len(set(self.sizes)) > 1 or size == 0:
             return None
@@ -200,7 +201,7 @@ def first_dimension(spec: TensorSpec) -> int | None:
 
 
 def _cut_front(held: deque[Segment], rows: int) -> Segment:
-    """Takes `rows` rows off the front; the first segment is put back shortened if it has more."""
+    """Takes `rows` rows off the front. Puts the first segment back, shortened, if it has more."""
     parts: list[Segment] = []
     while rows:
         segment = held.popleft()

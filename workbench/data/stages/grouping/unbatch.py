@@ -75,7 +75,7 @@ class Unbatch(Stage):
 
 
 def _rows(upstream: Pipeline) -> int | None:
-    """How many rows each element has; None if they may differ, as far as can be told without reading one."""
+    """How many rows each element has; None if that may differ, judged without reading an element."""
     first = next(iter(tree.flatten(spec_unread(upstream))[0]), None)
     if isinstance(first, TensorSpec):
         return first.shape[0] if first.shape else None

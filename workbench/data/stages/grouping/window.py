@@ -96,7 +96,7 @@ def _window(held: list[Item | Failed], current: Pass) -> Run:
     made: list[Item] = []
     for item in held:
         if isinstance(item, Failed):
-            return Failed(item.error)  # by itself: the next window may fail with the same element
+            return Failed(item.error)  # comes by itself; the next window may fail with the same element
         made.append(item)
     _, structure, _ = made[0]
     columns = zip(*(leaves for leaves, _, _ in made), strict=True)

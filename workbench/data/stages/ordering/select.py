@@ -173,7 +173,7 @@ class Repeat(Stage):
             for run in upstream():
                 empty = False
                 yield run
-            if empty and self.count < 0:  # repeating nothing forever would never end
+            if empty and self.count < 0:  # repeating an empty dataset forever would never end
                 return
             done += 1
 

@@ -64,7 +64,7 @@ class Shuffle(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        if self.buffer_size == 1:  # there is no choice, and what fails keeps its place
+        if self.buffer_size == 1:  # there is no choice; failures keep their place
             yield from upstream()
             return
         generator = current.generator(self.seed, reshuffle=self.reshuffle)
@@ -80,7 +80,7 @@ class Shuffle(Stage):
         if feed.ended:
             generator.shuffle(reservoir)
             yield Run(table, reservoir)
-        else:  # another table follows: rows of different tables cannot be numbered together, so hold elements
+        else:  # another table follows: rows of different tables have no common numbers, so hold elements
             held = list(items(iter([Run(table, reservoir)]), current.provenance))
             yield from _shuffle_items(
                 items(feed.rest(), current.provenance), held, self.buffer_size, generator
@@ -108,7 +108,7 @@ def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator
     """
     slots = generator.integers(0, len(reservoir), len(incoming))
     drawn = reservoir.take(slots)
-    # Of a slot that is assigned several times NumPy keeps the last value: that of its last draw.
+    # Where a slot occurs several times, NumPy keeps the last value: that of the slot's last draw.
     reservoir[slots] = incoming
     if len(reservoir) <= _SORTED:
         again, before = _repeats_by_sorting(slots)
@@ -120,7 +120,7 @@ def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator
 
 
 def _repeats_by_sorting(slots: Array) -> tuple[Array, Array]:
-    """Draws whose slot was drawn before, and the draw before each; for slots that 16 bits hold, by radix sort."""
+    """Draws whose slot was drawn before, and the draw before each. Sorts by radix, as the slots fit 16 bits."""
     order = slots.astype(np.uint16).argsort(kind="stable")
     grouped = slots.take(order)
     again = np.flatnonzero(grouped[1:] == grouped[:-1])
@@ -128,9 +128,9 @@ def _repeats_by_sorting(slots: Array) -> tuple[Array, Array]:
 
 
 def _repeats_by_slot(slots: Array, latest: Array) -> Iterator[tuple[Array, Array]]:
-    """As `_repeats_by_sorting`, where few are repeated: second draws of a slot first, then third ones, ..."""
+    """As `_repeats_by_sorting`, for few repeats: first the second draws of slots, then the third ones, ..."""
     draws = np.arange(len(slots))
-    latest[slots[::-1]] = draws[::-1]  # backwards: of each slot the first draw stays
+    latest[slots[::-1]] = draws[::-1]  # backwards, so that each slot keeps its first draw
     again = np.flatnonzero(latest.take(slots) != draws)
     while len(again):
         slot = slots.take(again)
@@ -142,7 +142,7 @@ def _repeats_by_slot(slots: Array, latest: Array) -> Iterator[tuple[Array, Array
 
 
 class _RowFeed:
-    """Row numbers out of successive runs, as long as they belong to one table."""
+    """Row numbers from successive runs, as long as they belong to one table."""
 
     def __init__(self, runs: Iterator[Run]) -> None:
         self._runs = runs
@@ -155,7 +155,7 @@ class _RowFeed:
         return self._next is None
 
     def read(self, count: int) -> Array:
-        """The next `count` rows, as an array of its own; fewer if the runs end or another table follows."""
+        """The next `count` rows, as a new array; fewer if the runs end or another table follows."""
         parts = []
         while count and self._next is not None and self._next.table is self.table:
             rows = self._next.rows[:count]
@@ -168,7 +168,7 @@ class _RowFeed:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def rest(self) -> Iterator[Run]:
-        """The runs not read yet."""
+        """The runs that have not been read yet."""
         if self._next is not None:
             yield self._next
         yield from self._runs

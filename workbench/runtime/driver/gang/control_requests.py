@@ -28,7 +28,7 @@ class Question:
 
     def __init__(self, worker: WorkerLink) -> None:
         self.worker = worker
-        self._answered = threading.Event()  # set by the watching thread, once
+        self._answered = threading.Event()  # set once by the watching thread
         self._outcome: tuple[bool, Any] = (False, "")
 
     def settle(self, ok: bool, outcome: Any) -> None:
@@ -68,7 +68,7 @@ class UrgentQuestions:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        # Each operation on it is one that the interpreter does not interrupt; no question is waited for twice.
+        # The interpreter does not interrupt any single operation on it; nothing waits for a question twice.
         self._open: dict[int, Question] = {}
 
     def ask(self, worker: WorkerLink, kind: int) -> Question:

@@ -59,7 +59,7 @@ class DriverLock:
 
 
 def _called() -> str:
-    """The function of this package that the innermost function of the user has called."""
+    """The function of this package that the user's innermost function has called."""
     frame: FrameType | None = sys._getframe(1)
     name = ""
     while frame is not None and not is_users(frame) and not stands_for_user(frame):

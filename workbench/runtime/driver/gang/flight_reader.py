@@ -63,18 +63,18 @@ class Flights:
 
 
 def _memories(pid: int) -> list[tuple[tuple[int, int], str]]:
-    """Group and rank of each replica of a process, and where its memory can be opened."""
+    """Group and rank of each replica of a process, and where to open its memory."""
     found = []
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):
             path = f"/proc/{pid}/fd/{name}"
             try:
                 known = _FILE.match(os.readlink(path))
-            except OSError:  # closed meanwhile
+            except OSError:  # closed in the meantime
                 continue
             if known is not None:
                 found.append(((int(known[1]), int(known[2])), path))
-    except OSError:  # another machine's, or another user's
+    except OSError:  # on another machine, or another user's
         pass
     return found
 

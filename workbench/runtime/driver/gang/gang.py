@@ -47,7 +47,7 @@ from workbench.telemetry.events import Event
 if TYPE_CHECKING:
     from workbench.runtime.deploy.health import Health
 
-_UNUSED = 64  # functions that workers are told to forget together
+_UNUSED = 64  # how many functions workers are told to forget at once
 
 
 G = TypeVar("G", bound=Observer)
@@ -106,7 +106,7 @@ class Gang(Generic[G]):
         self._suspects: deque[WorkerLink] = deque()
         self._poll = select.poll()
         self._by_descriptor: dict[int, WorkerLink] = {}
-        self._of_process = 0  # in a forked child, the process whose workers these are
+        self._of_process = 0  # in a forked child, the process that owns these workers
         self._poll.register(self.wakeup.fileno(), select.POLLIN)
         for worker in workers:
             self.watch(worker)
@@ -196,7 +196,7 @@ class Gang(Generic[G]):
         self._afterwards.append(call)
 
     def _unship(self) -> None:
-        """Has workers forget functions that nobody holds any more; all steps that ran them have ended."""
+        """Has workers forget functions that have no references; all steps that ran them have ended."""
         unused = self.shipping.unused
         ids = {unused.popleft() for _ in range(len(unused))}
         for worker in self.living():
@@ -228,12 +228,12 @@ class Gang(Generic[G]):
             for _ in range(len(self.abandoned)):
                 group = self.abandoned.popleft()
                 if group.in_flight:
-                    self.abandoned.append(group)  # its last steps are still on their way
+                    self.abandoned.append(group)  # its last steps have not ended yet
                     self.receive(0.0)
                 else:
                     group.close()
         except ClusterClosed:
-            pass  # just now: nothing is left to free
+            pass  # it has just closed, so nothing is left to free
         finally:
             self.lock.release()
 
@@ -273,7 +273,7 @@ class Gang(Generic[G]):
         """
         self.check_open()
         read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
-        for worker in read_already:  # while sending: no descriptor tells of these
+        for worker in read_already:  # read while sending, so no descriptor announces these
             self._receive_from(worker)
         for descriptor, _ in self._poll.poll(0 if read_already else timeout_seconds * 1000):
             worker_there = self._by_descriptor.get(descriptor)
@@ -282,7 +282,7 @@ class Gang(Generic[G]):
                 self._look()
             else:
                 self._receive_from(worker_there)
-        # Only now: a merge function receives too, and must not overtake what was received here.
+        # Last, because a merge function also receives, and must not overtake messages received here.
         while self._afterwards:
             self._afterwards.popleft()()
 
@@ -296,12 +296,12 @@ class Gang(Generic[G]):
         try:
             for message in rest:
                 self._handle(worker, message)
-        finally:  # whatever one has raised, such as a listener's error: those behind it have come, too
+        finally:  # after an error, such as a listener's, the messages behind it still count
             for message in rest:
                 self._handle(worker, message)
 
     def _look(self) -> None:
-        """Marks the workers that are gone or were given up; ends merges that cannot happen."""
+        """Handles workers that are gone or were given up, and merges that cannot happen."""
         while self._suspects:
             worker = self._suspects.popleft()
             self._hear_out(worker)
@@ -310,7 +310,7 @@ class Gang(Generic[G]):
             group.look()
 
     def _hear_out(self, worker: WorkerLink) -> None:
-        """Handles what a worker sent before it ended, which another link may have told first."""
+        """Handles messages that a worker sent before its end, which another link may have reported first."""
         steps = worker.steps
         while not (worker.lost or self.closed) and (steps.pending or readable(steps.fileno(), 0.0)):
             self._receive_from(worker)
@@ -319,13 +319,13 @@ class Gang(Generic[G]):
         kind = message[0]
         if kind == DONE:
             owner = self._owners.get(message[1])
-            if owner is not None:  # else of a step that was given up
+            if owner is not None:  # otherwise it belongs to a step that was given up
                 owner.done(worker, message[1], message[2])
         elif kind == STRUCTURE:
             worker.structures[message[1]] = self._structure(message[2])
         elif kind == OUTPUT:
             _, rank, stream, line = message
-            if stream == "stderr":  # warnings name the line of a cell
+            if stream == "stderr":  # warnings name lines of cells
                 line = with_cell_names(line)
             show(rank, stream, line)
             self.notify(printed(worker, rank, stream, line))
@@ -337,7 +337,7 @@ class Gang(Generic[G]):
             self.requests.arrived(message[1], message[2], message[3])
 
     def _structure(self, data: Any) -> Any:
-        """The structure of a result; or the error, where its classes are not those of this process."""
+        """The structure of a result; or the error, if this process does not have its classes."""
         try:
             return self.shipping.codec.decode(data, "the structure of a result")
         except CaptureError as error:
@@ -378,11 +378,12 @@ class Gang(Generic[G]):
             end = self._health.end_of(worker)
             worker.lost = end = worker.doomed or end
             worker.lost_at = time.time()
-            # Whatever is wrong with its last records, the loss itself must be handled.
+            # Even if its last records are damaged, the loss itself must be handled.
             with contextlib.suppress(Exception):
                 self.perished(worker)
             if not worker.doomed:
-                self._health.give_up(worker)  # in case it is still there: what it kept for us is gone
+                # In case the process still exists: it must drop what it kept for us.
+                self._health.give_up(worker)
             descriptor = worker.steps.fileno()
             if self._by_descriptor.get(descriptor) is worker:
                 del self._by_descriptor[descriptor]
@@ -417,7 +418,7 @@ class Gang(Generic[G]):
 
     def close(self) -> None:
         """Lets the workers go; threads that wait for a step get `ClusterClosed`. Idempotent."""
-        self.closed = True  # before the lock, which one of those holds until its step ends, or it sees this
+        self.closed = True  # before taking the lock: a step holds it until it ends, or sees this
         self.wakeup.set()
         with self.lock:
             for worker in self.workers.values():

@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.runtime.comm.links import Wakeup
 
-# The C function below signal.signal: without the enum conversions, which would cost more than a step's pickling.
+# The C function behind signal.signal. Without the enum conversions, which would cost more than pickling a step.
 _set_handler = getattr(_signal, "signal", signal.signal)
 _SIGINT = int(signal.SIGINT)
 _MAIN_THREAD = threading.main_thread().ident

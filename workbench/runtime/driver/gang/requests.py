@@ -85,7 +85,7 @@ class Requests:
           ok: Whether it succeeded.
           payload: The answer.
         """
-        if request in self._answers:  # else nobody waits for it any more
+        if request in self._answers:  # otherwise nobody waits for it any more
             self._answers[request] = ok, payload
 
     def answer(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
@@ -159,7 +159,7 @@ class Requests:
 
 
 def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
-    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
+    """The error of a request that a lost worker can no longer answer; about `replica` if the request was."""
     whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
     return end.error_type(
         f"{whose} worker {worker.address}, pid {worker.pid}, which {end}. The next step recovers; values that "

@@ -18,7 +18,7 @@ from workbench.telemetry.clocks import OffsetEstimator, Ping
 
 _POLL_SECONDS = 1.0
 _PING_SECONDS = 5.0
-# A longer round of this thread means that this process was stopped, or in C code that held Python's lock.
+# If a round of this thread takes longer, this process was stopped, or was in C code that held Python's lock.
 _PAUSED_SECONDS = 3.0
 
 
@@ -42,7 +42,7 @@ class WatchThread(threading.Thread):
             workers: dict[int, WorkerLink] = {}
             for worker in list(self._gang.workers.values()):
                 if not worker.lost and not worker.silenced:
-                    with contextlib.suppress(OSError, ValueError):  # closed by the other thread just now
+                    with contextlib.suppress(OSError, ValueError):  # the other thread has just closed it
                         descriptor = worker.signals.fileno()
                         poll.register(descriptor, select.POLLIN)
                         workers[descriptor] = worker
@@ -56,7 +56,7 @@ class WatchThread(threading.Thread):
                 group.look_for_returned()
 
     def _examine(self) -> None:
-        """Gives up workers that are silent, unless it is this process that could not listen."""
+        """Gives up silent workers, unless this process could not listen."""
         now = time.monotonic()
         workers = self._gang.living()
         if now - self._last_round > _PAUSED_SECONDS:
@@ -68,7 +68,7 @@ class WatchThread(threading.Thread):
         self._locate([worker for worker in workers if is_silent(worker)])
 
     def _locate(self, silent: Sequence[WorkerLink]) -> None:
-        """Finds out where silent workers are, which others wait for: one in a round, as it takes half a second."""
+        """Finds out where silent workers are that others wait for: one per round, because it takes half a second."""
         unknown = [worker for worker in silent if not worker.standing]
         for worker in unknown[:1]:
             worker.standing = whereabouts(worker)
@@ -77,7 +77,7 @@ class WatchThread(threading.Thread):
                 self._gang.heard(worker)
 
     def _ping(self) -> None:
-        """Asks workers of other machines for their clock, now and then."""
+        """Asks workers on other machines for their clock, now and then."""
         now = time.monotonic()
         if now < self._next_ping:
             return

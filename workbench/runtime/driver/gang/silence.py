@@ -35,7 +35,7 @@ def whereabouts(worker: WorkerLink) -> str:
     """
     if not worker.local:
         return "an unknown line (its process is not on this machine)"
-    # This process cannot ask itself; one that is stopped would write its stacks only when it goes on.
+    # This process cannot query itself, and a stopped process would write its stacks only when it continues.
     if worker.pid == os.getpid() or process_state(worker.pid) in _WHY:
         return "an unknown line"
     calls = user_calls(worker.pid)

@@ -21,7 +21,7 @@ def show(rank: int, stream: str, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
     except (OSError, ValueError):
-        pass  # nobody reads it any more
+        pass  # nobody reads the output any more
 
 
 def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
