@@ -99,7 +99,10 @@ def _is_in(path: Path, places: list[Path]) -> bool:
 
 
 class _Writer:
-    """Appends reports to a file. No descriptor stays open, which a forked child could write to as well."""
+    """Appends reports to a file.
+
+    Reopens it each time, because a forked child could write to an inherited descriptor.
+    """
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
         self._config = config
@@ -112,9 +115,9 @@ class _Writer:
 
 
 def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> str:
-    """Passes on all reports, and says how long they took.
+    """Passes on all reports, with their duration.
 
-    What does not come of `missing` tests, or of the process itself, is a failure.
+    A report of a `missing` test that does not come, or the process's own failure, counts as a failure.
     """
     begun, took, tests = time.monotonic(), 0.0, len(missing)
     while not (folder / ENDED).is_file() and time.monotonic() < begun + _PATIENCE_SECONDS:
@@ -144,7 +147,7 @@ def _reports(config: pytest.Config, path: Path) -> Iterator[pytest.TestReport]:
         while file.peek(1):
             try:
                 data = pickle.load(file)
-            except (EOFError, pickle.UnpicklingError):  # the process has ended while it wrote
+            except (EOFError, pickle.UnpicklingError):  # the process ended while it was writing
                 return
             yield config.hook.pytest_report_from_serializable(config=config, data=data)
 

@@ -30,7 +30,7 @@ def announced(process: subprocess.Popen[Any], runtime: Path, log: Path, *, secon
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         for file in runtime.glob("jpserver-*.json"):
-            # The file is being written, or the port, which was free, is not taken yet.
+            # The file is being written, or the port, which was free, is not open yet.
             with suppress(ValueError, ConnectionRefusedError):
                 told: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
                 socket.create_connection(("127.0.0.1", told["port"]), timeout=seconds).close()

@@ -61,7 +61,7 @@ def leaked_since(before: Resources, settle_seconds: float = SETTLE_SECONDS) -> l
     while left := _difference(before, Resources.now()):
         if time.monotonic() > deadline:
             return left
-        gc.collect()  # sockets and events in reference cycles are closed by the collector
+        gc.collect()  # the garbage collector closes sockets and events in reference cycles
         time.sleep(0.05)
     return []
 
@@ -79,7 +79,7 @@ def _counts(process: psutil.Process) -> bool:
     try:
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        # What the fork server has forked has its command line too, but another parent.
+        # Processes that the fork server has forked have its command line, too, but another parent.
         command = " ".join(process.cmdline()) if process.ppid() == os.getpid() else ""
         return not any(name in command for name in PERMANENT_PROCESSES)
     except psutil.NoSuchProcess:
@@ -98,7 +98,7 @@ def _has_shm() -> bool:
 
 
 def _used_elsewhere(segments: frozenset[str]) -> set[str]:
-    """Those that a process outside of this one's tree maps: /dev/shm belongs to all programs of the machine."""
+    """Files that a process outside of this one's tree maps: /dev/shm is shared by all programs on the machine."""
     if not segments:
         return set()
     own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
@@ -106,7 +106,7 @@ def _used_elsewhere(segments: frozenset[str]) -> set[str]:
     for pid in set(psutil.pids()) - own:
         try:
             maps.append(Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace"))
-        except OSError:  # it has just ended, or belongs to somebody else
+        except OSError:  # it has just ended, or belongs to another user
             continue
     text = "\n".join(maps)
     return {name for name in segments if f"/dev/shm/{name}" in text}
@@ -116,10 +116,10 @@ def _descriptors() -> Counter[str]:
     kinds: Counter[str] = Counter()
     for entry in os.scandir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
         if int(entry.name) == fork_server.server.fileno():
-            continue  # kept, as the process at its other end
+            continue  # kept, as the process at the other end
         try:
             target = os.readlink(entry.path)
-        except FileNotFoundError:  # the descriptor that scandir itself used
+        except FileNotFoundError:  # scandir's own descriptor
             continue
         kinds.update(kind for kind in WATCHED_DESCRIPTORS if target.startswith(kind))
     return kinds

@@ -18,9 +18,9 @@ from distributed import Client
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_SECONDS = 60.0
-# With any rule at all the fault points are live.
+# Any rule makes the fault points live.
 ARMED = {"WB_FAULTS": '[{"point": "never", "action": "raise"}]'}
-# A container on this machine's network: it has files of its own in /tmp, and the name of the machine.
+# A container on this machine's network: it has its own files in /tmp, and the machine's name.
 OTHER_FILES = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
 
 
@@ -110,7 +110,8 @@ class OwnCluster:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.address:
             assert time.monotonic() < deadline, "the scheduler did not start"
-            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):  # written while we look
+            # It may be written at this moment.
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
                 self.address = json.loads(self.file.read_text())["address"]
             time.sleep(0.01)
 
@@ -124,7 +125,7 @@ class OwnCluster:
 
 
 def _end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Asks a process with children to end, and kills another one; the children."""
+    """Asks a process with children to end, and kills any other; returns the children."""
     if process.poll() is not None:
         return []
     process.send_signal(signal.SIGCONT)

@@ -55,7 +55,7 @@ def arguments(function: Callable[..., Any]) -> list[str]:
         return []
     try:
         return [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
-    except ValueError:  # a class of an extension
+    except ValueError:  # a class from an extension module
         return []
 
 

@@ -56,7 +56,7 @@ def examples() -> dict[str, doctest.DocTest]:
     parser, found, seen = doctest.DocTestParser(), {}, set()
     for name, value in public():
         text = inspect.getdoc(value) or ""
-        of_ours = str(getattr(value, "__module__", "")).startswith("workbench")  # others test theirs
+        of_ours = str(getattr(value, "__module__", "")).startswith("workbench")  # other tests run theirs
         if ">>>" not in text or text in seen or not of_ours:
             continue
         seen.add(text)

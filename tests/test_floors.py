@@ -58,16 +58,16 @@ def lowest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
         for environment in (tools, lowest):
             venv = [sys.executable, "-m", "venv", environment.programs.parent]
             subprocess.run(venv, check=True, timeout=300)
-        tools.run("pip", "install", "uv")  # pip cannot be asked for the lowest versions
+        tools.run("pip", "install", "uv")  # pip has no option for the lowest versions
         resolution = ("--resolution", "lowest-direct", "--python", lowest.programs / "python")
         tools.run("uv", "pip", "install", *resolution, "-e", ".[dev]")
         yield lowest
     finally:
-        shutil.rmtree(folder)  # 1.5 GB, which pytest would keep for three more runs
+        shutil.rmtree(folder)  # 1.5 GB, which pytest would otherwise keep for three more runs
 
 
 def _floors() -> dict[str, Version]:
-    """What pyproject.toml names with a lowest version."""
+    """The dependencies in pyproject.toml that have a lowest version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [
         *project["dependencies"],

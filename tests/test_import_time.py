@@ -48,7 +48,7 @@ def test_the_command_line_starts_without_the_libraries() -> None:
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_no_process_of_an_embedded_cluster_loads_dasks_dashboard(processes: bool) -> None:
-    # It would import all of Bokeh, where that is installed.
+    # It would import all of Bokeh, if that is installed.
     program = f"""
 import sys, workbench as wb
 with wb.connect(replicas=1, processes={processes}):

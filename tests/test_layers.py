@@ -95,7 +95,7 @@ ONE_PLACE_ONLY = {"cupy": "backends/cupy", "jax": "backends/jax", "torch": "back
 
 
 class _WithoutTypes(ast.NodeTransformer):
-    """Leaves out what only type checkers import."""
+    """Leaves out imports that are only for type checkers."""
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
@@ -188,7 +188,7 @@ def test_imports_go_from_a_room_to_those_before_it(folder: str) -> None:
 def files_used(path: Path, types: bool) -> set[Path]:
     """The files of the package that a file imports, or names of which it imports."""
     found = set()
-    stub = path.with_suffix(".pyi")  # what a package imports when names of it are used
+    stub = path.with_suffix(".pyi")  # what a package imports when its names are used
     uses = [
         *imports(path, types, members=True),
         *(imports(stub, members=True) if types and stub.is_file() else ()),

@@ -74,10 +74,10 @@ def test_each_pinned_version_installs_on_the_oldest_python_that_is_promised() ->
     for name, version in pins.items():
         try:
             found = metadata.distribution(name)
-        except metadata.PackageNotFoundError:  # of another system or an extra
+        except metadata.PackageNotFoundError:  # only for another system, or for an extra
             continue
-        if found.version == version:  # else its metadata says nothing about the pin
-            # Not by []: where the backport of this module was imported, that raises if there is none.
+        if found.version == version:  # otherwise its metadata says nothing about the pin
+            # Not by [], because the backport of this module, if imported, raises where there is none.
             wants[name] = found.metadata.get("Requires-Python") or ""
 
     assert wants

@@ -73,7 +73,7 @@ def test_a_segment_of_another_program_is_no_leak() -> None:
         "import os, sys; from multiprocessing.shared_memory import SharedMemory\n"
         "segment = SharedMemory(create=True, size=16)\n"
         "if os.fork():\n"
-        "    os._exit(0)\n"  # so that the one that holds the segment is no child of the test
+        "    os._exit(0)\n"  # so that the process holding the segment is not a child of the test
         "print(segment.name, flush=True); sys.stdin.read(); segment.close(); segment.unlink()"
     )
     with subprocess.Popen(

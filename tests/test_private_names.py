@@ -22,7 +22,7 @@ from workbench.errors import BackendUnavailable
 OPTIONAL = {"cupy", "cupyx", "IPython", "jax", "jupyter_server", "panel", "torch"}
 
 OVERRIDES = {
-    # What a base offers to its subclasses under such a name.
+    # Private names that a base class offers to its subclasses.
     ("JSComponent", "_esm"): "Panel documents it",
     ("JSComponent", "_handle_msg"): "Panel documents it",
     ("ReactiveESM", "_esm"): "Panel documents it",
@@ -35,12 +35,12 @@ OVERRIDES = {
     ("VariableLike", "_identity"): "its subclasses have to give it",
     ("VariableLike", "_scatter_nd"): "variables of a strategy refuse it",
     ("VariableLike", "_update"): "its subclasses have to give it",
-    # How the multiprocessing module itself makes its ways of starting processes; tests of the fork server watch it.
+    # multiprocessing itself defines its start methods in this way; tests of the fork server watch it.
     ("Popen", "_fds"): "the process is forked elsewhere",
     ("Popen", "_launch"): "the process is forked elsewhere",
     ("ForkServerProcess", "_Popen"): "the process is forked elsewhere",
     ("BaseProcess", "_Popen"): "the process is forked elsewhere",
-    # Not documented, but there is no other way to change what Dask does there; tests of lost workers watch it.
+    # Undocumented, but the only way to change what Dask does there; tests of lost workers watch it.
     ("Nanny", "_on_worker_exit_sync"): "tells how a worker process ended",
     ("SpecCluster", "_update_worker_status"): "leaves workers to their nannies",
     ("Cluster", "_update_worker_status"): "leaves workers to their nannies",
@@ -142,7 +142,7 @@ def test_no_class_reuses_a_private_name_of_a_base() -> None:
 
 
 class _Counting(threading.Thread):
-    """What this test is there to find: Thread's own `_target` and `_started` are lost."""
+    """What this test must find: Thread's own `_target` and `_started` are overwritten."""
 
     _target = 3
 

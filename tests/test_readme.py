@@ -23,7 +23,7 @@ BEYOND_VECTORS = {"checkpoints": ("Checkpoint", "train.Checkpoint", "distribute.
 def not_built() -> list[str]:
     """What the table of features has to call not built, in its words."""
     areas = [standing.later for _, standing in sorted(standings().items()) if standing.missing]
-    # An area may wait for what another one is about.
+    # An area may need another one first.
     return [*dict.fromkeys(areas), *(words for words, names in BEYOND_VECTORS.items() if not exists(*names))]
 
 
@@ -50,7 +50,7 @@ def test_each_missing_area_has_its_words() -> None:
 def test_nothing_advises_what_is_not_built(words: str) -> None:
     if exists(*BEYOND_VECTORS[words]):
         return
-    # A name such as `experimental_symbolic_checkpoint` advises nothing.
+    # A name such as `experimental_symbolic_checkpoint` gives no advice.
     word = re.compile(rf"\b{words.removesuffix('s')}", re.IGNORECASE)
     advice = [
         f"{path.name}: {line}"

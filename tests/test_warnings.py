@@ -32,7 +32,7 @@ def test_only_one_file_calls_what_warns() -> None:
 
 
 def _ours(source: str) -> dict[str, object]:
-    """What `source` defines, as if it were a file of the package."""
+    """The definitions in `source`, as if it were a file of the package."""
     names: dict[str, object] = {"contextlib": contextlib, "functools": functools, "warn": users_line.warn}
     exec(compile(source, users_line.PACKAGE + "made_up.py", "exec"), names)
     return names

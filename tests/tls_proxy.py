@@ -60,7 +60,7 @@ class TlsProxy:
             if route.strips:
                 path = path[len(prefix) - 1 :]
             if route.strips and not re.search(rb"\r\nUpgrade: websocket\r\n", rest, re.I):
-                # The next request has a connection of its own: here only the first one loses its prefix.
+                # The next request has its own connection, because here only the first one loses its prefix.
                 rest = re.sub(rb"\r\nConnection: [^\r]*", b"", rest, flags=re.I)
                 rest = rest[:-2] + b"Connection: close\r\n\r\n"
             rest = rest[:-2] + b"X-Forwarded-Proto: https\r\n\r\n"
@@ -120,7 +120,7 @@ def tls_proxy(certificate: Path, key: Path) -> Iterator[TlsProxy]:
         await proxy.end()
 
     def serve() -> None:
-        loop.set_exception_handler(lambda *_: None)  # of connections that a browser drops
+        loop.set_exception_handler(lambda *_: None)  # from connections that a browser drops
         loop.run_until_complete(run())
         loop.close()
 

@@ -28,7 +28,7 @@ DTYPES = [
     *(np.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")),
     np.dtype(ml_dtypes.bfloat16),
 ]
-# What the compiler of CUDA provides, and one GPU of 3 blocks of 4 threads, one after the other.
+# Replaces what CUDA's compiler provides, with one GPU of 3 blocks of 4 threads that run one after another.
 SHIM = """
 #include <cmath>
 #include <cstring>
@@ -144,7 +144,7 @@ def test_combining_agrees_with_numpy(dtype: np.dtype, op: str, tmp_path: Path) -
         kernel(*(address(array) for array in aligned), vectors, count, address(flags))
         for found in aligned[5:]:
             assert_same(found, expected)
-        assert flags.tolist() == [int(dtype.kind in "fcV")] * 5  # each has its NaN
+        assert flags.tolist() == [int(dtype.kind in "fcV")] * 5  # each has its own NaN
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
@@ -201,7 +201,7 @@ def test_chunks_pass_on_partial_results_in_the_wide_dtype(tmp_path: Path) -> Non
     )
 
     assert_same(total, want("sum", arrays))
-    assert flags.tolist() == [1, 1, 0, 0]  # the NaNs of the partial result are nobody else's
+    assert flags.tolist() == [1, 1, 0, 0]  # no other replica has the NaNs of the partial result
 
 
 FLOATS = [dtype for dtype in DTYPES if dtype.kind in "fcV"]
@@ -221,7 +221,7 @@ def test_a_source_is_flagged_for_each_number_that_is_not_finite_and_for_nothing_
     alone = Compiled(cuda_source.not_finite(dtype), "not_finite", tmp_path / "b")
     part = np.finfo(dtype) if dtype.kind in "fc" else ml_dtypes.finfo(dtype)
     bad = [np.nan, np.inf, -np.inf, *([complex(0, np.inf)] if dtype.kind == "c" else [])]
-    # What adds up to infinity, and what is nearly nothing, is finite.
+    # Values whose sum is infinite, and values close to zero, are finite.
     fine = [float(part.max), -float(part.max), float(part.smallest_subnormal), 0.0]
     target = aligned_copy(np.zeros(count, dtype))
     for value in (*bad, *fine):
@@ -258,7 +258,8 @@ def test_integers_in_the_order_of_floats_and_back(dtype: np.dtype, op: str, tmp_
 def test_summary_of_one_thread_per_block(dtype: np.dtype, tmp_path: Path) -> None:
     (values,) = inputs(dtype, 1, 97)
     parts = np.zeros(3, PARTIAL)
-    # Threads of a block meet at barriers, which one after the other cannot; a block of one thread needs none.
+    # Threads of a block meet at barriers, which is impossible one after another; a block of one thread needs no
+    # barrier.
     text = cuda_source.summary(dtype).replace(f"BLOCK {cuda_source.SUMMARY_BLOCK}", "BLOCK 1")
     Compiled(text, "summary", tmp_path)(address(values), address(parts), len(values), threads=1)
 
@@ -266,7 +267,7 @@ def test_summary_of_one_thread_per_block(dtype: np.dtype, tmp_path: Path) -> Non
     for name in ("zeros", "nan", "inf", "first_bad"):
         assert found[name] == getattr(expected, name), name
     for name in ("mean", "std", "min", "max", "l2"):
-        close = 1e-6 if dtype.name == "complex64" else 1e-9  # NumPy takes absolute values in float32 there
+        close = 1e-6 if dtype.name == "complex64" else 1e-9  # NumPy computes absolute values in float32 there
         assert found[name] == pytest.approx(getattr(expected, name), rel=close, nan_ok=True), name
 
 

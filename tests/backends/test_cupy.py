@@ -180,7 +180,7 @@ def test_lack_of_memory_of_pytorch_is_told_alike_where_replicas_compute_on_gpus(
         "free. Including non-PyTorch memory, this process has 1.00 GiB in use."
     )
     install(Fake())
-    assert described_error(lack, 3) is lack  # CuPy was not asked for: nothing here knows the GPU
+    assert described_error(lack, 3) is lack  # CuPy was not requested, so nothing here knows the GPU
 
     gpu.namespace()
     error = described_error(lack, 3)
@@ -261,7 +261,7 @@ def test_more_buffers_than_a_launch_takes_are_combined_in_order(
 ) -> None:
     launches: list[tuple[tuple[str, ...], int, int]] = []
 
-    said: dict[int, float] = {}  # what is at the address of each word
+    said: dict[int, float] = {}  # the content at the address of each word
 
     def launch(
         self: Any,

@@ -50,6 +50,6 @@ def test_jax_arrays_come_back_as_they_went(jax: Any, name: str) -> None:
     array = jax.numpy.arange(4).astype(name)
     memory = backend.view(array).copy()
     back = backend.like(memory, array)
-    memory[:] = 0  # a jax array is immutable: it must not share memory that is used again
+    memory[:] = 0  # a JAX array is immutable, so it must not share memory that is reused
     assert back.dtype == array.dtype
     assert (back == array).all()

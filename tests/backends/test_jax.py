@@ -50,7 +50,7 @@ def test_narrowing_is_warned_about_once(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(library, "_warned_narrow", set())
     with pytest.warns(UserWarning, match=r"narrows float64 to 32 bits.*jax_enable_x64"):
         backend.like(np.zeros(2), jnp.zeros(1))
-    backend.like(np.zeros(2), jnp.zeros(1))  # here a warning would be an error
+    backend.like(np.zeros(2), jnp.zeros(1))  # pytest would turn a warning into an error
 
 
 def test_integers_that_would_become_others_are_refused() -> None:

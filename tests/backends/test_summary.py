@@ -12,7 +12,7 @@ import pytest
 
 from workbench.backends.summary import BINS, MOST_IN_HISTOGRAM, spacing, summary
 
-LARGE = (1 << 19) + 1234  # more than a chunk, and more than what is digested as it is
+LARGE = (1 << 19) + 1234  # more than a chunk, and more than is summarized in one piece
 
 
 def test_summary_leaves_out_what_is_not_finite() -> None:

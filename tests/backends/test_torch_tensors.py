@@ -118,7 +118,7 @@ def test_results_share_neither_a_storage_nor_a_count_of_changes(monkeypatch: pyt
     replicas = Replicas(2, shared=True)
 
     def like(array: SimArray, original: SimArray) -> Any:
-        replicas.gpus.get(array)  # the stream has got here
+        replicas.gpus.get(array)  # the stream has reached this point
         return torch_tensors.as_tensor(array.data)
 
     monkeypatch.setattr(replicas.gpus, "like", like)

@@ -94,7 +94,7 @@ def test_gradients_and_parameters_of_torch_are_read_and_never_written(strategy: 
         before = weight.grad.clone()
         gradient, parameter = ctx.all_reduce("MEAN", [weight.grad, weight])
         unchanged = torch.equal(weight.grad, before) and (weight._version, weight.grad._version) == versions
-        gradient.zero_()  # ours to write to
+        gradient.zero_()  # writable
         return (
             unchanged and torch.equal(weight.grad, before),
             parameter.requires_grad,

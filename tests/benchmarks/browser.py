@@ -91,7 +91,7 @@ def job(target: Callable[[Connection], None]) -> Iterator[Any]:
             raise TimeoutError("the job did not start")
         yield ours.recv()
     finally:
-        with suppress(BrokenPipeError):  # it has failed, and said why
+        with suppress(BrokenPipeError):  # the page has failed and reported why
             ours.send("enough")
         process.join(_SECONDS)
         ours.close()
@@ -145,7 +145,7 @@ def measure_page(
     port = urlsplit(url).port
     assert port is not None
     with chromium() as browser:
-        _look(browser, url, drawn)  # imports, compiled templates
+        _look(browser, url, drawn)  # covers imports and compiled templates
         for _ in range(script.options.pages):
             page, took = _open(browser, url, drawn)
             opened.append(took)
@@ -154,7 +154,7 @@ def measure_page(
         for _ in range(script.options.pages):
             without = _cpu_share(serving, lambda: time.sleep(seconds))
             page, _took = _open(browser, url, drawn)
-            page.stay(2.0)  # what comes once has come
+            page.stay(2.0)  # one-time messages have arrived by now
             before, received = sent_bytes(port), page.received
             cpu.append(_cpu_share(serving, lambda page=page: page.stay(seconds)) - without)
             sent = page.received - received if polls else sent_between(before, sent_bytes(port))
@@ -181,7 +181,7 @@ def _look(browser: Any, url: str, drawn: str) -> None:
 
 
 def _cpu_share(pids: Sequence[int], wait: Callable[[], None]) -> float:
-    """How much of one core processes use while something is waited for."""
+    """How much of one core some processes use during a wait."""
     processes = [psutil.Process(pid) for pid in pids]
     began, before = time.perf_counter(), _cpu_seconds(processes)
     wait()

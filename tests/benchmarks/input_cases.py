@@ -30,7 +30,7 @@ PARSED_VIEWS = "parse images of 100 kB, as views"
 PARSED = {
     "parse 784 floats": "floats",
     "parse images of 100 kB": "images",
-    PARSED_VIEWS: "images",  # peers copy them
+    PARSED_VIEWS: "images",  # peers copy these functions
     "parse 26 scalars": "scalars",
 }
 """The cases that parse examples, and the file of each."""

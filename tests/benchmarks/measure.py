@@ -78,7 +78,7 @@ class Script:
             return
         values = sorted(sample * scale for sample in case.samples)
         if not values:
-            return  # not wanted now
+            return  # not selected
         row |= {name: quantile(values, q) for name, q in (("median", 0.5), ("p5", 0.05), ("p95", 0.95))}
         row |= {"min": values[0], "max": values[-1], "n": len(values)}
         self._write(row | {"foreign_cores": round(noise.foreign_cores, 3)})

@@ -6,7 +6,7 @@ import os
 import time
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Children inherit this, so that all processes of one run count as its own.
+# Child processes inherit this, so all processes of a run count as its own.
 _ROOT = int(os.environ.setdefault("WB_BENCHMARK_ROOT", str(os.getpid())))
 
 
@@ -46,7 +46,7 @@ def _busy_ticks() -> int:
 
 
 def _own_ticks() -> int:
-    """CPU ticks of the run's processes, ended children included."""
+    """CPU ticks of the run's processes, including children that have ended."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for entry in os.listdir("/proc"):
@@ -55,7 +55,7 @@ def _own_ticks() -> int:
         try:
             with open(f"/proc/{entry}/stat") as file:
                 text = file.read()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         fields = text[text.rindex(")") + 2 :].split()
         children.setdefault(int(fields[1]), []).append(int(entry))

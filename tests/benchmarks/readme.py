@@ -35,7 +35,7 @@ def newest(folder: Path = RESULTS) -> list[dict[str, Any]]:
       FileNotFoundError: if there are none.
     """
     everything = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    found = [data for data in everything if "rounds" in data]  # others are those of tests.gpu
+    found = [data for data in everything if "rounds" in data]  # the others belong to tests.gpu
     if not found:
         raise FileNotFoundError(f"there are no results in {folder}; `python -m tests.benchmarks` writes some")
     seen: set[str] = set()
@@ -49,7 +49,7 @@ def newest(folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def _finished(data: Mapping[str, Any]) -> str:
-    return str(data.get("finished", data["machine"]["date"]))  # ISO: texts have the order of times
+    return str(data.get("finished", data["machine"]["date"]))  # ISO dates sort as text
 
 
 def section(parts: Sequence[Mapping[str, Any]]) -> str:
@@ -64,7 +64,7 @@ def section(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _timeline(found: Mapping[Key, Figure]) -> str:
-    """Where the time of a step goes, in words; "" if that was not measured."""
+    """How a step's time is spent, in words; "" if not measured."""
     names = (*PHASES, ON_REPLICA, CALLS, CALLS_ON_REPLICA)
     figures = [found.get(Key("dispatch", 2, "workbench", name)) for name in names]
     if any(figure is None for figure in figures):
@@ -87,7 +87,7 @@ def _timeline(found: Mapping[Key, Figure]) -> str:
 
 
 def _profile(found: Mapping[Key, Figure]) -> str:
-    """Where the time of a training step goes, in words; "" if that was not measured."""
+    """How a training step's time is spent, in words; "" if not measured."""
     names = (*training.PARTS, training.ALL_REDUCE_ALONE, training.DRIVER)
     figures = [found.get(Key("training", 0, "workbench", name)) for name in names]
     if any(figure is None for figure in figures):
@@ -131,7 +131,7 @@ def _head(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _measured(data: Mapping[str, Any]) -> str:
-    """Which suites one results file has, and on what machine, when, how long and how undisturbed they ran."""
+    """Which suites a results file has, on which machine and when they ran, for how long, and how undisturbed."""
     machine = Machine(**data["machine"])
     suites = ", ".join(dict.fromkeys(row["suite"] for row in data["rows"]))
     foreign = [row["foreign_cores"] for row in data["rows"] if "foreign_cores" in row]

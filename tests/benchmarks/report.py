@@ -60,7 +60,7 @@ def _bars(found: dict[Key, Figure]) -> str:
 
 
 def _tables(suite: str, replicas: int, found: dict[Key, Figure]) -> Iterable[str]:
-    """One table per unit: cases of one unit have columns in common."""
+    """One table per unit, because cases with one unit share columns."""
     mine = {key: figure for key, figure in found.items() if (key.suite, key.replicas) == (suite, replicas)}
     for unit in dict.fromkeys(figure.unit for figure in mine.values()):
         cells = {key: figure for key, figure in mine.items() if figure.unit == unit}

@@ -83,7 +83,7 @@ def section(parts: Sequence[Mapping[str, Any]], taken: Mapping[str, Any] | None 
 
 
 def _pictures(taken: Mapping[str, Any]) -> Iterator[str]:
-    """Two in a row; the second row of a table on is a caption, then pictures."""
+    """Two pictures per row, each row with a caption row above it."""
     shown = [picture for picture in PICTURES if picture.name in taken]
     for at in range(0, len(shown), 2):
         pair = shown[at : at + 2]

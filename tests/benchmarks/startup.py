@@ -76,7 +76,7 @@ def main() -> None:
     library, who = script.options.library, script.options.who
     what, code = ("import", IMPORT.format(library)) if library else CASES[who]
     with script.case(NAMES.get(who, who), what, unit="s", scale=1) as case:
-        seconds_of(code)  # files are in the page cache from now on
+        seconds_of(code)  # loads the files into the page cache
         case.samples = [seconds_of(code) for _ in range(max(1, round(REPETITIONS * script.options.scale)))]
 
 

@@ -89,4 +89,4 @@ def test_what_a_script_has_started_ends_with_it() -> None:
     with process.stdout as output:
         process.stdout = None
         end(process)
-        assert output.read() == ""  # the end: no process has the other side any more
+        assert output.read() == ""  # end of file, because no process has the other end any more

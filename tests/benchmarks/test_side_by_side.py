@@ -42,9 +42,9 @@ def test_a_small_mark_keeps_its_colour_among_thousands_of_others() -> None:
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install -e '.[images]'")
     across, down = np.linspace(0, 255, 600), np.linspace(120, 255, 100)[:, None]
     pixels = np.empty((200, 600, 3), np.uint8)
-    pixels[:100] = across[:, None]  # greys, as of text
+    pixels[:100] = across[:, None]  # greys, such as text
     pixels[100:, :, 0], pixels[100:, :, 1], pixels[100:, :, 2] = 255 - 0.3 * across, down, across
-    pixels[20:30, 100:110] = green = (27, 110, 42)  # as of the dot of a status
+    pixels[20:30, 100:110] = green = (27, 110, 42)  # such as the dot of a status
     pixels[100:, 300:] = ground = (247, 247, 247)
 
     found = few_colours(image.fromarray(pixels)).convert("RGB")

@@ -9,7 +9,7 @@ import numpy as np
 REPLICAS = 8
 SIZE = 128
 STEPS = 50
-IN_FLIGHT = 3  # many more deadlock JAX's pool of threads
+IN_FLIGHT = 3  # many more would deadlock JAX's thread pool
 THREADS = 4 * REPLICAS
 
 

@@ -74,11 +74,11 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
         image.run("./binder/postBuild")
         yield image
     finally:
-        shutil.rmtree(home)  # 1.4 GB, which pytest would keep for three more runs
+        shutil.rmtree(home)  # 1.4 GB, which pytest would otherwise keep for three more runs
 
 
 def _copy_repository(target: Path) -> None:
-    """What git tracks, as it is in the working tree: nothing that was built here."""
+    """Copies the files that git tracks, as they are in the working tree, without build outputs."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     ).stdout

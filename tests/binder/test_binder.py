@@ -77,7 +77,7 @@ def test_the_environment_opens_the_quickstart_beside_its_panes_and_runs_it_in_le
 
 
 def _versions(image: Image) -> dict[str, str]:
-    """Those of all packages in the environment but pip's own and ours."""
+    """The versions of all packages in the environment except pip's own and ours."""
     listed = json.loads(image.run("pip", "list", "--format=json", "--exclude-editable"))
     return {row["name"].lower(): row["version"] for row in listed if row["name"] not in ("pip", "setuptools")}
 
@@ -88,7 +88,7 @@ def _constraints() -> dict[str, str]:
 
 
 def _memory_bytes(pid: int) -> dict[str, int]:
-    """What the server, the kernel and the workers hold, each process's part of shared pages included (PSS)."""
+    """The memory of the server, the kernel and the workers, with each process's part of shared pages (PSS)."""
     server = psutil.Process(pid)
     return {
         f"{one.pid} {' '.join(one.cmdline())[-60:]}": one.memory_full_info().pss

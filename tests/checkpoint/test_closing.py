@@ -31,7 +31,7 @@ def test_a_cluster_closes_once_the_checkpoint_is_complete(tmp_path: Path, proces
         before = list(cluster.closing)
         manager.save()
         manager.sync()
-        assert cluster.closing == before  # it has ended
+        assert cluster.closing == before  # the process has ended
         path = manager.save()
     assert manager.latest_checkpoint == path
     manager.sync()
@@ -98,7 +98,7 @@ def test_a_script_ends_once_the_checkpoint_is_complete(tmp_path: Path) -> None:
 
 
 class _Clock:
-    """Each look at it takes a second."""
+    """A clock that advances by a second at each reading."""
 
     now = 0.0
 
@@ -117,7 +117,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
 
 
 def _endless(*clusters: Any, begins: Callable[[], object] = lambda: None) -> BackgroundSave:
-    """A save that ends once it is told to."""
+    """A save that ends only when told to."""
 
     def finish(stop: threading.Event) -> None:
         begins()
@@ -158,7 +158,7 @@ def test_a_program_that_ends_waits_a_minute_for_all_saves_together(clock: _Clock
     clusters = [SimpleNamespace(closing=[]) for _ in range(3)]
     saves = [_endless(cluster) for cluster in clusters] + [_endless()]
     background._end_at_exit()
-    for cluster in clusters:  # which close then
+    for cluster in clusters:  # which then close
         _close(cluster)
     _assert_given_up(saves)
     assert 60 <= clock.now < 100

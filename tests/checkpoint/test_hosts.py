@@ -15,7 +15,7 @@ import workbench as wb
 from tests.own_cluster import OwnCluster, refusal, wait_for_workers
 from workbench.errors import UnavailableError
 
-# A host of its own by its name and its files in /tmp, where the folders of tests are.
+# A simulated host with its own name and its own files in /tmp, where the tests' folders are.
 HOST_B = (
     "unshare",
     "--uts",
@@ -25,7 +25,7 @@ HOST_B = (
     'hostname host-b && mount -t tmpfs tmpfs /tmp && exec "$@"',
     "sh",
 )
-# One that has the same files until something is mounted there.
+# A simulated host with the same files until something is mounted there.
 HOST_B_WITH_THESE_FILES = ("unshare", "--uts", "--mount", "sh", "-c", 'hostname host-b && exec "$@"', "sh")
 needs_hosts = pytest.mark.skipif(
     refusal(HOST_B) != "",
@@ -137,7 +137,7 @@ def test_an_older_checkpoint_of_the_same_name_on_another_host_is_not_taken_for_i
         here = {file.name: file.read_bytes() for file in path.iterdir()}
 
         def left_there() -> None:
-            """Host b has a folder of this name, with the lock and manifest of another checkpoint."""
+            """Whether host b has a folder of this name, with the lock and manifest of another checkpoint."""
             if not path.exists():
                 path.mkdir(parents=True)
                 for name, content in here.items():
@@ -166,7 +166,7 @@ def test_a_folder_that_a_host_sees_no_more_costs_the_save_that_finds_it(
     folder = tmp_path / "checkpoints"
 
     def unmount() -> None:
-        """Puts what is on the disk out of sight on host b."""
+        """Hides the disk's content from host b."""
         if socket.gethostname() == "host-b":
             subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
 

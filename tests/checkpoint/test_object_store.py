@@ -26,7 +26,7 @@ from workbench.errors import (
 )
 
 pytest.importorskip("s3fs", reason="s3fs is not installed: pip install -e '.[remote]'")
-PART_BYTES = 5 << 20  # the smallest parts that S3 takes
+PART_BYTES = 5 << 20  # the smallest parts that S3 accepts
 SIZE = (PIECE_BYTES >> 3) + 1000  # more than is written at a time
 
 
@@ -139,7 +139,7 @@ def test_a_save_without_room_leaves_the_former_checkpoint_and_no_object(
     with pytest.raises(StorageFull):
         checkpoint.write(path)
     arm()
-    gc.collect()  # a file that nobody closed must not be uploaded late
+    gc.collect()  # a file that was never closed must not be uploaded later
     assert web.files == before
     assert not web.uploads, "parts of an object that was given up"
     checkpoint.restore(path)
@@ -228,7 +228,7 @@ def test_a_store_that_cannot_be_reached_is_no_damage(
     web: Web, checkpoint: wb.Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = checkpoint.save("s3://bucket/run/x")
-    monkeypatch.setattr(remote, "REQUEST_SECONDS", 0.5)  # s3fs itself tries again and again
+    monkeypatch.setattr(remote, "REQUEST_SECONDS", 0.5)  # s3fs itself retries many times
     for name in list(web.files):
         if name.endswith(".safetensors"):
             web.trouble[name] = 503

@@ -372,7 +372,7 @@ def test_what_is_no_checkpoint_is_not_found(tmp_path: Path) -> None:
         NotFoundError, match=r"there is no checkpoint .*: cannot open .*: No such file"
     ) as caught:
         wb.Checkpoint().restore(tmp_path / "x")
-    assert caught.value.__suppress_context__  # its text has it all
+    assert caught.value.__suppress_context__  # its text contains all of it
 
 
 def test_a_replica_function_can_neither_save_nor_restore(tmp_path: Path) -> None:

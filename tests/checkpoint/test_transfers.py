@@ -163,7 +163,7 @@ def test_a_save_of_variables_on_servers_is_in_the_log_of_their_cluster(
     strategy = wb.distribute.ParameterServerStrategy(servers=1)
     with strategy.scope():
         v = wb.Variable(0.0)
-    monkeypatch.setattr(transfer, "current_cluster", lambda: None)  # another one may be, or none
+    monkeypatch.setattr(transfer, "current_cluster", lambda: None)  # another file may be, or none
 
     path = wb.Checkpoint(v=v).save(tmp_path / "x")
 
@@ -193,7 +193,7 @@ def test_the_notebook_reads_where_a_replica_was_lost_while_it_read(
 
     def begin(env: Any, folder: str, restore: str, wanted: Any) -> None:
         begin_read(env, folder, restore, wanted)
-        if env.rank == 1:  # as in a process that takes the place of another one
+        if env.rank == 1:  # as in a process that replaces another one
             forget_read(env, restore)
 
     monkeypatch.setattr(replica_reads, "begin_read", begin)

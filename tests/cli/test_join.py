@@ -83,7 +83,7 @@ def test_tasks_in_terminals_train_end_and_come_back(start: Start, tmp_path: Path
 
 def _until_two(strategy: wb.distribute.Strategy) -> None:
     for _ in range(200):
-        with contextlib.suppress(wb.errors.WorkbenchError):  # what the loss has cost
+        with contextlib.suppress(wb.errors.WorkbenchError):  # the cost of the loss
             if _count(strategy) == 2.0:
                 return
     raise AssertionError("the worker did not take part again")

@@ -16,7 +16,7 @@ from workbench.runtime.joining.secret import FILE_VARIABLE, VARIABLE
 
 
 class _Pods:
-    """The API's answers: at first the second worker is still starting."""
+    """The API's answers; at first, the second worker is still starting."""
 
     asked = 0
 

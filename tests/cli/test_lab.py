@@ -56,7 +56,7 @@ def test_lab_becomes_jupyterlab_on_the_quickstart(monkeypatch: pytest.MonkeyPatc
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
     assert {"--port=9999", "--no-browser", "--ip=127.0.0.1"} <= set(command)
     assert f"--LabApp.default_url=/lab/tree/{lab.QUICKSTART}" in command
-    assert not any("token" in part.lower() for part in command)  # Jupyter makes its own
+    assert not any("token" in part.lower() for part in command)  # Jupyter creates its own
 
 
 def test_jupyterlab_asks_about_news_only_where_the_user_wants_them(
@@ -71,7 +71,7 @@ def test_jupyterlab_asks_about_news_only_where_the_user_wants_them(
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
 
     def fetch_news() -> tuple[str, str | None]:
-        """Default and choice of the user, as JupyterLab's own server has them."""
+        """The default and the user's choice, as JupyterLab's own server returns them."""
         app, name = f"{sys.prefix}/share/jupyter/lab", "@jupyterlab/apputils-extension:notification"
         found, _ = get_settings(f"{app}/settings", f"{app}/schemas", str(tmp_path), name)
         return found["schema"]["properties"]["fetchNews"]["default"], found["settings"].get("fetchNews")

@@ -119,7 +119,7 @@ class SimulatedGpus:
         self.free_bytes = 1 << 40
         self.local = threading.local()
         self.flags = Flags(np.zeros(256, FLAG))
-        self.reads: list[int] = []  # sizes of what kernels have read only to find what is not finite
+        self.reads: list[int] = []  # sizes of what kernels have read only to find values that are not finite
 
     # -- what a test does --------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class SimulatedGpus:
         return int(array.device)
 
     def identity(self, ordinal: int) -> GpuIdentity:
-        # The PCI order is not that of the ordinals: nothing may rely on it.
+        # The PCI order differs from that of the ordinals, because nothing may rely on it.
         return GpuIdentity(self.uuids[ordinal], f"0000:{99 - ordinal:02x}:00.0", "Simulated")
 
     @contextmanager
@@ -314,7 +314,7 @@ def _is_finite(array: SimArray) -> bool:
 
 
 def _set(flag: int) -> None:
-    """Kernels get nothing but an address."""
+    """Kernels get only an address."""
     ctypes.c_uint32.from_address(flag).value = 1
 
 
@@ -325,7 +325,7 @@ def _refuse_foreign(dtype: np.dtype) -> None:
 
 
 def _tracked(data: np.ndarray) -> np.ndarray:
-    """`data`, whose memory NCCL may be given for as long as something refers to it."""
+    """`data`, whose memory NCCL may be given while something refers to it."""
     _live[data.ctypes.data] = data
     return data
 

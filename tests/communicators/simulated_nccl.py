@@ -138,7 +138,7 @@ class NcclCommunicator:
     def _create(self, path: str) -> None:
         self._socket.connect(path)
         _send(self._socket, ("hello", self._rank, self._size))
-        assert _receive(self._socket) == "welcome"  # blocks until all ranks are there
+        assert _receive(self._socket) == "welcome"  # blocks until all ranks have come
         threading.Thread(target=self._listen, name="simulated-nccl", daemon=True).start()
 
     def _listen(self) -> None:
@@ -281,7 +281,7 @@ class _Hub(threading.Thread):
                     arrived[rank] = (asked, data)
                     agree = len(arrived) == len(ranks) and len({a for a, _ in arrived.values()}) == 1
                     if not agree or faults.get("hang"):
-                        continue  # who disagrees waits for ever
+                        continue  # a rank that disagrees waits forever
                     del self._waiting[number]
                     parts = [arrived[each][1] for each in range(len(ranks))]
                     for each, other in ranks.items():

@@ -44,7 +44,7 @@ def _three(topology: Topology, together: Together) -> Iterator[list[ReplicaCommu
     yield made
     for each in made:
         each.close()
-    made.clear()  # pytest keeps the list a little longer, and what is in it would keep the mapped memory
+    made.clear()  # pytest keeps the list a little longer, and its content would keep the mapped memory
 
 
 def add(replica: ReplicaCommunicator, how: Reduction) -> int:
@@ -186,7 +186,7 @@ def test_a_replica_that_came_and_then_ended_has_come(
 
     def sleeps(position: Any) -> None:
         late.come().result(SECONDS)
-        processes[2].close()  # as if its process had ended: the connection has
+        processes[2].close()  # as if its process had ended: its connection has
         sleep(position)
 
     monkeypatch.setattr(barrier, "_sleep", sleeps)

@@ -28,8 +28,8 @@ TOPOLOGIES = {
     "two hosts": Topology([Member(0, "a", "p"), Member(1, "b", "q")]),
     "two hosts of two": Topology([Member(rank, "aabb"[rank], "pqrs"[rank]) for rank in range(4)]),
 }
-FILES = 24  # more than a link of any of these has descriptors
-FILE_BYTES = 16 << 20  # sparse; larger than what a link would map
+FILES = 24  # more than the descriptors of any of these links
+FILE_BYTES = 16 << 20  # sparse, and larger than what a link would map
 
 
 class Squatters:
@@ -70,7 +70,8 @@ def communicators(request: pytest.FixtureRequest, together: Together) -> Iterato
     yield communicators
     for communicator in communicators:
         communicator.close()
-    communicators.clear()  # pytest keeps the list a little longer, and what is in it would keep the mapped memory
+    # Pytest keeps the list a little longer, and its content would keep the mapped memory.
+    communicators.clear()
 
 
 class Running:
@@ -171,7 +172,7 @@ def test_closing_at_any_moment_ends_all_replicas_and_touches_nothing_else(
 
     def train(communicator: ReplicaCommunicator) -> None:
         sizes = random.Random(seed)
-        for step in range(10_000):  # it never comes so far
+        for step in range(10_000):  # it never gets that far
             communicator.begin(step)
             count = sizes.choice([1, 1000, 20_000, 150_000, 400_000])
             array = communicator.empty(count, np.float64) if sizes.random() < 0.5 else np.empty(count)
@@ -192,6 +193,6 @@ def test_closing_at_any_moment_ends_all_replicas_and_touches_nothing_else(
         squatters.move_in()
     for replica in replicas:
         outcome = replica.ended()
-        # Between hosts the connection may end in the midst of a payload, which leaves no room for a reason.
+        # Between hosts, the connection may end in the middle of a payload, where there is no room for a reason.
         assert type(outcome) in (StaleGeneration, ReplicaLost), repr(outcome)
     squatters.check()

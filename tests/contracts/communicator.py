@@ -134,14 +134,14 @@ def _own_results(c: Communicator, count: int) -> list[str]:
         kept.append(got)
     for turn, got in enumerate(kept):
         wrong += differing(c.rank, got, np.full(count, turn * c.size, np.float32), f"turn {turn}")
-        got[:] = -1.0  # must change nothing for anybody else
+        got[:] = -1.0  # must change nothing for other replicas
     (again,) = c.all_reduce([np.ones(count, np.float32)], Reduction("sum"))
     return wrong + differing(c.rank, again, np.full(count, c.size, np.float32), "after writing")
 
 
 def _repeated_packs(c: Communicator, count: int) -> list[str]:
     wrong = []
-    # The memory that packs are gathered in is used again, also while a peer is late.
+    # The buffer in which packs are assembled is reused, even while a peer is late.
     packs = [[np.full(count, turn, np.float32), np.full(7, -turn, np.float32)] for turn in range(8)]
     kept = [c.all_reduce(pack, Reduction("sum")) for pack in packs]
     for turn, (large, small) in enumerate(kept):
@@ -157,7 +157,7 @@ def _shared_results(c: Communicator, count: int) -> list[str]:
         if got.flags.writeable:
             wrong.append("a shared result can be written")
         kept.append(got)
-    for _ in range(3):  # dropped at once: their memory is used again, that of the kept ones is not
+    for _ in range(3):  # dropped at once, so that their memory is reused, but not that of the kept ones
         c.all_reduce([np.full(count, 77, np.float32)], Reduction("sum", shared=True))
     for turn, got in enumerate(kept):
         wrong += differing(c.rank, got, np.full(count, turn * c.size, np.float32), f"turn {turn}")
@@ -231,7 +231,7 @@ def _gather_several(c: Communicator) -> list[str]:
 
 
 def _gather_nothing(c: Communicator) -> list[str]:
-    """Parts without elements know neither how long the others' lists are nor how many dimensions they have."""
+    """A part without elements shows neither the length of the others' lists nor their number of dimensions."""
     wrong = []
     for axis, shape, nothing in (
         (0, "n7", (0, 0)),
@@ -255,7 +255,7 @@ def _gather_nothing(c: Communicator) -> list[str]:
 
 
 def _gather_misfits(c: Communicator, several: bool) -> None:
-    """From one line, so that only the shapes differ; the first replica has nothing."""
+    """Called from one line, so that only the shapes differ; the first replica has no elements."""
     c.begin(3)
     shape = (0, 0) if c.rank == 0 and c.size > 2 else (2, 4 if c.rank == c.size - 1 else 5)
     part, site = np.ones(shape, np.float32), "train.py:10"
@@ -273,7 +273,7 @@ def _broadcast(c: Communicator) -> list[str]:
                 value = values(root, shape, dtype)
                 got = c.broadcast(value if c.rank == root else None, root)
                 wrong += differing(c.rank, got, value, (root, shape, dtype))
-                got[...] = 0  # owned
+                got[...] = 0  # owned by the caller
     return wrong
 
 
@@ -397,8 +397,9 @@ def _with_timeout(c: Communicator, op: str, late: list[int], impatient: int) -> 
     if c.rank in late:
         wait_for_last_gate()
     elif c.rank == impatient:
-        wait_for_gate()  # until the others wait already, so that nobody else is late, however busy the machine is
-        # They say so a moment before their peers can see it: time enough for that.
+        # Until the others are waiting, so that no other replica is late, however busy the machine is.
+        wait_for_gate()
+        # They report it a moment before their peers can see it; this is time enough for that.
         options = CommunicationOptions(timeout_seconds=0.2)
     if op == "all_reduce":
         c.all_reduce([np.ones(9)], Reduction("sum", site="train.py:7", options=options))
@@ -650,7 +651,7 @@ class CommunicatorContract(AloneContract):
         group.start(_with_timeout, op, missing, last)
         group.until_waiting([rank for rank in waiting if rank != last], "#2")
         group.all("open_gate")
-        # Those of its host hear of it although the late ones have not come yet; with them, they could still finish.
+        # The replicas of its host learn of it before the late ones have come; with them, they could still finish.
         members = group.topology.members
         group.until_ended([rank for rank in waiting if members[rank].host == members[last].host])
         group.all("open_last_gate")

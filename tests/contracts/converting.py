@@ -39,7 +39,7 @@ class Converting:
         found = self._communicator.all_reduce(mine, request)
         results = [self._get(result) for result in found]
         for result in results if request.shared else ():
-            result.flags.writeable = False  # what `get` returns is the test's own
+            result.flags.writeable = False  # the test owns the result of `get`
         return results
 
     def reduce(self, arrays: Sequence[Any], op: str, root: int, **options: Any) -> list[Any]:
@@ -56,7 +56,7 @@ class Converting:
         if array is not None:
             return self._get(self._communicator.broadcast(self._put(array), root, **options))
         found = self._communicator.broadcast(None, root, **options)
-        # Who gives nothing has no library: it gets a NumPy array, elsewhere what the accelerator has.
+        # A replica that contributes nothing has no library: it gets a NumPy array, or one of its accelerator.
         return found if type(found) is np.ndarray else self._get(found)
 
 
@@ -86,7 +86,7 @@ def _of_torch() -> tuple[Convert, Convert]:
         native = np.asarray(backend.view(array))
         native = native.astype(native.dtype.newbyteorder("="), copy=False)
         if any(stride < 0 for stride in native.strides) or not native.flags.writeable:
-            native = native.copy()  # a tensor has no negative strides, and cannot be read-only
+            native = native.copy()  # a tensor supports no negative strides and cannot be read-only
         if native.dtype.kind == "V":
             return torch.from_numpy(native.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(native)
@@ -111,6 +111,6 @@ def _of_jax() -> tuple[Convert, Convert]:
 
     def get(result: Any) -> Any:
         assert isinstance(result, jax.Array), type(result)
-        return np.array(result)  # which may be written to
+        return np.array(result)  # it is writable
 
     return put, get

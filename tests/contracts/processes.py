@@ -44,7 +44,7 @@ class Layout:
 
 
 class _Replicas:
-    """Inside a process: the replicas of the present group."""
+    """Runs inside a process: the replicas of the present group."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -119,7 +119,7 @@ class _Replicas:
         self.communicators[rank].abort(error)
 
     def await_outcome(self, rank: int) -> bool:
-        """Whether the replica returns or raises within the time there is."""
+        """Waits until the replica returns or raises, within the test's time limit."""
         thread = self.threads[list(self.communicators).index(rank)]
         thread.join(DEADLINE_SECONDS / 2)
         return not thread.is_alive()
@@ -140,7 +140,7 @@ class _Replicas:
         self.outcomes = {}
 
     def resources(self) -> tuple[int, int]:
-        gc.collect()  # what an earlier test's exceptions still refer to is no leak
+        gc.collect()  # objects that an earlier test's exceptions still refer to are no leak
         return len(os.listdir("/proc/self/fd")), threading.active_count()
 
 
@@ -289,7 +289,7 @@ class Group:
             try:
                 answers.append(process.receive())
             except (EOFError, ConnectionResetError):
-                process.await_end()  # killed before it could answer, as the test wants it
+                process.await_end()  # killed before it could answer, as the test intends
         return answers
 
     def start(self, body: Callable[..., Any], *args: Any) -> None:

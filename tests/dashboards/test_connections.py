@@ -30,7 +30,7 @@ def opened(connections: Connections, count: int) -> list[Any]:
 def test_the_oldest_stranger_goes_first() -> None:
     connections = Connections(3)
     first, *others = opened(connections, 4)
-    connections.add(others[0])  # a further request of the same connection
+    connections.add(others[0])  # another request on the same connection
 
     assert first.ended
     assert [stream.ended for stream in others] == [False] * 3

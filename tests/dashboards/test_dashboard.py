@@ -84,11 +84,11 @@ def test_a_forked_child_lets_go_of_a_connection_of_which_the_loop_waits_for_noth
         client = client_of(dashboard)
         with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE_SECONDS) as browser:
             browser.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert browser.recv(4096)  # so the connection is accepted, and stays open
+            assert browser.recv(4096)  # so that the connection is accepted and stays open
             loop = dashboard._connections
 
             async def wait_for(events: int) -> None:
-                """What Tornado does with a connection in that moment, and after it."""
+                """Runs what Tornado does with a connection at that moment, and afterwards."""
                 for each in loop.handlers:
                     loop.update_handler(each, events)
 
@@ -107,7 +107,7 @@ def test_a_forked_child_lets_go_of_a_connection_of_which_the_loop_waits_for_noth
                 assert forked(body) == 0
             finally:
                 on_the_loop(loop.READ)
-        client.enter()  # it goes on for the parent
+        client.enter()  # it continues for the parent
 
 
 def _read_to_the_end(page: websocket.WebSocket) -> None:

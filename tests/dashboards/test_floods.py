@@ -80,7 +80,7 @@ def served(built: ModuleType, run_file: Path) -> Iterator[Served]:
             assert parts.port is not None
             client = Client(parts.port, parse_qs(parts.query)["token"][0])
             client.enter()
-            assert client.request("/").status == 200  # all that it imports and keeps is there
+            assert client.request("/").status == 200  # it has imported and cached everything by now
             yield Served(psutil.Process(process.pid), client)
         finally:
             process.terminate()
@@ -94,7 +94,7 @@ def test_a_crowd_of_strangers_uses_up_no_descriptors_and_keeps_nobody_out(served
             try:
                 stranger.sendall(b"GET / HTTP/1.1\r\nHost:")  # and no more
             except OSError:
-                pass  # it had to go already
+                pass  # it had to be dropped already
         newcomer = Client(served.client.port, served.client.token)
         assert newcomer.enter().status == 302
         assert newcomer.request("/").status == 200
@@ -118,7 +118,7 @@ def test_so_many_pages_and_no_more(served: Served) -> None:
         assert len(pages) + refused == CROWD
         assert len(pages) == MAX_CONNECTIONS
         assert served.connections() <= MAX_CONNECTIONS
-        assert served.memory_bytes() - before < 2 * MEMORY_BYTES  # each compresses, with a window of its own
+        assert served.memory_bytes() - before < 2 * MEMORY_BYTES  # each compresses with a window of its own
         pages[0].ping()
         assert pages[0].sock is not None
     until(lambda: served.connections() == 0)
@@ -146,7 +146,7 @@ def ask(page: websocket.WebSocket) -> None:
 
 
 def _send(page: websocket.WebSocket, messages: list[str]) -> None:
-    """Sends them, and reads until the server ends it."""
+    """Sends the messages, and reads until the server closes the connection."""
     for message in messages:
         page.send(message)
     while page.recv():
@@ -164,7 +164,7 @@ def test_a_frame_of_50_mb_is_not_kept_however_small_it_arrives(served: Served, c
             while sock.recv(65536):
                 pass
         except OSError:
-            pass  # it was closed while something was still on its way
+            pass  # it was closed while data was still being sent
     until(lambda: served.connections() == 0)
     assert served.memory_bytes() - before < MEMORY_BYTES
     assert served.client.request("/").status == 200
@@ -184,6 +184,6 @@ def _upgrade(sock: socket.socket, client: Client) -> None:
         f"Sec-WebSocket-Protocol: bokeh, {session_token(client)}",
     ]
     sock.sendall("\r\n".join([*head, "", ""]).encode())
-    answer = sock.recv(4096).decode("latin-1")  # the first frames may have come along
+    answer = sock.recv(4096).decode("latin-1")  # the first frames may have arrived with it
     assert answer.startswith("HTTP/1.1 101 ")
     assert "permessage-deflate" in answer

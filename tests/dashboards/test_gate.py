@@ -100,12 +100,12 @@ def test_the_token_is_in_no_line_of_the_log_whatever_is_logged(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="tornado.access"):
-        client.request("/first")  # the line of the request before may be written only now
+        client.request("/first")  # the log line of the previous request may be written only now
         client.enter()
         client.request(f"/?token={client.token}", Host="evil.com")
         client.request(f"/views/widget.js?token={client.token}")
         Client(client.port, client.token).request(f"/nothing?token={client.token}")
-        client.request("/")  # a line is written after its answer, but before the next one
+        client.request("/")  # a request's line is written after its answer, but before the next line
     lines = [record.getMessage() for record in caplog.records if record.name == "tornado.access"]
     first = lines.index("403 GET /first (127.0.0.1)")
     assert lines[first + 1 : first + 5] == [

@@ -335,7 +335,7 @@ def test_a_result_that_no_element_can_hold_names_stage_element_and_the_line_of_t
 
 
 def _only_made_up(x: Any) -> Any:
-    """What a stage can take for the made-up values 1 and 2, and not for others."""
+    """Accepts the made-up values 1 and 2, and no others."""
     if x == 1 or x == 2:
         raise ValueError("made up")
     return {"a", "b"}

@@ -242,7 +242,7 @@ def test_any_other_function_is_called_row_by_row(source: Dataset, function: Any,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not in_blocks(source.map(function))
-        if function is not in_place:  # which changes what it reads
+        if function is not in_place:  # it changes what it reads
             assert_same(lambda dataset: dataset.map(function).batch(7), source)
 
 
@@ -533,7 +533,7 @@ def functions(draw: st.DrawFn) -> Callable[[Any, Any], Any]:
 
 
 def _composed(steps: list[tuple[Any, ...]]) -> Callable[[Any, Any], Any]:
-    """Straight code that does the steps, as a user would write it down."""
+    """Straight code for the steps, as a user would write it."""
     space: dict[str, Any] = {"np": np}
     lines = []
     for number, step in enumerate(steps):

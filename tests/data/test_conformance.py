@@ -102,7 +102,7 @@ def test_a_file_cache_of_a_number_of_elements_that_is_not_known_is_complete_at_t
     assert ints(dataset) == ints(dataset) == [0, 1, 2]
 
 
-# Errors, and when they come
+# Errors and their time
 
 
 def test_a_function_that_gives_no_dataset_is_refused_when_the_stage_is_made() -> None:
@@ -331,7 +331,7 @@ def test_an_error_that_is_raised_in_each_iteration_has_one_note() -> None:
         ((0.1, 1e300), np.float64),
         (0.1, np.float16),
         (2**63 + 1, np.uint64),
-        ([2**63 + 1, 0], np.uint64),  # of which NumPy makes floats
+        ([2**63 + 1, 0], np.uint64),  # NumPy turns these into floats
         (2**70, np.float64),
         ([2**70, 1.5], np.float64),
         ([2**70, 1j], np.complex128),

@@ -290,7 +290,7 @@ def test_options_set_for_one_dataset_leave_its_relatives_alone() -> None:
     options.experimental_slack = True
     parent = Dataset.range(3)
     child = parent.batch(2).with_options(options)
-    options.experimental_slack = False  # the dataset has its own
+    options.experimental_slack = False  # the dataset has its own copy
     assert parent.options().experimental_slack is None
     assert child.take(1).options().experimental_slack is True
 

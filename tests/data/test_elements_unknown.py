@@ -268,7 +268,7 @@ _LATE_PAIRS = Dataset.range(204).map(_pair_from_200_on)
 @pytest.mark.parametrize("late", [_LATE_PAIRS, _LATE_PAIRS.ignore_errors()], ids=["as they are", "left out"])
 def test_a_dataset_whose_first_elements_fail_is_distributed(late: Dataset) -> None:
     pipeline = distribute_for_host(late, replicas_per_host=2)
-    assert pipeline.element_spec == TensorSpec((None,), np.int32)  # one pair need not be followed by others
+    assert pipeline.element_spec == TensorSpec((None,), np.int32)  # one pair does not show that others follow
     steps = [step for step in pipeline.values_for([0, 1]) if not isinstance(step, Failed)]
     assert [[row.tolist() for row in step] for step in steps] == [[[x], [x]] for x in range(200, 204)]
 
@@ -381,7 +381,7 @@ def test_what_elements_are_is_stored_with_the_first_of_them(
     del iterator  # a pass that stops early stores nothing
     assert [_events(stored) for _ in range(2)] == [expected, expected]
     assert list(tmp_path.rglob("*.records"))
-    other = Dataset.range(4).map(_fails)  # of which nobody knows either whether it is the same
+    other = Dataset.range(4).map(_fails)  # it is unknown whether this pipeline is the same
     if name == "cache":
         assert _events(other.cache(str(tmp_path / "stored"))) == expected
     else:
@@ -445,7 +445,8 @@ def test_no_element_is_read_before_the_iteration(name: str, is_known: bool) -> N
         yield 1
 
     signature = TensorSpec((), np.int64)
-    dataset = Dataset.from_generator(elements, output_signature=signature).map(_fails)  # also what is made up
+    # Including made-up values.
+    dataset = Dataset.from_generator(elements, output_signature=signature).map(_fails)
     dataset = dataset.assert_cardinality(1) if is_known else dataset
     made = _MADE[name](_MADE[name](dataset) if name == "concatenate" else dataset)
     for shown in (made, made.with_stage(Unbatch())):
@@ -484,4 +485,4 @@ def test_what_is_made_of_a_dataset_that_is_not_to_be_read_is_not_read_either(
     with pytest.raises(OutOfRangeError, match="cannot be found out"):
         _ = dataset.element_spec
     assert not read
-    assert list(dataset) == [7]  # an iteration reads it all the same
+    assert list(dataset) == [7]  # an iteration still reads it

@@ -131,7 +131,7 @@ def test_batches_of_examples_are_parsed(calls: int) -> None:
         "i": TensorSpec((None,), np.int64),
         "f": TensorSpec((None, 2), np.float32),
     }
-    # The features alone tell this, without a call of a user's function.
+    # The features alone show this, without calling a user function.
     assert dataset.known_element_spec == dataset.element_spec
     assert (len(dataset), _values(dataset)) == (3, BATCHES)
 

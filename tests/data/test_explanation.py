@@ -247,7 +247,7 @@ def test_rates_of_the_last_seconds_stand_beside_the_averages() -> None:
         return (PipelineProfile((source, _stage("batch(4)", elements=elements // 4)), elapsed_seconds),)
 
     told = ReaderHistory().and_now(profile(1, 1000), at=101)
-    assert told.recent(101) is None  # the averages are those of the last seconds
+    assert told.recent(101) is None  # the averages cover the last seconds
     for second in range(2, 11):
         told = told.and_now(profile(second, 1000 + 80 * (second - 1)), at=100 + second)
     (recent,) = told.recent(110) or ()
@@ -262,7 +262,7 @@ def test_rates_of_the_last_seconds_stand_beside_the_averages() -> None:
     assert re.search(r"^  interleave\(read\)\s+172\s+80", text, re.M)
     assert "now: elements/s in the last 5 s." in text
     assert "now" not in repr(InputExplanation(input_flow([pipeline_flow(newest)], elapsed_seconds=10)))
-    assert told.recent(130) is None  # nobody has told anything for long
+    assert told.recent(130) is None  # nothing was reported for a long time
     assert told.and_now(profile(1, 10), at=131).recent(131) is None  # another process reads
 
 

@@ -27,14 +27,14 @@ def _fails_at(*bad: int) -> Callable[[Any], Any]:
 
 
 def _events(elements: Any) -> list[Any]:
-    """What an iterator gives, with the type of each error at its place; a hundred things at most."""
+    """What an iterator yields, with each error's type at its place; at most a hundred entries."""
     iterator = iter(elements)
     found: list[Any] = []
     while len(found) < 100:
         try:
             element = next(iterator)
         except StopIteration:
-            assert next(iterator, "end") == "end"  # and it stays the end
+            assert next(iterator, "end") == "end"  # and it stays ended
             return found
         except Exception as error:
             found.append(type(error))
@@ -48,7 +48,7 @@ def _pairs(x: Any) -> Dataset:
 
 
 def _uneven(num_parallel_calls: int | None = None) -> Dataset:
-    """0, error, 2 and 10, error, 12 and 30, error, 32; an error in the place of 20."""
+    """0, error, 2 and 10, error, 12 and 30, error, 32; an error in place of 20."""
 
     def opens(x: Any) -> Dataset:
         start = 10 * int(_fails_at(2)(x))
@@ -79,7 +79,7 @@ _CASES: dict[str, tuple[Any, list[Any]]] = {
         _uneven(),
         [0, 10, LookupError, 30, LookupError, 2, LookupError, 12, LookupError, 32],
     ),
-    "parallel interleave": (  # where what fails takes the turn of an element
+    "parallel interleave": (  # here a failure takes the turn of an element
         _uneven(2),
         [0, 10, LookupError, LookupError, LookupError, 2, 12, 30, LookupError, 32],
     ),
@@ -106,7 +106,7 @@ _CASES: dict[str, tuple[Any, list[Any]]] = {
     "take": (_MAPPED.take(3), [0, 1, LookupError, 3]),
     "skip": (_MAPPED.skip(1), [1, LookupError, 3]),
     "shard": (Dataset.range(6).map(_fails_at(2)).shard(2, 0), [0, LookupError, 3, 5]),
-    "enumerate": (_MAPPED.enumerate().map(lambda number, x: number), [0, 1, LookupError, 3]),  # as zip
+    "enumerate": (_MAPPED.enumerate().map(lambda number, x: number), [0, 1, LookupError, 3]),  # as zip does
     "repeat": (_MAPPED.repeat(2), [0, 1, LookupError, 3] * 2),
     "concatenate": (_MAPPED.concatenate(_FOUR), [0, 1, LookupError, 3, 0, 1, 2, 3]),
     "zip": (Dataset.zip((_MAPPED, _FOUR)).map(lambda x, y: [x, y]), [[0, 0], [1, 1], LookupError, [3, 3]]),
@@ -116,7 +116,7 @@ _CASES: dict[str, tuple[Any, list[Any]]] = {
     ),
     "window": (
         _MAPPED.window(2).flat_map(lambda window: window.batch(2)),
-        [[0, 1], LookupError],  # with 3, which is in the window of the one that fails
+        [[0, 1], LookupError],  # together with 3, which is in the window of the failing element
     ),
     "unbatch": (_MAPPED.batch(1).unbatch(), [0, 1, LookupError, 3]),
     "unique": (_MAPPED.unique(), [0, 1, LookupError, 3]),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 _LIMIT_BYTES = 256 << 20
 _FILE_BYTES = 4 * _LIMIT_BYTES
 _MOUNTS = Path("/sys/fs/cgroup")
-# Counts elements and adds up something of each, so that all are there.
+# Counts elements and adds up a part of each, to check that all are there.
 _READ = """
 import sys
 import workbench.data as data
@@ -33,7 +33,7 @@ print(count, total)
 
 
 def _own_group() -> Path:
-    """The folder of the control group that accounts for the memory of this process."""
+    """The folder of the control group that accounts for this process's memory."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         mounted = _MOUNTS / "memory" if "memory" in controllers.split(",") else None
@@ -41,7 +41,7 @@ def _own_group() -> Path:
             mounted = _MOUNTS
         if mounted is not None:
             inside = mounted / path.lstrip("/")
-            return inside if inside.is_dir() else mounted  # the mount of a container begins at its own group
+            return inside if inside.is_dir() else mounted  # the mount of a container starts at its own group
     pytest.skip("no control group accounts for the memory of this process")
 
 
@@ -72,7 +72,7 @@ def limited() -> Iterator[Path]:
 
 
 def _remove(group: Path) -> None:
-    for _ in range(200):  # it is busy until the kernel has taken leave of the last process in it
+    for _ in range(200):  # busy until the kernel has removed the last process from it
         try:
             group.rmdir()
         except OSError:
@@ -83,7 +83,7 @@ def _remove(group: Path) -> None:
 
 
 def _run(group: Path, code: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python code in a process that is in the group from its first instruction on."""
+    """Runs Python code in a process that belongs to the group from its first instruction."""
     enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
     return subprocess.run(
         [*enter, sys.executable, "-c", code],

@@ -176,7 +176,7 @@ def test_kinds_of_inner_datasets_are_bounded() -> None:
 
 @dataclass(frozen=True)
 class _Ahead(Stage):
-    """Reads on a thread of its own, as `prefetch`, and tells its meter."""
+    """Reads on a thread of its own, as `prefetch` does, and informs its meter."""
 
     name: ClassVar[str] = "ahead"
     capacity: int
@@ -196,7 +196,7 @@ class _Ahead(Stage):
             waiting.put(_END, timeout=10)
 
         thread = threading.Thread(target=read)
-        with meter.waiting():  # on one clock threads can only take turns
+        with meter.waiting():  # threads with one clock can only take turns
             thread.start()
             thread.join(10)
         while True:

@@ -30,7 +30,7 @@ class TestScan:
     def test_the_state_goes_from_element_to_element(self) -> None:
         sums = Dataset.range(1, 6).scan(np.int64(0), lambda state, x: (state + x, state + x))
         assert ints(sums) == [1, 3, 6, 10, 15]
-        assert ints(sums) == [1, 3, 6, 10, 15]  # each pass begins with the initial state
+        assert ints(sums) == [1, 3, 6, 10, 15]  # each pass starts with the initial state
         assert sums.element_spec == TensorSpec((), np.int64)
         assert sums.cardinality() == 5
 
@@ -69,7 +69,7 @@ class TestRandom:
         first, second = (ints(Dataset.random(seed=4).take(3000)) for _ in range(2))
         assert first == second
         assert all(0 <= number < 2**32 for number in first)
-        assert len(set(first)) > 2990  # blocks differ too
+        assert len(set(first)) > 2990  # blocks differ, too
 
     def test_each_iteration_has_the_same_numbers_unless_told_otherwise(self) -> None:
         kept, other = Dataset.random(4).take(5), Dataset.random(4, rerandomize_each_iteration=True).take(5)
@@ -254,7 +254,7 @@ class TestRejectionResample:
         pairs = [(int(label), int(value)) for label, value in even]
         assert all(label == value for label, value in pairs)
         assert 0.45 < np.mean([label for label, _ in pairs]) < 0.55
-        assert len(pairs) > 3000  # of 2,000 rare elements none is lost once the shares are known
+        assert len(pairs) > 3000  # none of 2,000 rare elements is lost once the shares are known
         assert even.cardinality() == UNKNOWN_CARDINALITY
         assert even.element_spec == (TensorSpec((), np.int64), TensorSpec((), np.int64))
 
@@ -382,7 +382,7 @@ def test_a_full_shuffle_needs_no_size() -> None:
     shuffled = Dataset.range(5000).shuffle(UNKNOWN_CARDINALITY, seed=1)
     values = ints(shuffled)
     assert sorted(values) == list(range(5000))
-    assert max(values[:100]) > 4000  # from the whole, not from the beginning
+    assert max(values[:100]) > 4000  # from the whole dataset, not from its beginning
     with pytest.raises(InvalidArgumentError, match="endless"):
         Dataset.counter().shuffle(UNKNOWN_CARDINALITY)
 

@@ -192,7 +192,7 @@ def test_regrouping_into_nothing_is_refused() -> None:
 def test_scalars_are_refused_when_the_stage_is_made() -> None:
     with pytest.raises(InvalidArgumentError, match=r"rebatch cuts along the first dimension, .* batch first"):
         Dataset.range(4).rebatch(2)
-    with pytest.raises(InvalidArgumentError, match="batches of 0 rows"):  # what is asked for comes first
+    with pytest.raises(InvalidArgumentError, match="batches of 0 rows"):  # the requested rows come first
         Dataset.range(4).rebatch(0)
 
 

@@ -40,7 +40,7 @@ def _image(text: bytes) -> Any:
         (_OF_ANY_LENGTH, lambda row: row.reshape(28, -1), (28, None)),
         (_OF_ANY_RANK, lambda row: row.reshape(28, 28), (28, 28)),
         (_TABLES, lambda table: table.reshape(table.shape[0], 3), (None, 3)),
-        (_TEXTS, lambda text: _BY_TEXT[text], (None,)),  # which takes no other contents
+        (_TEXTS, lambda text: _BY_TEXT[text], (None,)),  # it accepts no other content
     ],
 )
 def test_a_size_is_known_where_other_contents_have_it_and_other_sizes_are_refused(

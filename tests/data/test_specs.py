@@ -143,7 +143,7 @@ def test_what_is_wanted_of_examples_tells_what_parsing_gives(batch: bool) -> Non
     fixed, text = wb.io.FixedLenFeature((2, 1), np.float32), wb.io.FixedLenFeature((), "string")
     steps, varying = wb.io.FixedLenSequenceFeature((2,), np.int64, True), wb.io.VarLenFeature("string")
     wanted = {"fixed": fixed, "text": text, "steps": steps, "varying": varying}
-    damaged = Dataset.from_tensor_slices([b"damaged"])  # so no element would tell
+    damaged = Dataset.from_tensor_slices([b"damaged"])  # so that no element would show it
     rows: tuple[None, ...] = (None,) if batch else ()
     examples = damaged.batch(2) if batch else damaged
     lengths = TensorSpec(rows, np.int64)
@@ -206,7 +206,7 @@ def test_an_inner_dataset_is_learnt_from_an_element_that_could_be_made() -> None
         [Dataset.from_tensors(np.arange(2)).repeat(), Dataset.range(4)],
         Dataset.from_tensor_slices(np.array([0, 1, 0, 0])),
     )
-    batches = rows.batch(2)  # the first cannot be put together, and nobody knows the rank
+    batches = rows.batch(2)  # the first cannot be assembled, and the rank is unknown
     opened = batches.flat_map(lambda x: Dataset.from_tensors(np.swapaxes(x.reshape(1, 1, -1), 1, 2)))
     assert opened.element_spec == TensorSpec((1, None, 1), np.int64)
     assert batches.flat_map(_of_two).element_spec == TensorSpec((None, None), np.int64)
@@ -258,7 +258,7 @@ def test_a_function_that_takes_no_made_up_rank_tells_no_rank() -> None:
 
 @pytest.mark.parametrize("stage", ["map", "flat_map", "scan"])
 def test_results_of_other_sizes_than_the_first_are_taken(stage: str) -> None:
-    numbers = Dataset.range(3, 6)  # of which all have one shape
+    numbers = Dataset.range(3, 6)  # all of them have one shape
     made = {
         "map": lambda: numbers.map(_zeros_from_three),
         "flat_map": lambda: numbers.flat_map(lambda x: Dataset.from_tensors(_zeros_from_three(x))),
@@ -300,7 +300,7 @@ def test_datasets_that_one_element_shows_have_elements_of_any_size() -> None:
 
 
 class _Own:
-    """Nothing that an element holds."""
+    """An object of a class that no element may hold."""
 
 
 _UNFIT = {"an object": lambda x: _Own(), "an iterator": lambda x: iter([x])}
@@ -515,7 +515,7 @@ _TEXTS = Dataset.from_tensor_slices([b"a", b"bb"])
 
 
 def _down(x: Any) -> Any:
-    while x != 0:  # which never ends for a made-up -1, nor where the answers are always yes
+    while x != 0:  # it never ends for a made-up -1, nor if every answer is yes
         x = x - 1
     return np.zeros(3)
 

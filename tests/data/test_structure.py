@@ -83,7 +83,7 @@ def test_text_in_an_array_without_dimensions_becomes_bytes(text: Any) -> None:
         Dataset.range(1).map(lambda x: text),
         Dataset.from_generator(lambda: iter([text]), output_signature=signature),
     ):
-        assert repr(list(dataset)) == "[b'a']"  # an array would equal it as well
+        assert repr(list(dataset)) == "[b'a']"  # an array would equal it, too
         assert repr([batch.tolist() for batch in dataset.batch(1)]) == "[[b'a']]"
 
 

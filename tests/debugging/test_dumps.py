@@ -266,7 +266,7 @@ def test_workers_that_outlive_their_driver_write_their_newest_operations(tmp_pat
         with wb.connect(dask_cluster, replace=True) as cluster:
             strategy = wb.MirroredStrategy()
             strategy.local_results(strategy.run(lambda x: x * 2, args=(np.ones(2),)))
-            cluster.closing.pop()  # a driver that is killed asks for nothing
+            cluster.closing.pop()  # a killed driver requests nothing
         deadline = time.monotonic() + 60
         while not len(wb.open_dump(tmp_path / "d")) and time.monotonic() < deadline:
             pass

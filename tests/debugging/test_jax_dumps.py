@@ -63,7 +63,7 @@ def test_operations_come_with_line_replica_and_elements(
     assert logged["line"].startswith("test_jax_dumps.py:")
     assert logged["line"].endswith(" in step")
     np.testing.assert_allclose(dump.array(logged), np.log([6.0, 8.0]), rtol=1e-6)
-    (assigned,) = dump.select(replica=0, step=dump.steps[1])  # and not what is computed for it
+    (assigned,) = dump.select(replica=0, step=dump.steps[1])  # and not what is computed on its behalf
     assert (assigned["op"], assigned["name"]) == ("assign_add", "w:0")
 
 

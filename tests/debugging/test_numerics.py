@@ -78,7 +78,7 @@ def test_a_list_is_checked_as_the_array_that_comes_back(check: Any) -> None:
     found = check([[1.0, 2.5]], "loss")
     assert (found.dtype, found.tolist()) == (np.float32, [[1.0, 2.5]])
     with pytest.raises(NotFinite, match=r"^loss: 0 NaN and 1 infinite of 2 elements of float32\[2\]"):
-        check([1.0, 1e300], "loss")  # more than float32 holds
+        check([1.0, 1e300], "loss")  # more than float32 can hold
     with pytest.raises(InvalidArgumentError, match=r"^loss: .* floating dtypes, got int32"):
         check([1, 2], "loss")
     with pytest.raises(InvalidArgumentError, match=r"^loss: .* floating dtypes, got string"):

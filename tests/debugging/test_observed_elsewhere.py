@@ -425,7 +425,7 @@ def test_nothing_is_checked_any_more_once_that_is_disabled(replicas: tuple[Any, 
     finally:
         debugging.disable_check_numerics()
 
-    def sums() -> float:  # of a dataset that the function itself reads
+    def sums() -> float:  # from a dataset that the function itself reads
         return float(np.nansum(list(_logs(2))))
 
     assert strategy.local_results(strategy.run(sums))[0] == 0

@@ -34,7 +34,7 @@ def main() -> int:
         found = [
             {"program": program, "gives": one}
             for program, one in zip(programs, theirs, strict=True)
-            if "made" not in one  # which every outcome here would equal
+            if "made" not in one  # every outcome here would equal it
         ]
         arguments.record.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     ours = _outcomes(sys.executable, "workbench", programs)
@@ -49,7 +49,10 @@ def main() -> int:
 
 
 def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, Any]]:
-    """What each program gives; a program that ends the process, as some end TensorFlow's, is refused by it."""
+    """The outcome of each program.
+
+    A program that ends the process, as some do with TensorFlow, counts as refused by it.
+    """
     found: list[dict[str, Any]] = []
     while len(found) < len(programs):
         done = subprocess.run(
@@ -65,7 +68,7 @@ def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, 
             raise SystemExit(
                 f"{python} -m tests.differential.evaluate {library} ended with {done.returncode}"
             )
-        if done.returncode and len(found) < len(programs):  # not by what it does at its end
+        if done.returncode and len(found) < len(programs):  # not by what it does at exit
             print(f"{library} is ended by {programs[len(found)]}")
             found.append({"made": {"error": ["Ended"], "text": "", "file": ""}})
     return found

@@ -20,7 +20,7 @@ class ChoicePrograms(Drawn):
         return make()
 
     def _odd(self, fitting: str, *odd: object) -> str:
-        """Mostly what fits."""
+        """Usually the fitting text, rarely an odd one."""
         return self._either(*odd) if self._random.random() < 0.07 else fitting
 
     def _some(self) -> str:
@@ -103,7 +103,7 @@ class ChoicePrograms(Drawn):
         )
 
     def _again(self) -> str:
-        """Whether passes over what is drawn at random agree."""
+        """Whether several passes over randomly drawn elements agree."""
         seed = self._either("seed=1", "seed=2, ", "seed=None", "").strip(", ")
         again = self._either("", "rerandomize_each_iteration=True", "rerandomize_each_iteration=False")
         arguments = ", ".join(part for part in (seed, again) if part)
@@ -138,7 +138,7 @@ class ChoicePrograms(Drawn):
             f"{data}.apply(experimental.rejection_resample({arguments}))",
         )
         if "initial" in initial or "seed" in initial:
-            return text  # as target and initial agree, all are taken
+            return text  # target and initial distribution agree, so all elements are taken
         return f"{text}.take(0)"
 
     def _buckets(self) -> str:

@@ -66,8 +66,8 @@ def _optional(dataset: Any) -> list[Any]:
 
 
 def _file(content: bytes, pack: str = "") -> str:
-    """The name of a new file."""
-    folder = Path(_folder()) / f"{next(_NUMBERS):06}"  # names in their order, as some readers sort them
+    """A new file; returns its name."""
+    folder = Path(_folder()) / f"{next(_NUMBERS):06}"  # sorted names, because some readers sort them
     folder.mkdir()
     path = folder / "file"
     path.write_bytes(
@@ -77,7 +77,7 @@ def _file(content: bytes, pack: str = "") -> str:
 
 
 def _database(kinds: list[str], rows: list[tuple[Any, ...]]) -> str:
-    """The name of a new SQLite database with a table `t` of the columns c0, c1, ..."""
+    """A new SQLite database with a table `t` and the columns c0, c1, ...; returns its name."""
     path = Path(tempfile.mkdtemp(dir=_folder())) / "file"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE TABLE t ({', '.join(f'c{n} {kind}' for n, kind in enumerate(kinds))})")
@@ -134,12 +134,12 @@ def rest(iterator: Any) -> list[Any]:
         except Exception as error:
             found.append(_LIKE.get(type(error).__name__, type(error).__name__))
             if len(found) > 1 and found[-1] == found[-2] and not hasattr(found[-2], "shape"):
-                return found[:-1]  # repeated without end
+                return found[:-1]  # repeated endlessly
     return found
 
 
 def _gathered(*datasets: Any) -> list[Any]:
-    """The elements of all, one of each in turn, in an order that does not tell who made them when."""
+    """The elements of all datasets, read in turn. Sorted, so that the order does not show when each was made."""
     iterators = [iter(dataset) for dataset in datasets]
     found: list[Any] = []
     while iterators and len(found) < 10 * _MOST:
@@ -154,7 +154,7 @@ def _gathered(*datasets: Any) -> list[Any]:
 
 
 def _in_turn(make: Any, turns: list[tuple[str, int]]) -> list[list[Any]]:
-    """Some elements of each reader in turn; `make` gives the dataset of one."""
+    """Some elements of each reader in turn; `make` returns the dataset of one."""
     readers: dict[str, Any] = {}
     found = []
     for name, count in turns:
@@ -213,7 +213,7 @@ def _in_environment(variables: dict[str, str], ask: Any) -> Any:
 
 
 def _tree() -> str:
-    """The name of a folder with files and folders."""
+    """A new folder with files and folders; returns its name."""
     folder = Path(tempfile.mkdtemp(dir=_folder()))
     (folder / "sub").mkdir()
     for name in ("a.txt", "b.txt", "ab.txt", "c.csv", ".hidden", "sub/d.txt"):
@@ -235,7 +235,7 @@ def _loaded(dataset: Any, saving: dict[str, Any], loading: dict[str, Any]) -> An
 
 
 def _inner(dataset: Any) -> list[Any]:
-    """Elements, with lists in the place of datasets."""
+    """Elements, with lists in place of datasets."""
 
     def listed(value: Any) -> Any:
         if hasattr(value, "cardinality"):
@@ -294,7 +294,7 @@ def with_settings(options: Any, values: dict[str, Any]) -> Any:
 
 
 def _agree(dataset: Any) -> list[bool]:
-    """Whether three passes agree, one after the other, and parts of one."""
+    """Whether three passes agree, one after another, and parts of one."""
     firsts = dataset.map(lambda *x: x[0])
     passes = [repr([np.asarray(part).tolist() for part in firsts]) for _ in range(3)]
     return [passes[0] == passes[1], passes[1] == passes[2], passes[0] == passes[2]]
@@ -315,7 +315,7 @@ OPTIONS = (
     "threading.max_intra_op_parallelism",
 )  # fmt: skip
 _MOST = 60
-_LIKE = {"ValueError": "InvalidArgumentError"}  # which TensorFlow makes of those of generators
+_LIKE = {"ValueError": "InvalidArgumentError"}  # TensorFlow turns those of generators into these
 _NUMBERS = itertools.count()
 
 COMMON = {

@@ -117,7 +117,7 @@ class DescribedPrograms(Drawn):
 
     def _specs(self) -> str:
         one, other = self._spec(), self._spec()
-        if self._random.random() < 0.5:  # mostly of one kind
+        if self._random.random() < 0.5:  # usually of one kind
             shape = self._shape()
             other = one.replace(shape, self._shape(), 1) if shape in one else one
         return self._either(

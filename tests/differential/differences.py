@@ -45,11 +45,11 @@ def _same_elements(theirs: list[Any], ours: list[Any]) -> bool:
 
 
 def _endless_error(elements: list[Any]) -> int | None:
-    """The place of an error that TensorFlow repeats without end, as that of a file; here it comes once."""
+    """The position of an error that TensorFlow repeats endlessly, such as that of a file; here it comes once."""
     for index, each in enumerate(elements):
         if (
             _is_error(each) and "expected to contain" in each["text"]
-        ):  # of the cardinality: with another number each time
+        ):  # of the cardinality, with another number each time
             return index
     last = elements[-1] if elements else None
     if not _is_error(last) or sum(map(_is_error, elements)) < MOST_ERRORS:
@@ -61,13 +61,13 @@ def _endless_error(elements: list[Any]) -> int | None:
 
 
 def _same_error(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
-    """TypeError and ValueError stand for each other: NumPy and TensorFlow disagree on which of the two it is."""
+    """TypeError and ValueError stand for each other, because NumPy and TensorFlow disagree on which of the two fits."""
     alike = {"TypeError", "ValueError", "InvalidArgumentError"}
     if theirs["error"][0] in (
         "InternalError",
         "UnimplementedError",
         "UnknownError",
-    ):  # of its own code, whatever is wrong
+    ):  # from its own code, whatever is wrong
         return True
     return theirs["error"][0] in ours["error"] or bool(
         alike & set(theirs["error"]) and alike & set(ours["error"])

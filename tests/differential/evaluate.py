@@ -108,5 +108,5 @@ if __name__ == "__main__":
         from tests.differential.workbench_names import names
     given = names()
     for program in json.load(sys.stdin):
-        signal.alarm(MOST_SECONDS)  # the default action ends the process
+        signal.alarm(MOST_SECONDS)  # an alarm's default action ends the process
         print(json.dumps(outcome(program, given)), flush=True)

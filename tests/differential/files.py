@@ -19,7 +19,7 @@ class FilePrograms(Drawn):
         )
 
     def _compression(self) -> tuple[str, str]:
-        """How a file is compressed, and how it is read: mostly alike."""
+        """How a file is compressed and how it is read: usually alike."""
         pack = self._random.choice(("", "", "GZIP", "ZLIB"))
         read = self._random.choice(("", "GZIP", "ZLIB")) if self._random.random() < 0.1 else pack
         return pack, read

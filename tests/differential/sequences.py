@@ -16,7 +16,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
 }
 _KINDS = {"int64": "int64", "float32": "float", "string": "bytes"}
 _NAMES = ("a", "b", "c")
-_ODD_SHAPES = ([], [1], [2], [2, 1], [None], [-1])  # [0] ends TensorFlow
+_ODD_SHAPES = ([], [1], [2], [2, 1], [None], [-1])  # [0] crashes TensorFlow
 
 
 class SequencePrograms(Drawn):
@@ -25,7 +25,7 @@ class SequencePrograms(Drawn):
     def next(self) -> str:
         """The next program, an expression."""
         context, steps = self._kinds(), self._kinds()
-        self._size = self._random.choice((1, 1, 1, 2, 2))  # of most features
+        self._size = self._random.choice((1, 1, 1, 2, 2))  # the size of most features
         count = self._random.choice((1, 1, 1, 2, 2, 3, 3)) if self._random.random() < 0.97 else 0
         examples = [self._example(context, steps) for _ in range(count)]
         wanted = f"{self._wanted(context, sequence=False)}, {self._wanted(steps, sequence=True)}"
@@ -55,7 +55,7 @@ class SequencePrograms(Drawn):
         return {name: self._either(*_VALUES) for name in self._random.sample(_NAMES, self._number(0, 2))}
 
     def _values(self, dtype: str) -> Any:
-        """The values of a feature: mostly of its kind, and often of a usual number."""
+        """The values of a feature: usually of its dtype and in the usual number."""
         if self._random.random() < 0.05:
             dtype = self._either(*_VALUES)
         count = self._size if self._random.random() < 0.93 else self._number(0, 3)
@@ -106,7 +106,7 @@ class SequencePrograms(Drawn):
         return self._either(fixed, fixed, varying, *([of_steps] if steps else []))
 
     def _fixed(self, context: dict[str, str], steps: dict[str, str]) -> str:
-        """What is wanted in a map, where only arrays can be compared."""
+        """The features to request in a map, where only arrays can be compared."""
         shape = [] if self._size == 1 else [self._size]
         one = ", ".join(
             f"{name!r}: io.FixedLenFeature({shape}, dtypes.{dtype})" for name, dtype in context.items()

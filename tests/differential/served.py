@@ -26,7 +26,7 @@ class ServedPrograms(Drawn):
         return f"[{', '.join(f'file({content!r})' for content in contents)}]"
 
     def _source(self, dealt: bool) -> str:
-        """A source; where its elements are dealt, one whose parts do not depend on who has the others."""
+        """A source. If its elements are distributed, one whose parts do not depend on who has the others."""
         count, other = self._number(0, 9), self._number(1, 5)
         names = self._names()
         alone = (
@@ -45,7 +45,7 @@ class ServedPrograms(Drawn):
         return self._either(*alone, *(() if dealt else together))
 
     def _stages(self, dealt: bool) -> str:
-        """Stages; in datasets whose elements are dealt only those that look at one element at a time."""
+        """Stages. If elements are distributed, only those that look at one element at a time."""
         count = self._number(1, 4)
         alone = (
             ".map(lambda *x: x)", ".filter(lambda *x: True)", ".prefetch(2)", ".ignore_errors()", ".map(lambda *x: x[0])", ".with_options(options())", ".shuffle(5)", f".repeat({count})",
@@ -93,7 +93,7 @@ class ServedPrograms(Drawn):
         return f"(lambda dataset: gathered(dataset, dataset))({self._applied(name)})"
 
     def _again(self) -> str:
-        """Two passes: two jobs, of one name or none."""
+        """Two passes: two jobs, with one name or none."""
         name = self._either("", ", job_name='again' + str(number())")
         return self._either(
             f"(lambda dataset: [gathered(dataset), gathered(dataset)])({self._applied(name)})",
@@ -112,7 +112,7 @@ class ServedPrograms(Drawn):
         return f"told({self._applied()}.element_spec)"
 
     def _late(self) -> str:
-        """Who comes after the end of a job of that name."""
+        """A reader that comes after the end of a job with its name."""
         mode = self._mode()
         return (
             f"(lambda data, name: [gathered(data.apply(service.distribute({mode}, several(2, True), job_name=name))) "
@@ -126,7 +126,7 @@ class ServedPrograms(Drawn):
         )
 
     def _cached(self) -> str:
-        """Trainers that read what one worker has made, each at its own pace and some late."""
+        """Trainers that read what one worker has made, each at its own pace, some of them late."""
         mode = self._mode()
         data = self._source(True) + self._stages(True).replace(".shuffle(5)", "")
         end = self._either(
@@ -137,7 +137,7 @@ class ServedPrograms(Drawn):
         return f"(lambda data, name: {reads})({data}{end}, 'cached' + str(number()))"
 
     def _same_trainer(self) -> str:
-        """Readers of one trainer, and one of another: whether the first two share elements, and all come in order."""
+        """Two readers of one trainer, and one of another: whether the two share elements, and all are in order."""
         make = self._trainer(self._either("'parallel_epochs'", "'distributed_epoch'"), 1)
         turns = [(reader, self._number(1, 30)) for reader in ("a1", "a2", "a1", "b1", "a2")]
         first, second = "[*found[0], *found[2]]", "[*found[1], *found[4]]"

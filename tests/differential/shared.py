@@ -105,7 +105,7 @@ class SharedPrograms(Drawn):
         )
 
     def _served(self) -> str:
-        """With one worker, whose order is that of the dataset."""
+        """With one worker, so that the order is that of the dataset."""
         mode = self._either(
             "'parallel_epochs'", "'distributed_epoch'", "service.ShardingPolicy.OFF", "service.ShardingPolicy.DYNAMIC", "'parallel_epochs'",
             *(("'nothing'", "1", "None", "service.ShardingPolicy.FILE", "service.ShardingPolicy.HINT", "'PARALLEL_EPOCHS'") if self._random.random() < 0.15 else ()),

@@ -18,7 +18,7 @@ class StoredPrograms(StructuredPrograms):
         return f"resumed({text}{self._more()}, {self._number(0, 5)})"
 
     def _more(self) -> str:
-        """A stage that has a state of its own, or none."""
+        """A stage with its own state, or none."""
         thrice = "lambda *x: Dataset.from_tensors(x).repeat(3)"
         return self._either(
             "", "", ".repeat(2)", ".repeat(3).skip(1)", ".cache()", ".cache().repeat(2)", ".prefetch(2)",
@@ -57,7 +57,7 @@ class StoredPrograms(StructuredPrograms):
         if shard and not reader and self._random.random() < 0.8:
             reader = ", reader_func=lambda files: files.flat_map(lambda x: x)"
         pack = self._pack()
-        read = pack  # TensorFlow has to be told; workbench finds it in the files
+        read = pack  # TensorFlow has to be given it; workbench finds it in the files
         if self._oddly():
             read = self._either(
                 f"{pack}, element_spec=Spec([], 'int64')", ", compression='GZIP'", ", compression='LZ'"

@@ -24,7 +24,7 @@ class StructuredPrograms(Drawn):
         return self._asked(text, shape)
 
     def _oddly(self) -> bool:
-        """Whether to do here what may not fit; once in a program at most, as nothing is found behind it."""
+        """Whether to do something unfitting here; at most once per program, because nothing behind it is tested."""
         if not self._odd or self._random.random() > 0.2:
             return False
         self._odd = False
@@ -53,7 +53,7 @@ class StructuredPrograms(Drawn):
         return Nest(kind, tuple(self._shape(depth - 1) for _ in range(count)))
 
     def _filled(self, shape: Shape, texts: list[str]) -> str:
-        """The text of a value of a structure: `texts` has one for each leaf."""
+        """The text of a value of a structure; `texts` has one for each leaf."""
         if isinstance(shape, Leaf):
             return texts.pop(0)
         parts = [self._filled(part, texts) for part in shape.parts]
@@ -481,7 +481,7 @@ class StructuredPrograms(Drawn):
         return f".scan({state}, lambda s, x: ({after}, {output}))", result
 
     def _asked(self, text: str, shape: Shape) -> str:
-        """The program, or something that it is asked instead of its elements."""
+        """The program, or a query of it in place of its elements."""
         if self._random.random() < 0.8:
             return text
         path, _ = self._random.choice(paths("x", shape))

@@ -154,7 +154,7 @@ def names() -> dict[str, Any]:
 
 
 class _Specs:
-    """`tf.TensorSpec` for names of dtypes."""
+    """Makes `tf.TensorSpec`s for names of dtypes."""
 
     def __call__(self, shape: Any, dtype: str, name: str | None = None) -> Any:
         import tensorflow as tf
@@ -169,7 +169,7 @@ class _Specs:
 
 
 def _padded(sparse: Any) -> Any:
-    """Values and lengths, as workbench gives them in the place of a sparse array."""
+    """Values and lengths, as workbench returns them in place of a sparse array."""
     shape = [int(size) for size in sparse.dense_shape]
     values = np.full(shape, b"" if sparse.dtype == "string" else 0, sparse.values.numpy().dtype)
     lengths = np.zeros(shape[:-1], np.int64)

@@ -12,11 +12,12 @@ from tests.reference.interpreter.world import World
 from tests.reference.kinds import observe
 
 _SEEN = {"WorkbenchError", "ValueError", "TypeError", "NotImplementedError"}
-_IN_CONTEXTS = {"RuntimeError", "AttributeError"}  # in the wrong one; of the context that is None in some
+# Programs in the wrong context; in some the context is None.
+_IN_CONTEXTS = {"RuntimeError", "AttributeError"}
 _CASES = 40
 _FEWER = {
     "scheduling": 12,
-    "servers": 12,  # a coordinator starts for each
+    "servers": 12,  # each starts a coordinator
     "checkpoints": 12,
     "managers": 8,
     "dumps": 12,  # each writes files

@@ -22,7 +22,7 @@ _PROGRAMS = 60
 
 @pytest.mark.filterwarnings(
     "ignore"
-)  # of NumPy: overflows and empty ranges; of readers: damage that they pass over
+)  # from NumPy: overflows and empty ranges; from readers: damage that they skip
 @pytest.mark.parametrize(("kind", "seed"), [*((kind, 0) for kind in KINDS if kind != "served"), ("plain", 1)])
 def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefetch(
     kind: str, seed: int
@@ -30,7 +30,7 @@ def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefet
     names, source = workbench_names(), KINDS[kind](seed)
     for _ in range(_PROGRAMS):
         program = source.next()
-        if "target()" in program:  # of a data service, whose servers would go on: compared by hand only
+        if "target()" in program:  # data service programs, whose servers would go on: only compared by hand
             continue
         once = outcome(program, names)
         errors = [once["made"]] if "made" in once else [x for x in once.get("elements", ()) if "error" in x]
@@ -39,7 +39,7 @@ def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefet
         ]  # not of the functions in the program
         unexpected = [error for error in ours if not _SEEN & set(error["error"])]
         assert not unexpected, (program, unexpected)
-        if "elements" in once and "folder()" not in program:  # what another pass has written is read
+        if "elements" in once and "folder()" not in program:  # read what another pass has written
             assert not difference(once, outcome(f"{program}.prefetch(2)", names)), program
 
 

@@ -6,7 +6,7 @@ import struct
 
 from tests.differential.programs import Drawn
 
-_LISTS = {"string": 1, "float32": 2, "int64": 3}  # numbers of the fields of a feature
+_LISTS = {"string": 1, "float32": 2, "int64": 3}  # numbers of a feature's fields
 
 
 class WirePrograms(Drawn):
@@ -89,7 +89,7 @@ class WirePrograms(Drawn):
                 b"\x4d\0\0\0\0",
                 b"\x49" + b"\0" * 8,
                 b"\x4b\x4c",
-            )  # the last is a group
+            )  # the last one is a group
         )
 
     def _damaged(self, data: bytes) -> bytes:

@@ -49,7 +49,7 @@ def names(servers: contextlib.ExitStack | None = None) -> dict[str, Any]:
     def resumed(dataset: Any, count: int) -> list[Any]:
         first = iter(dataset)
         for _ in range(count):
-            with contextlib.suppress(wb.errors.WorkbenchError, ValueError):  # of a generator
+            with contextlib.suppress(wb.errors.WorkbenchError, ValueError):  # from a generator
                 next(first, None)
         with tempfile.TemporaryDirectory() as folder:
             first.save(f"{folder}/position")

@@ -33,7 +33,7 @@ def _kernel(*values: Any) -> Any:
 
 
 def _progress() -> list[int]:
-    # By default tqdm takes a semaphore with a name that a worker leaves behind. All threads take this one.
+    # By default, tqdm creates a named semaphore, which a worker leaves behind. All threads take this lock.
     tqdm.set_lock(vars(threading).setdefault("_lock_of_progress", threading.RLock()))
     return list(wb.progress([1]))
 
@@ -168,7 +168,7 @@ COMPONENT: Calls = {
 VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT | {"sparse_read": lambda v: v.sparse_read([0])}
 CLUSTER: Calls = {
     "close": lambda c: c.close(),
-    "disown": lambda c: None,  # for the child of a fork, which has descriptors that its parent uses
+    "disown": lambda c: None,  # for the child of a fork, which inherits descriptors that its parent uses
     "expect_last_writes": lambda c: c.expect_last_writes(),
     "flush_telemetry": lambda c: c.flush_telemetry(1.0),
     "group": lambda c: c.group(c.devices[:1], label="inside"),
@@ -296,7 +296,7 @@ def _opened_dump(folder: str) -> Any:
     return wb.open_dump(own)
 
 
-# What `wb.NAME` names, given the strategy and a folder; classes that only hold values have an entry, too.
+# What `wb.NAME` refers to, given the strategy and a folder. Classes that only hold values have an entry, too.
 PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "Checkpoint": lambda s, f: wb.Checkpoint(rate=0.1).save(f"{f}/checkpoint"),
     "CheckpointManager": lambda s, f: wb.CheckpointManager(wb.Checkpoint(), f"{f}/checkpoints", 1).save(),
@@ -331,7 +331,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "runs": lambda s, f: repr(wb.runs(f)),
     "overview": lambda s, f: repr(wb.overview()),
     "topology": lambda s, f: repr(wb.topology()),
-    # Enums and namespaces: nothing to call.
+    # Enums and namespaces, which cannot be called.
     **dict.fromkeys(("ReduceOp", "VariableAggregation", "VariableSynchronization", "Cluster"), lambda s, f: None),
     **dict.fromkeys(("compat", "data", "debugging", "distribute", "errors", "io", "nn", "testing"), lambda s, f: None),
 }  # fmt: skip

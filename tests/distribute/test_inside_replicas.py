@@ -18,7 +18,7 @@ from tests.distribute.inside_replicas import OBJECTS, PUBLIC, is_method, public
 from workbench import distribute
 from workbench.errors import CaptureError
 
-pytestmark = pytest.mark.timeout(60)  # what waits for itself would wait for ever
+pytestmark = pytest.mark.timeout(60)  # code that waits for itself would wait forever
 
 # Every refusal says what to do instead, or why there is nothing to do here.
 _REMEDY = re.compile(
@@ -66,7 +66,7 @@ def _rank() -> int:
 
 
 def _tried(attempts: dict[str, Callable[[], Any]]) -> dict[str, str]:
-    """Name -> the error of each attempt, "" for those that worked."""
+    """Name -> the error of each attempt; "" for a success."""
     found = {}
     for name, attempt in attempts.items():
         try:
@@ -79,7 +79,7 @@ def _tried(attempts: dict[str, Callable[[], Any]]) -> dict[str, str]:
 
 
 def _on_replicas(strategy: Any, step: Callable[[], dict[str, str]]) -> dict[str, set[str]]:
-    """Name -> the outcomes of all replicas; of what cannot be captured, nothing gets there."""
+    """Name -> the outcomes of all replicas. A function that cannot be captured runs on none."""
     try:
         found = strategy.run(lambda: [step()])
     except CaptureError as error:
@@ -95,7 +95,7 @@ def _expect_clear(outcomes: dict[str, set[str]], strategy: Any) -> None:
         if any(error and not _REMEDY.search(error) for error in found)
     }
     assert not unclear
-    assert strategy.local_results(strategy.run(_rank)) == (0, 1)  # and nobody waits, or has been closed
+    assert strategy.local_results(strategy.run(_rank)) == (0, 1)  # and it has no waiters, or has been closed
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -127,7 +127,7 @@ def _in_a_thread(step: Callable[[], dict[str, str]]) -> dict[str, str]:
     found: list[dict[str, str]] = []
     thread = threading.Thread(target=lambda: found.append(step()))
     thread.start()
-    thread.join()  # the module's deadline is the test
+    thread.join()  # the module's deadline is the subject of the test
     return found[0]
 
 
@@ -146,7 +146,7 @@ def test_each_method_works_or_raises_at_once_on_a_thread_that_a_replica_function
     names = [name for name in public(of) if not is_method(of, name)]
 
     def step() -> dict[str, str]:
-        # These are given the replica's environment, which such a thread does not have.
+        # These get the replica's environment, which such a thread does not have.
         given = ("all_reduce_arrays", "own_component")
         own = {name: call for name, call in calls.items() if name not in given}
         attempts = {name: lambda call=call: call(target) for name, call in own.items()}
@@ -158,7 +158,7 @@ def test_each_method_works_or_raises_at_once_on_a_thread_that_a_replica_function
 
 def test_a_thread_of_the_notebooks_pool_counts_as_the_replica_that_it_works_for(local: Any) -> None:
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(int).result() == 0  # its thread was started by nobody's step
+        assert pool.submit(int).result() == 0  # no step started its thread
 
         def step() -> None:
             pool.submit(local.run, _rank).result()

@@ -16,7 +16,7 @@ BIG = np.array([1.0, 2.0], ">f4")
 
 
 def _reduced(strategy: Any, value: Any, way: str) -> Any:
-    """The sum of a value that all replicas hold, by one of the ways there are."""
+    """The sum of a value that all replicas hold, by one of the possible ways."""
     match way:
         case "all_reduce":
             return strategy.local_results(

@@ -201,7 +201,7 @@ def test_nan_is_put_into_arrays_on_the_gpu(strategy: wb.MirroredStrategy) -> Non
         ("float16", "cupy"),
         (">f4", "cupy"),
         ("bool", "cupy"),
-        ("float8_e4m3fn", "numpy"),  # CuPy has none, whatever their kind is
+        ("float8_e4m3fn", "numpy"),  # CuPy supports none of these, whatever their kind
         ("float8_e5m2", "numpy"),
         ("longdouble", "numpy"),
         ("datetime64[s]", "numpy"),
@@ -279,7 +279,7 @@ def test_inspect_shows_what_is_on_the_gpu(
 
     asked: list[Any] = []
 
-    def summary(x: Any) -> Any:  # instead of the kernel
+    def summary(x: Any) -> Any:  # in place of the kernel
         asked.append(x)
         return on_the_host.summary(gpu.to_host(x))
 

@@ -17,7 +17,7 @@ from workbench.backends import users_line
 from workbench.distribute import PerReplica, get_replica_context
 
 HUGE = np.full(3, 3e38, np.float32)
-HALF = np.full(3, 6e4, np.float16)  # its sum is a number in float32, in which it is computed
+HALF = np.full(3, 6e4, np.float16)  # the sum is computed in float32, where it is finite
 Told = set[tuple[str, int, str]]
 
 
@@ -38,7 +38,7 @@ def _mean(value: Any) -> None:
 
 
 def _here(function: Callable[..., Any]) -> tuple[str, int]:
-    """File and number of the line that is marked."""
+    """File and number of the marked line."""
     lines, first = inspect.getsourcelines(function)
     return __file__, first + next(n for n, line in enumerate(lines) if line.endswith("# HERE\n"))
 
@@ -48,7 +48,7 @@ def _places(told: list[warnings.WarningMessage]) -> Told:
 
 
 def _told_on_replicas(strategy: Any, step: Callable[..., None], *args: Any) -> Told:
-    """What a step warns of. Where replicas are threads, they share the notebook's list of warnings."""
+    """The warnings of a step. Where replicas are threads, they share the notebook's list of warnings."""
 
     def recorded() -> list[Told]:
         with warnings.catch_warnings(record=True) as told:
@@ -157,7 +157,7 @@ def test_an_update_from_the_notebook_names_the_notebooks_line(
             w = wb.Variable(HUGE)
         update = UPDATES[how]
         changed = strategy.local_results(w)[1] if kind == "component" else w
-        strategy.run(users_line.apply_at.cache_clear)  # as if the line had never warned before
+        strategy.run(users_line.apply_at.cache_clear)  # as if the line had never warned
         told = _told_here(lambda: update(changed))
         if strategy.group.gang.shipping.codec.by_reference or how in ("operator", "function", "assign"):
             _expect_update(told, how)  # these are computed in the notebook
@@ -178,7 +178,7 @@ def test_rows_divided_by_zero_name_their_line(strategy: Any) -> None:
     def step() -> None:
         w.scatter_div(wb.IndexedSlices(np.zeros(1, np.int32), np.array([0])))  # HERE
 
-    # NumPy says "at" or the function's name, as it pleases.
+    # NumPy says either "at" or the function's name.
     told = _told_on_replicas(strategy, step)
     assert {(file, line) for file, line, _ in told} == {_here(step)}
     assert all(what.startswith("divide by zero encountered in ") for _, _, what in told)
@@ -265,12 +265,12 @@ def test_a_filter_makes_it_an_error_at_the_users_line(strategy: Any) -> None:
         with pytest.raises(RuntimeWarning, match="overflow encountered in add") as raised:
             strategy.run(step)
         _, line = _here(step)
-        assert str(raised.value).count(f"line {line}, in step") == 1  # and no frame but the user's
+        assert str(raised.value).count(f"line {line}, in step") == 1  # and no frame except the user's
         both = strategy.run(lambda: HUGE)
         with pytest.raises(RuntimeWarning) as here:
             strategy.reduce("SUM", both, axis=None)
     assert traceback.extract_tb(here.tb)[-1].filename == __file__
-    strategy.run(lambda: warnings.resetwarnings())  # for the tests that come
+    strategy.run(lambda: warnings.resetwarnings())  # for later tests
 
 
 def test_a_line_is_shown_once_by_default_and_another_one_too(strategy: Any) -> None:

@@ -84,7 +84,7 @@ def test_a_function_of_which_a_call_runs_nothing_is_refused_before_anything_star
 ) -> None:
     fn, text = WOULD_RUN_NOTHING[which]
     before = strategy.run(lambda: get_replica_context()._env.step).values[0]
-    for refuses in (strategy, get_strategy()):  # the latter is the default one
+    for refuses in (strategy, get_strategy()):  # the default strategy
         with pytest.raises(TypeError, match=text):
             refuses.run(fn)
     assert strategy.run(lambda: get_replica_context()._env.step).values[0] == before + 1
@@ -92,7 +92,7 @@ def test_a_function_of_which_a_call_runs_nothing_is_refused_before_anything_star
 
 def test_wrong_arguments_say_how_the_function_is_called_and_show_no_frames_of_ours(strategy: Any) -> None:
     def step(x: Any, *, rate: float = 0.1) -> Any:
-        return len(x) * rate  # a TypeError of its own
+        return len(x) * rate  # a TypeError raised inside the function
 
     signature = r"; it is step\(x, \*, rate=0\.1\) \(test_run\.py:\d+\)"
     for args, text in (
@@ -131,7 +131,7 @@ def test_a_function_gives_the_same_as_the_plain_one(strategy: Any) -> None:
 
     results = [strategy.run(step, args=(k,)) for k in range(5)]
     assert [float(result.values[1]) for result in results] == [0, 2, 6, 12, 20]
-    assert step(0) == 20  # outside of run it is the plain function
+    assert step(0) == 20  # outside of run, it is the plain function
     assert step.name == "step"
 
 

@@ -71,7 +71,7 @@ def test_nccl_says_what_it_needs(threads: Any) -> None:
 
 
 class _Doubling(CrossDeviceOps):
-    """A user's own operation, which is easily told from a sum."""
+    """A user's own operation whose result is easy to distinguish from a sum."""
 
     def reduce_implementation(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
         return 2 * sum(value.values)
@@ -166,7 +166,7 @@ def test_the_experimental_names_are_the_plain_ones(threads: Any) -> None:
 
 def test_the_way_of_combining_that_was_asked_for_is_taken_for_small_arrays_too(strategy: Any) -> None:
     if strategy.group.gang.shipping.codec.by_reference:
-        return  # replicas of one process combine in one way
+        return  # replicas of one process combine in only one way
     taken = {}
     for ops in (ReductionToOneDevice(), RingAllReduce(), None):
         one = MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ops)
@@ -186,7 +186,7 @@ def test_the_way_of_combining_that_was_asked_for_is_taken_for_small_arrays_too(s
 def test_what_goes_to_one_device_is_a_plain_array(cluster: Any, ops: Any) -> None:
     strategy = MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ops)
     value = strategy.distribute_values_from_function(lambda c: np.float32(c.replica_id_in_sync_group + 1))
-    plain = wb.Variable(0.0)  # which has one component
+    plain = wb.Variable(0.0)  # it has one component
     with strategy.scope():
         mirrored = wb.Variable(0.0)
     with strategy.scope():

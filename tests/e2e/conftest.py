@@ -64,7 +64,7 @@ class Lab:
     def request(self, method: str, path: str, content: Any = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         if self.scheme == "https":
-            trusting = ssl._create_unverified_context()  # nobody vouches for its certificate but itself
+            trusting = ssl._create_unverified_context()  # a self-signed certificate
             connection = http.client.HTTPSConnection(
                 "127.0.0.1", self.port, timeout=PATIENCE_SECONDS, context=trusting
             )
@@ -142,10 +142,10 @@ def serving(
     ]
     command += [f"--LabServerApp.extra_labextensions_path={extensions}", "--LabApp.collaborative=False"]
     command += ["--JupyterNotebookApp.expose_app_in_browser=True"]
-    # It serves nothing of ours, and takes a second of each start.
+    # It serves no part of workbench, and adds a second to each start.
     command += ["--ServerApp.jpserver_extensions", "panel.io.jupyter_server_extension=False"]
-    # A kernel that has had worker processes would wait 29 s for the resource tracker of `multiprocessing`, which no
-    # signal removes. The server ends such a kernel after half of this time, which is 5 s where nothing is set.
+    # A kernel that has had worker processes would wait 29 s for `multiprocessing`'s resource tracker, which ignores
+    # signals. The server ends such a kernel after half of this time, which is 5 s by default.
     command += ["--KernelManager.shutdown_wait_time=2.0"]
     log = home / "log"
     with log.open("wb") as output:
@@ -189,7 +189,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def context(browser: Any) -> Iterator[Any]:
     """What the pages of a module share: JupyterLab's scripts, once fetched. Whatever else it keeps is on the server."""
-    # Some tests run behind a proxy that has a certificate of its own.
+    # Some tests run behind a proxy with its own certificate.
     context = browser.new_context(ignore_https_errors=True)
     context.set_default_timeout(1000 * PATIENCE_SECONDS)
     yield context

@@ -130,7 +130,7 @@ def test_every_tab_of_a_dashboard_can_be_read_by_everybody(
         expect(page.locator(".wb").first).to_contain_text(re.compile(r"\w{3}"))
         expect(page.get_by_role("tab").nth(1)).to_be_visible()
         seen = []
-        for tabs in range(2):  # those of the page, and those of a view in it
+        for tabs in range(2):  # those of the page and those of a view in it
             if page.get_by_role("tablist").count() <= tabs:
                 break
             for tab in page.get_by_role("tablist").nth(tabs).get_by_role("tab").all():

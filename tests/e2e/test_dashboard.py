@@ -172,7 +172,7 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
                 expect(page.locator(".wb-lanes canvas")).to_be_visible()
                 expect(page.locator(".wb-heat-map")).to_contain_text("Lateness")
                 open_tab(page, "Values")
-                # What was inspected before somebody looked.
+                # Inspected before anyone looked.
                 expect(page.get_by_role("group", name="Values")).to_contain_text("f32[1024]")
                 expect(page.get_by_text("wb.explain_sharding(value) in the job")).to_be_visible()
                 open_tab(page, "Overview")
@@ -337,7 +337,7 @@ def test_a_recorded_run_fills_the_page(page: Any, replaying: Dashboard, size: tu
         box = view.evaluate("(view) => view.getBoundingClientRect().bottom")
         assert box > size[1] - 24
         scrolls = "() => document.scrollingElement.scrollHeight - innerHeight"
-        assert page.evaluate(scrolls) == 0  # the view does, where it has to
+        assert page.evaluate(scrolls) == 0  # the view scrolls where necessary
 
 
 def test_views_of_a_job_fill_the_page_that_they_share(page: Any, built: ModuleType, tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_with_tls_everything_of_a_page_is_encrypted(
     browser: Any, built: ModuleType, run_file: Path, identity: Identity
 ) -> None:
     files = {"certificate": str(identity.certificate), "key": str(identity.key)}
-    context = browser.new_context(ignore_https_errors=True)  # nobody vouches for it but itself
+    context = browser.new_context(ignore_https_errors=True)  # a self-signed certificate
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

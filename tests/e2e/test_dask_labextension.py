@@ -87,7 +87,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environmen
         environment.run("pip", "install", "-c", pinned, f"{ROOT}[lab]", "dask-labextension")
         yield environment
     finally:
-        shutil.rmtree(environment.home)  # half a GB, which pytest would keep for three more runs
+        shutil.rmtree(environment.home)  # half a GB, which pytest would otherwise keep for three more runs
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def test_1_one_cell_fills_the_panes_which_follow_the_theme_and_are_read_by_keys(
     page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
     page.wait_for_selector("#jupyterlab-splash", state="detached")
     dark = grounds(page)
-    assert len(light) >= 6  # two panes, two views, the panel, and the item in the status bar
+    assert len(light) >= 6  # two panes, two views, the panel, and the status bar item
     assert list(dark) == list(light)
     assert {part: bright for part, bright in light.items() if bright < 600} == {}
     assert {part: bright for part, bright in dark.items() if bright > 250} == {}
@@ -191,7 +191,7 @@ def unfold_by_keys(page: Any, view: Any) -> None:
 def read_by_keys(page: Any, view: Any) -> list[list[str]]:
     """All of a view's table, which arrow keys must reach, each number of it; below it others may fill the pane."""
     grid = view.get_by_role("grid").first
-    assert grid.get_attribute("aria-colcount") is None  # no column is folded away
+    assert grid.get_attribute("aria-colcount") is None  # no column is hidden
     read = texts_by_keys(page, grid)
     assert without_ages(read) == without_ages(texts(grid))
     return read
@@ -215,7 +215,7 @@ def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kern
     banner = page.locator(".wb-pane .wb-collectives [role=alert]")
 
     seconds = seconds_to_banner(page)
-    # Less than 2 on a quiet machine; not every machine that tests is one.
+    # Less than 2 on a quiet machine, which a test machine need not be.
     record_property("banner_seconds", seconds)
     print(f"the banner stood there {seconds:.2f} s after the cell began")
     # The banner names the replica, the operation and its number in the step.
@@ -231,7 +231,7 @@ def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kern
     wait_for_notebook(page)
     expect(timing).to_contain_text("stopped")
     assert page.evaluate(PANES) == views
-    # The first of the two of step 200 was completed by all; the records of the killed one outlive it.
+    # All replicas completed the first of the two in step 200; the killed one's records outlive it.
     expect(timing).to_contain_text("401 collectives")
     expect(timing.get_by_role("gridcell", name="all_reduce")).to_have_count(2)
     expect(banner).to_contain_text("lost replica {1}")
@@ -381,7 +381,7 @@ found
     replicas = (1, 2, 4, 8)
     cells = [IMPORTS + sweep.format(n=n, ops=tuple(FACTORS)) for n in replicas]
     run_cells(page, lab, "sweeps.ipynb", *cells)
-    # JupyterLab scrolls to each cell that runs, and takes those out of the page that are out of sight then.
+    # JupyterLab scrolls to each running cell, and removes cells from the page that are then out of sight.
     page.wait_for_function(
         """() => [...window.jupyterapp.shell.currentWidget.content.model.cells].every(
           (cell) => cell.executionCount !== null && (cell.executionState ?? 'idle') === 'idle')""",
@@ -392,7 +392,7 @@ found
         cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
         printed = cell.locator(".jp-OutputArea-output", has_text=f"nranks {n}").first
         expect(printed).to_contain_text("# reduce ")
-        assert_printed(printed.text_content(), n)  # also where it has been scrolled out of sight
+        assert_printed(printed.text_content(), n)  # even if it was scrolled out of sight
         view = cell.locator(".wb-sweep")
         if n == 1:
             expect(view).to_contain_text("Bandwidth over size appears")
@@ -426,7 +426,7 @@ def assert_printed(table: str, n: int) -> None:
             assert cells[6:8] == ["–", "–"]
             continue
         algbw = size_bytes / us / 1000
-        rounding = 0.005 * (1 + algbw / us)  # half of the last digit of the rate, and of the time
+        rounding = 0.005 * (1 + algbw / us)  # half of the last digit of the rate and of the time
         assert float(cells[6]) == pytest.approx(algbw, abs=1.01 * rounding)
         factor = FACTORS[op](n)
         assert float(cells[7]) == pytest.approx(algbw * factor, abs=0.00505 * (1 + algbw * factor / us))

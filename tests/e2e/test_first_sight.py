@@ -84,7 +84,7 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
         expect(page.locator("#workbench-pane-heat_map")).to_be_visible()
 
         command(page, "workbench:open-pane", view="overview")
-        expect(hint).to_have_count(0)  # a person who has opened another view knows how
+        expect(hint).to_have_count(0)  # a user who has opened another view knows how
         strip = shown.locator(".wb-module-lanes .wb-chart")
         drag(page, strip.locator("canvas"), 0.5, 0.75)
         button = shown.locator(".wb-brushed")
@@ -118,7 +118,7 @@ def scene() -> Callable[[Any, str], None]:
     return take
 
 
-@pytest.mark.timeout(300)  # two notebooks, as a person goes through them
+@pytest.mark.timeout(300)  # two notebooks, in the order of a user
 def test_a_strangers_first_ten_minutes(
     untouched: Lab, context: Any, scene: Callable[[Any, str], None]
 ) -> None:
@@ -200,7 +200,7 @@ def test_the_line_that_begins_a_run_can_be_copied_from_a_page_without_tls(
 ) -> None:
     context.grant_permissions(["clipboard-read"])
     with page_of(untouched, context, "copied") as page:
-        # As browsers have it at http://192.0.2.1, say: 127.0.0.1 counts as secure.
+        # As browsers treat http://192.0.2.1, for example: 127.0.0.1 counts as secure.
         page.add_init_script(
             "window.clipboardOfTest = navigator.clipboard;"
             "Object.defineProperty(navigator, 'clipboard', { value: undefined });"

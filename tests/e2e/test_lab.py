@@ -24,7 +24,7 @@ for _ in range(5):
     strategy.run(step, args=(np.ones(1024, np.float32),))
 """
 SETTINGS = "/lab/api/settings/workbench-lab:plugin"
-# The page of settings tells of a change a moment after it was made.
+# The settings page reports a change a moment after it was made.
 FOLLOWS_NEWEST = """async () => {
   const pane = await window.jupyterapp.commands.execute('workbench:open-pane', { view: 'lanes' });
   const { cluster } = pane.args;
@@ -168,7 +168,7 @@ class TestOneCell:
             shared.mouse.click(box["x"] + x, box["y"] + 30, button="right")
             expect(pins).to_be_visible()
 
-        ask(3)  # on the name of a row: no place of the chart is there
+        ask(3)  # on the name of a row, which is not a point of the chart
         expect(shared.locator(".lm-Menu-item.lm-mod-disabled", has_text="Pin the step")).to_be_visible()
         expect(shared.locator(".lm-Menu-item.lm-mod-disabled", has_text="Copy what")).to_be_visible()
         shared.keyboard.press("Escape")
@@ -196,7 +196,8 @@ class TestOneCell:
         command(shared, "workbench:open-pane", view="sweep")
         sweep = shared.locator(".wb-pane .wb-sweep")
         expect(sweep.locator(".wb-chart svg")).to_be_visible()
-        expect(shared.locator(".wb-pane:focus-within .wb-sweep")).to_be_visible()  # who presses keys is there
+        # Keyboard users are on the button already.
+        expect(shared.locator(".wb-pane:focus-within .wb-sweep")).to_be_visible()
         shared.keyboard.press("Alt+m")
         expect(sweep.locator(".wb-ghost")).to_be_visible()
         expect(sweep).to_contain_text("baseline: one_cell.ipynb, ")
@@ -284,7 +285,7 @@ def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
     live = panel.locator(".wb-cluster").filter(has=running.locator(".wb-status-live"))
     expect(live).to_contain_text("2 of 2 replicas")
     expect(panel.get_by_role("region", name="Strategies")).to_contain_text("MirroredStrategy")
-    assert live.bounding_box()["height"] <= 32  # one line, whatever is to be said of it
+    assert live.bounding_box()["height"] <= 32  # one line, whatever its text
 
     id = live.get_attribute("data-id")
     live.get_by_role("button", name="Insert code").click()
@@ -303,7 +304,7 @@ def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
     dialog.get_by_role("button", name="Stop").click()
     stopped = panel.locator(f".wb-cluster[data-id='{id}']")
     expect(stopped).to_contain_text("0 of 2 replicas")
-    expect(stopped).to_be_hidden()  # what has ended is folded
+    expect(stopped).to_be_hidden()  # what has ended is collapsed
     panel.locator("summary", has_text="ended").click()
     stopped.get_by_role("button", name="Forget: one_cell.ipynb").click()
     expect(stopped).to_have_count(0)
@@ -352,7 +353,7 @@ def test_settings_take_effect_at_once(page: Any, settings: Any) -> None:
     settings.locator("select[id$=_newPanesFollow]").select_option("the newest cluster")
     page.wait_for_function(FOLLOWS_NEWEST)
 
-    command(page, "workbench:open-pane", view="lanes")  # then the status bar draws its items anew
+    command(page, "workbench:open-pane", view="lanes")  # then the status bar draws its items again
     expect(page.locator(".wb-pane").first).to_be_visible()
     expect(item).to_be_hidden()
 

@@ -63,7 +63,7 @@ def kept(response: Any) -> bool:
 
 def test_a_layout_opens_from_the_palette_beside_the_notebook_and_comes_back(page: Any, lab: Lab) -> None:
     open_notebook(page, lab, lab.notebook("palette.ipynb", ""))
-    page.locator(".jp-Notebook .jp-Cell").click()  # JupyterLab may still be about to give it the focus
+    page.locator(".jp-Notebook .jp-Cell").click()  # JupyterLab may still be about to focus it
     with page.expect_response(kept):
         run_palette(page, "Open layout: overview")
         expect_panes(page, OVERVIEW)
@@ -162,7 +162,7 @@ def test_a_notebook_brings_its_layout_which_opens_once(page: Any, lab: Lab) -> N
         command(page, "workbench:open-layout", name="overview")
         expect_panes(page, OVERVIEW)
 
-    page.reload()  # the cluster lives on, and panes stay as they were left
+    page.reload()  # the cluster lives on, and panes stay as they were
     wait_for_notebook(page)
     expect(page.locator(".wb-pane .wb-overview")).to_contain_text("No step has run yet")
     expect_panes(page, OVERVIEW)
@@ -180,7 +180,7 @@ def test_a_pane_opens_beside_the_notebook_and_the_next_one_among_the_panes(page:
     open_notebook(page, lab, lab.notebook("beside.ipynb", ""))
     panes = page.locator(".wb-pane >> visible=true")
     for view in ("devices", "log"):
-        page.locator(".jp-Notebook .jp-Cell").click()  # what one works in is the notebook, each time
+        page.locator(".jp-Notebook .jp-Cell").click()  # the notebook keeps the focus each time
         command(page, "workbench:open-pane", view=view)
         expect(page.locator(f"#workbench-pane-{view}")).to_be_visible()
         expect(panes).to_have_count(1)

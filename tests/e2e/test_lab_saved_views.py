@@ -167,7 +167,8 @@ def test_a_reload_finds_the_live_view_again(page: Any, lab: Lab) -> None:
         """() => void [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
              .sessionContext.session.kernel.requestExecute({ code: "import time\\nwhile True: time.sleep(0.05)" })"""
     )
-    assert b"all_reduce" in exports.saved(live, "Table (CSV)")  # by what the kernel sends while a cell runs
+    # Through messages that the kernel sends while a cell runs.
+    assert b"all_reduce" in exports.saved(live, "Table (CSV)")
     end_kernels(lab)
 
 

@@ -37,7 +37,7 @@ def panel(page: Any, lab: Lab) -> Iterator[Any]:
     yield panel
     while clusters := lab.request(
         "GET", "/workbench/api/clusters"
-    ):  # the first time stops, the second forgets
+    ):  # the first click stops, the second one removes
         for one in clusters:
             lab.request("DELETE", f"/workbench/api/clusters/{one['id']}")
     expect(panel.locator(".wb-cluster")).to_have_count(0)
@@ -158,7 +158,7 @@ def test_options_of_the_form_are_kept_and_say_what_they_ask_for(panel: Any, page
 
 
 def _keeps_folds(response: Any) -> bool:
-    """Whether this is the server's answer to what the panel keeps, with both sections folded."""
+    """Whether this is the server's answer to the panel's state, with both sections collapsed."""
     request = response.request
     return (
         request.method == "PUT"

@@ -34,7 +34,7 @@ for step, batch in enumerate(data):
 
 
 def test_a_pane_follows_replicas_through_a_dataset_while_a_cell_runs(page: Any, lab: Lab) -> None:
-    for last in (2, 6):  # from a run of this test before
+    for last in (2, 6):  # from an earlier run of this test
         (lab.root / f"after-{last}").unlink(missing_ok=True)
     open_notebook(page, lab, lab.notebook("followed.ipynb", CONNECT, FOLLOWED))
     command(page, "notebook:run-all-cells")
@@ -59,7 +59,7 @@ def test_a_pane_follows_replicas_through_a_dataset_while_a_cell_runs(page: Any, 
     overview = page.locator("#workbench-pane-overview")
     expect(overview.locator(".wb-brushed")).to_have_text(picked.inner_text())
     lanes = overview.locator(".wb-module-lanes .wb-chart")
-    page.mouse.move(0, 0)  # where the pointer lies, a cursor is already
+    page.mouse.move(0, 0)  # there is already a cursor under the pointer
     lanes.press("Escape")
     expect(overview.locator(".wb-brushed")).to_have_count(0)
     said = overview.locator(".wb-module-lanes output")

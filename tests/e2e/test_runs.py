@@ -86,7 +86,7 @@ def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel
 def test_a_run_that_was_recorded_again_is_shown_as_it_is_now(page: Any, panel: Any, recorded: Path) -> None:
     again = recorded / "again.parquet"
     record(again, count=10)
-    panel.get_by_role("button", name="again", exact=True).click()  # which is there by itself
+    panel.get_by_role("button", name="again", exact=True).click()  # it opens by itself
     expect(page.get_by_role("tab", name="again: Recorded run")).to_be_visible()
     run = page.locator(".wb-pane .wb-replay")
     expect(run).to_contain_text("78 records")

@@ -96,7 +96,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed: nothing can fetch what VS Code publishes")
-    # The package's dependencies are for those who build it, some 350 MB: the archive has everything in one file.
+    # The package's dependencies, some 350 MB, are only for building it: the archive has everything in one file.
     commands = (
         [npm, "pack", "--silent", MANAGER],
         [npm, "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", *LIBRARIES],
@@ -141,7 +141,7 @@ def test_views_are_drawn_follow_the_kernel_and_ask_it(
     page.route(f"{lab.url}/vscode/**", answer)
     session = {"path": "code.ipynb", "name": "code.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
     kernel: dict[str, Any] = lab.request("POST", "/api/sessions", session)["kernel"]
-    # Chromium lets no page but one that came from loopback speak to a server there.
+    # Chromium lets only pages from loopback connect to a server there.
     page.goto(f"{lab.url}/login")
     page.set_content(PAGE)
     page.wait_for_function("() => window.ready")
@@ -163,8 +163,8 @@ def test_views_are_drawn_follow_the_kernel_and_ask_it(
     page.evaluate("(code) => window.run_cell(code)", "wb.field_terms(False)")
     expect(agreed).to_be_visible()
     values.get_by_role("button", name="Elements").click()
-    expect(values).to_contain_text("Elements of w:0")  # which the kernel has answered
-    # By what the kernel sends when it is asked.
+    expect(values).to_contain_text("Elements of w:0")  # the kernel has answered it
+    # Through messages that the kernel sends on request.
     assert json.loads(saved(values, "Everything (JSON)", -1))["view"] == "values"
     assert page.evaluate("() => window.failures") == []
     assert faults == []

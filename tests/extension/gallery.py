@@ -65,7 +65,7 @@ def model(name: str) -> dict[str, Any]:
 
 
 def _replay() -> dict[str, Any]:
-    """A recorded run, put together from recorded models of what such a run has."""
+    """A recorded run, assembled from recorded models of its parts."""
     run = next(run for run in model("runs")["runs"] if run["name"] == "baseline")
     steps = {"first_step": 0, "last_step": 119, "shown_from": 0, "shown_to": 119}
     parts = {"array_sharding": model("array_uneven"), "dataset_sharding": model("dataset_memory")}

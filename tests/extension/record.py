@@ -144,7 +144,7 @@ def while_stuck(
             time.sleep(0.1)
             found = collectives(cluster)
             stuck = [group.stuck for group in found.snapshot.groups if group.stuck]
-            if stuck and all(last.now for last in stuck[0].last):  # its worker has said where it is
+            if stuck and all(last.now for last in stuck[0].last):  # its worker has reported its place
                 return found, topology_model(cluster)
         raise TimeoutError("nothing got stuck")
     finally:
@@ -252,7 +252,7 @@ def _stage(
 
 
 def _newest(pipeline: PipelineProfile) -> PipelineProfile:
-    """What was added in the last seconds: less than before, as the input slows down."""
+    """What was added in the last seconds: less than before, because the input slows down."""
     stages = tuple(
         replace(stage, elements=stage.elements // 3, inputs=tuple(map(_newest, stage.inputs)))
         for stage in pipeline.stages

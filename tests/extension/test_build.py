@@ -15,7 +15,7 @@ MAX_BYTES = {"widget": 180_000, "exports": 22_000}
 MAX_GZIP_BYTES = {"widget": 70_000, "exports": 10_000}
 
 
-@pytest.mark.timeout(600)  # the first to run installs npm's packages where that was not done
+@pytest.mark.timeout(600)  # the first test installs npm's packages if they are missing
 def test_the_types_and_the_format_are_right(built: ModuleType) -> None:
     built.npm("run", "check")
 

@@ -75,7 +75,7 @@ def test_six_views_of_512_replicas_answer_keys_while_updates_pour_in(
 ) -> None:
     crowd = crowds[1]
     page = open_gallery(browser, width=1400)
-    page.set_viewport_size({"width": 1400, "height": 5000})  # what cannot be seen is not drawn
+    page.set_viewport_size({"width": 1400, "height": 5000})  # what is out of sight is not drawn
 
     def models() -> dict[str, Any]:
         made = dict.fromkeys(TOGETHER, crowd.collectives())
@@ -108,7 +108,7 @@ def test_six_views_of_512_replicas_answer_keys_while_updates_pour_in(
             "before => document.querySelector('.wb-lanes output').textContent !== before", arg=before
         )
         seen.add(readout(page))
-        if turn == 2:  # the log has as many rows in the page as it ever has
+        if turn == 2:  # the page's log has its maximum number of rows
             size = page.evaluate(COUNT)
 
     assert len(seen) == 12

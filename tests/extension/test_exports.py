@@ -100,7 +100,7 @@ def test_csv_and_parquet_have_the_same_rows(page: Page, view: str) -> None:
 
 
 def _as(kind: type, text: str) -> Any:
-    """A cell of a CSV file as the value that it is in the other one."""
+    """A CSV cell as the value in the other file."""
     if kind is type(None):
         return text or None
     return text == "true" if kind is bool else kind(text)
@@ -154,7 +154,7 @@ def test_squares_of_replicas_are_shapes_and_texts_in_a_picture(page: Page) -> No
 
 
 def _colours(page: Page, png: bytes) -> set[int]:
-    """Some of the colours in a picture, as the browser reads it."""
+    """Some of the colours in a picture, as the browser decodes it."""
     import base64
 
     found: list[int] = page.evaluate(
@@ -263,7 +263,7 @@ def test_a_report_draws_from_the_disk_and_can_be_exported_again(
     file = tmp_path / "report.html"
     days = [today(page)]
     file.write_bytes(saved(page, "Report (HTML)"))
-    days.append(today(page))  # another one, if midnight came between
+    days.append(today(page))  # another date, if midnight came in between
     assert opened(browser, file) == (1, [])
 
     again = browser.new_page()

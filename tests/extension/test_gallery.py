@@ -123,7 +123,7 @@ def test_names_of_groups_that_have_no_room_keep_the_ends_that_tell_them_apart(br
 
     found = page.evaluate(GROUPS)
     assert [one["text"] for one in found] == [
-        "MirroredStrategy",  # the first of its kind has no number
+        "MirroredStrategy",  # the first one of its kind has no number
         "MirroredStrategy 2",
         "MultiWorkerMirroredStrategy 12",
         "all",
@@ -366,7 +366,8 @@ def test_buttons_that_have_no_room_wait_behind_one_with_dots(browser: Browser) -
     assert all(button.is_visible() for button in buttons)
     unfolded = there.index(False)
     focused = "() => document.activeElement.ariaLabel ?? document.activeElement.textContent"
-    for name in (*names[unfolded:], "More"):  # keys go through them, and then back to what folds them
+    # The Tab key visits them, and then the button that collapses them.
+    for name in (*names[unfolded:], "More"):
         assert page.evaluate(focused) == name
         page.keyboard.press("Tab")
     lifecycle.click()

@@ -46,7 +46,7 @@ def test_it_goes_from_all_overviews_and_does_not_come_back(page: Page, way: str)
     show(page, "overview", model("collectives"))
     show(page, "overview", model("collectives"))
     assert hint(page).count() == 2
-    assert page.evaluate("() => document.activeElement === document.body")  # it takes no focus
+    assert page.evaluate("() => document.activeElement === document.body")  # it does not take the focus
 
     WAYS[way](page)
     hint(page).first.wait_for(state="detached")
@@ -96,7 +96,7 @@ def test_it_waits_for_something_to_click(page: Page) -> None:
 @pytest.mark.parametrize("width", [360, 680, 1300])
 def test_it_covers_nothing_and_moves_nothing(browser: Browser, width: int) -> None:
     page = open_gallery(browser, width=width)
-    page.set_viewport_size({"width": width, "height": 3000})  # nothing has to be scrolled
+    page.set_viewport_size({"width": width, "height": 3000})  # without scrolling
     page.emulate_media(reduced_motion="reduce")
     show(page, "overview", model("collectives"))
     card = hint(page).bounding_box()

@@ -73,7 +73,7 @@ def test_the_settings_know_every_view() -> None:
     setting = schema["properties"]["openOnFirstCluster"]
 
     views = {choice["const"] for choice in setting["items"]["oneOf"]}
-    assert views == set(MODELS) - {"replay"}  # which is of a file, never of a cluster
+    assert views == set(MODELS) - {"replay"}  # it belongs to a file, never to a cluster
     assert set(setting["default"]) <= set(MODELS)
 
 
@@ -102,7 +102,7 @@ def test_keys_of_panes_are_not_those_that_jupyterlab_has_there() -> None:
     ]
 
     assert (("Alt W",), ".jp-Activity") in theirs
-    # No pane is in a notebook.
+    # Panes never appear in a notebook.
     assert [pair for pair in theirs if pair[0] in ours and not pair[1].startswith(".jp-Notebook")] == []
 
 

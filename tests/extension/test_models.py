@@ -96,7 +96,7 @@ def test_views_that_earlier_versions_saved_are_drawn(generator: ModuleType) -> N
 
 
 def _draws(now: Any, saved: Any) -> bool:
-    """Whether what files have of a field fits; None where they have none."""
+    """Whether files' values of a field fit; None if there are none."""
     if isinstance(saved, dict) and "optional" in saved:
         return isinstance(now, dict) and "optional" in now and _draws(now, saved["optional"])
     if isinstance(now, dict) and "optional" in now:

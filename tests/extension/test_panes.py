@@ -84,7 +84,7 @@ def test_the_overview_is_as_high_as_its_pane(browser: Browser) -> None:
     assert cells["height"] > 0.6 * lateness["height"]
 
     before = page.evaluate(ROW)
-    page.evaluate(PANE, (1500, 900))  # the pane gets lower, and higher again
+    page.evaluate(PANE, (1500, 900))  # the pane becomes lower, and then higher again
     page.wait_for_function(f"before => ({ROW})() < before", arg=before)
     page.evaluate(PANE, (1500, 1200))
     page.wait_for_function(f"() => 0 <= ({LEFT_FREE})() && ({LEFT_FREE})() < 0.05")
@@ -132,7 +132,7 @@ def test_of_few_replicas_and_of_many_a_pane_is_not_left_white(
     shown = crowd.topology(workers=1, hosts=1) if view == "topology" else crowd.collectives()
     page = pane(browser, size, view, shown)
     page.wait_for_function(f"() => ({LEFT_FREE})() < 0.5")
-    page.evaluate(PAINTED)  # and it stays so
+    page.evaluate(PAINTED)  # and stays so
     assert left_free(page) < 0.5
     assert page.evaluate(HOLLOW) < 24
     inside = (
@@ -165,7 +165,7 @@ def test_a_third_of_a_pane_at_most_is_free(
     browser: Browser, view: str, name: str, size: tuple[int, int]
 ) -> None:
     page = pane(browser, size, view, model(name))
-    for _ in range(4):  # charts, and then what is below them
+    for _ in range(4):  # charts, followed by what is below them
         page.evaluate(PAINTED)
     assert left_free(page) < 1 / 3
     assert page.faults == []  # type: ignore[attr-defined]
@@ -205,7 +205,7 @@ def test_the_course_of_values_is_higher_than_their_newest_ones(browser: Browser)
     page = pane(browser, (700, 1200), "values", model("values_numbers"))
     page.wait_for_function(f"() => ({LEFT_FREE})() < 0.05")
     heights = page.locator(".wb-chart").evaluate_all("(charts) => charts.map((one) => one.clientHeight)")
-    assert len(heights) == 4  # of two values, the newest ones and their course
+    assert len(heights) == 4  # the newest ones of two values, and their history
     for newest, course in zip(heights[::2], heights[1::2], strict=True):
         assert newest < 0.7 * course
     page.close()
@@ -311,7 +311,7 @@ def test_a_chart_is_as_high_with_its_hint_as_without(browser: Browser, view: str
     page.evaluate(PAINTED)
     before = chart.bounding_box()
     assert before is not None
-    assert said.evaluate("(line) => line.scrollHeight <= line.clientHeight")  # the hint can be read
+    assert said.evaluate("(line) => line.scrollHeight <= line.clientHeight")  # the hint is readable
     for share in (0.3, 0.5, 0.7):
         page.mouse.move(share * width, before["y"] + before["height"] / 2)
         page.evaluate(PAINTED)

@@ -115,7 +115,7 @@ def test_anywidget_s_own_code_draws_a_view_updates_it_and_takes_it_away(
     choose(page, "Table (CSV)")
     page.get_by_text("values.csv is not saved: the code that makes files did not come").wait_for()
     page.evaluate("() => { delete window.code.send; }")
-    choose(page, "Table (CSV)")  # the next time it is asked again, and a kernel that answers sends it
+    choose(page, "Table (CSV)")  # the next request asks again, and a kernel that answers sends it
     page.wait_for_function("() => window.code.sent.length === 1")
     assert page.evaluate("() => window.code.sent") == [{"kind": "exports"}]
     answer_with = "(text) => window.code.trigger('msg:custom', { kind: 'exports', text }, [])"
@@ -126,7 +126,7 @@ def test_anywidget_s_own_code_draws_a_view_updates_it_and_takes_it_away(
         with page.expect_download():
             choose(page, other)
     assert page.evaluate("() => window.code.sent.length") == 1
-    # What listens to the kernel's choice of words, and nothing that waited for an answer.
+    # What listens to the kernel's choice of words; nothing still waits for an answer.
     assert page.evaluate("() => window.code.handlers.map((one) => one.event)") == ["change:field_terms"]
 
     kept = page.evaluate("() => window.model.handlers.filter((one) => one.event === 'msg:custom').length")
@@ -147,7 +147,7 @@ def test_the_views_import_nothing_and_know_of_no_server_and_no_application(
     text = text_of(built, name)
 
     assert re.findall(r"(?:^|[;\n])\s*import\b(?!\()|\brequire\s*\(", text) == []
-    # Of the code that they are given.
+    # From the code that they receive.
     assert len(re.findall(r"\bimport\(", text)) == (0 if name == "exports" else 1)
     for foreign in (
         "@jupyterlab",

@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 30.0
 SIZE = 300_000
 """Weights: so many that a collective takes several rounds, in all of which a replica may die."""
 
-# With any rule at all the fault points are live, and tests add rules to running workers (`Training.arm`).
+# Any rule makes the fault points live, and tests add rules to running workers (`Training.arm`).
 ARMED = {"WB_FAULTS": '[{"point": "never", "action": "raise"}]'}
 
 

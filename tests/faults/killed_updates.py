@@ -74,7 +74,7 @@ class Sums:
             count = self.count = wb.Variable(0, name="count")
             table = self.table = wb.Variable(np.zeros((ROWS, WIDTH), np.int64), name="table")
             weights = self.weights = wb.Variable(np.zeros((ROWS, WIDTH)), name="weights")
-        plus = server_optimizers.SGD(-1.0)  # takes away minus one time the gradient: it adds up, and exactly
+        plus = server_optimizers.SGD(-1.0)  # subtracts minus one times the gradient, so it adds up exactly
 
         @wb.function
         def step(number: int, former: int = 0) -> int:
@@ -193,7 +193,7 @@ class Killer:
         return self._gang.workers[name]
 
     def _kill(self, kill: Kill) -> int:
-        """Returns the pid, 0 if there is nobody to kill."""
+        """Returns the pid; 0 if there is no process to kill."""
         link = self._link(kill)
         if link.lost:
             return 0
@@ -244,7 +244,7 @@ def run_rounds(kills: int, seed: int, say: Callable[[str], Any]) -> Kills:
                 )
                 done.calls += 1
                 if len(results) % AHEAD == 0:
-                    with contextlib.suppress(CancelledError):  # `schedule` tells why
+                    with contextlib.suppress(CancelledError):  # `schedule` reports why
                         results[-AHEAD // 2].fetch()
             coordinator.join()
             killing.result(PATIENCE_SECONDS)

@@ -39,7 +39,7 @@ LOSSES = (ReplicaLost, ReplicaStalled)
 def datasets(folder: Path) -> dict[str, Callable[[Any], Any]]:
     """Ways to feed the rows 0 to ROWS - 1, by name; each distributes with the strategy that it gets."""
     numbers = np.arange(ROWS)
-    texts = [folder / f"rows{part}.txt" for part in range(4)]  # as a host reads whole files
+    texts = [folder / f"rows{part}.txt" for part in range(4)]  # because a host reads whole files
     for text, rows in zip(texts, np.split(numbers, len(texts)), strict=True):
         text.write_text("".join(f"{row}\n" for row in rows))
 
@@ -220,7 +220,7 @@ class Killer:
         self._kill("any time", self._pid(rank))
 
     def _kill_again(self, rank: int) -> None:
-        """Kills the process that takes the place of the next one to be replaced."""
+        """Kills the process that replaces the next lost one."""
         gang = self._group.gang
         replace = gang.replace
         name = self._group.place(rank)[0].name
@@ -234,7 +234,7 @@ class Killer:
         gang.replace = replace_and_kill
 
     def _count_armed(self) -> None:
-        """Those that killed themselves: their process is gone."""
+        """The workers that killed themselves: their processes are gone."""
         for moment, pid in self._armed:
             if not Path(f"/proc/{pid}").exists() or "Z (zombie)" in Path(f"/proc/{pid}/status").read_text():
                 self._kills.by_moment[moment] += 1

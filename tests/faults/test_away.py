@@ -18,7 +18,7 @@ from workbench.runtime.deploy.lookout import refuses
 
 @pytest.fixture(autouse=True)
 def _nothing_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for a restart that no sign announces, waits beyond what these tests have patience for."""
+    """A wait for a restart without any sign of one would exceed the time limit of these tests."""
     monkeypatch.setattr(succession, "RESTART_SECONDS", 600.0)
 
 
@@ -61,7 +61,7 @@ def test_a_worker_that_was_scaled_away_is_told_at_once_and_replaced_when_there_i
 def _succeeds(training: Training, number: int, expected: list[bytes]) -> bool:
     try:
         assert training.step(number) == expected
-    except ReplicaLost:  # it is there for Dask, and has not answered yet
+    except ReplicaLost:  # Dask lists it, and it has not answered yet
         return False
     return True
 
@@ -101,7 +101,7 @@ def test_the_nanny_of_another_machine_starts_a_lost_worker_once() -> None:
         fault_free = [expected.step(number) for number in range(3)]
         assert training.step(0) == fault_free[0]
         worker, _ = training.group.place(1)
-        worker.local = False  # as if it ran elsewhere: only its nanny could end it
+        worker.local = False  # as if it ran elsewhere, where only its nanny could end it
         kill(worker.pid)
         until(lambda: worker.lost, "the notice of the loss")
 

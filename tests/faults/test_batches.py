@@ -36,7 +36,7 @@ def _itself(rows: Any) -> Any:
 
 
 def _noting(folder: Path) -> Callable[[Any], Any]:
-    """A function of a stage that notes each call."""
+    """A stage's function that records each call."""
 
     def noted(x: Any) -> Any:
         with open(folder / "calls", "a") as file:
@@ -123,7 +123,7 @@ def test_row_29_all_replicas_at_once(strategy: Any) -> None:
 
 def test_row_29_functions_run_again_only_where_their_process_was_lost(strategy: Any, tmp_path: Path) -> None:
     distributed = strategy.distribute_dataset(Dataset.range(ROWS).map(_noting(tmp_path)).batch(4))
-    (tmp_path / "calls").unlink()  # finding out the element spec has called it in the notebook
+    (tmp_path / "calls").unlink()  # finding the element spec has called it in the notebook
     found = []
     for number, batch in enumerate(distributed):
         if number == 3:
@@ -174,7 +174,7 @@ def test_row_29_values_of_the_notebook_are_sent_again(strategy: Any, rank: int, 
     expected = [0.0, size * 1.0]
     assert list(strategy.local_results(strategy.run(np.sum, args=(value,)))) == expected
     for array in given:
-        array += 7.0  # what the replicas have got is what a replica gets that takes the place of one
+        array += 7.0  # a replica's successor gets what the other replicas have
     for _ in range(2):
         _lose(strategy, rank)
         assert list(strategy.local_results(strategy.run(np.sum, args=(value,)))) == expected

@@ -60,7 +60,7 @@ def test_every_byte_of_a_manifest_counts(tmp_path: Path) -> None:
     folder = folder_at(path)
     for offset in range(len(whole)):
         damaged = bytearray(whole)
-        damaged[offset] ^= 0x20  # letters change their case: checksums in capitals are none
+        damaged[offset] ^= 0x20  # letters change case, and capitals are not valid in checksums
         file.write_bytes(damaged)
         with pytest.raises(CheckpointInvalid):
             read_manifest(folder)
@@ -157,7 +157,7 @@ def test_a_folder_that_vanishes_while_it_is_written_costs_this_save_only(
             until(came.exists, "the save's coming there")
             shutil.rmtree(tmp_path / "now-2")
         finally:
-            go.touch()  # else the save would wait for ever
+            go.touch()  # otherwise the save would wait forever
 
     with meanwhile(vanish), pytest.raises(kind, match=told):
         checkpoint.save(tmp_path / "now")

@@ -78,11 +78,12 @@ def test_row_20_a_dead_scheduler_is_an_error_in_time_and_a_new_one_goes_on(
     own.add("1")
     wait_for_workers(own.address, 2)
     with wb.connect(own.address, replace=True) as cluster:
-        cluster.client._timeout = 1.0  # for so long, and not for ten seconds, Dask's client looks for it
+        cluster.client._timeout = 1.0  # Dask's client looks for it this long, rather than ten seconds
         counting = Counting(tmp_path, workers=1)
         saved = wb.Checkpoint(count=counting.count).save(tmp_path / "saved")
         last = counting.begin()[-1]
-        # Nobody tells the functions to go on: all of them might end before their worker does, and nothing be lost.
+        # Nothing tells the functions to continue: otherwise all might end before their worker does, and nothing be
+        # lost.
         kill(own.processes[0].pid)
         own.processes[0].wait(10)
         with no_hang(), pytest.raises(UnavailableError, match=NO_SCHEDULER):

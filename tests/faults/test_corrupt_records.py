@@ -91,7 +91,7 @@ def test_a_file_that_is_cut_anywhere_gives_what_is_whole_and_tells(tmp_path: Pat
             warnings.simplefilter("always")
             found, error = read(TFRecordDataset(path, strict=strict))
         assert found == RECORDS[:number]
-        if cut == STARTS[number]:  # as a file that is complete: the format has no end
+        if cut == STARTS[number]:  # it looks complete, because the format has no end mark
             assert (error, told) == (None, [])
         elif in_header and not strict:
             assert error is None

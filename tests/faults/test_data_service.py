@@ -45,7 +45,7 @@ def pipeline(target: str, **options: Any) -> wb.data.Dataset:
 
 
 def test_the_pipeline_of_these_tests_gives_elements_one_by_one() -> None:
-    # Else a worker would make all of its elements at once, and faults would count blocks of them.
+    # Otherwise a worker would make all of its elements at once, and faults would count blocks of them.
     assert {len(run) for run in one_by_one().open(Pass(wb.data.Dataset, 0))} == {1}
 
 
@@ -59,8 +59,8 @@ def audit(elements: list[int]) -> None:
 def test_each_element_arrives_once_although_a_worker_is_killed(
     processes: Processes, tmp_path: Path, nth: int
 ) -> None:
-    # How many elements a worker makes is the scheduler's choice: any share of them, so a fault in one worker may never
-    # come. One of two makes at least half of them, and the first that gets there is killed.
+    # The scheduler decides how many elements a worker makes, so a fault in one worker may never happen. One of two
+    # makes at least half of them; the first that gets there is killed.
     once = tmp_path / "killed"
     fault = {"point": "data_worker.element", "nth": nth, "action": "kill", "once": str(once)}
     processes.start_dispatcher()
@@ -103,7 +103,7 @@ def test_each_element_arrives_once_although_a_worker_stands_still_until_its_work
     until(lambda: len(wb.data.service.status(processes.target).workers) == 1, "giving up the worker")
     elements += [int(next(iterator)) for _ in range(1000)]
 
-    still.send_signal(signal.SIGCONT)  # and goes on with what another worker has by now
+    still.send_signal(signal.SIGCONT)  # and continues with the elements that another worker has by now
 
     audit(elements + [int(x) for x in iterator])
 
@@ -176,7 +176,7 @@ def test_a_consumer_that_stops_leaves_what_it_did_not_take_to_the_others(process
 
     counts = Counter(elements)
     assert max(counts.values()) == 1
-    # What it had acknowledged and not looped over is gone with it: at most the rest of one block.
+    # Elements that it had acknowledged and not read are lost with it: at most the rest of one block.
     assert N - 16 <= len(counts) <= N
 
 

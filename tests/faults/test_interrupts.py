@@ -18,7 +18,7 @@ from jupyter_core.utils import ensure_event_loop
 
 from tests.faults.conftest import PATIENCE_SECONDS, gone, until
 
-ensure_event_loop()  # the one that jupyter_client keeps for good, before leaks are counted
+ensure_event_loop()  # jupyter_client keeps one forever; created before leaks are counted
 ROOT = Path(__file__).parents[2]
 SETUP = """
 import ctypes, os, pathlib, threading, time
@@ -88,7 +88,7 @@ class Terminal:
 
     def __init__(self, command: list[str]) -> None:
         self._driver, end = os.openpty()
-        # Not by preexec_fn: it would fork this process, which has many threads.
+        # Not by preexec_fn, which would fork this process with its many threads.
         self._process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             cwd=ROOT,

@@ -109,7 +109,7 @@ def test_row_02_sigkill_with_the_next_step_on_its_heels(check: Check) -> None:
     training = check.training
     check.begin()
     kill(training.pids()[0])
-    try:  # whichever is faster: the notice of the loss, or the step
+    try:  # whichever is faster: the report of the loss, or the step
         assert training.step(2) == check.fault_free[2]
     except ReplicaLost:
         check.go_on()
@@ -243,7 +243,8 @@ def test_row_21_restart_by_another_client(check: Check, tmp_path: Path) -> None:
 def test_a_signal_name_is_told_for_every_signal(check: Check) -> None:
     def end(env: ReplicaEnv) -> None:
         if env.rank == 1:
-            os.abort()  # a signal to the process would reach its main thread some time later: it dumps its core first
+            # A signal reaches the main thread some time later, because the process dumps its core first.
+            os.abort()
 
     check.begin()
     error = _lost(check.training, lambda: check.training.step(2, end))
@@ -279,7 +280,7 @@ def test_a_blocked_event_loop_of_dask_is_named(training: Training, monkeypatch: 
 
 
 def _error_of(training: Training) -> str:
-    """What a step raises; "" if it succeeds. The first after a loss may be in the midst of it, or come after it."""
+    """The error of a step; "" if it succeeds. The first step after a loss may run during it or after it."""
     try:
         training.step(1)
     except (ReplicaLost, UnavailableError) as error:

@@ -53,7 +53,7 @@ def test_completed_steps_stay_and_error_banner_and_diagnosis_agree(where: str) -
     )
     done = {key: count for key, count in rows.items() if 0 <= key[1] < STEPS}
     assert done == {(replica, step): 2 for replica in range(3) for step in range(STEPS)}
-    assert rows[1, STEPS] == 1  # what it completed of the step that it was killed in
+    assert rows[1, STEPS] == 1  # what it completed of the step in which it was killed
     assert stuck is not None
     assert (stuck.state, stuck.missing, stuck.step, stuck.seq) == ("lost", (1,), STEPS, 1)
     reached = f"while in {stuck.op} #{stuck.seq + 1}" in text

@@ -41,7 +41,7 @@ class Training:
         w, count = self.w, self.count
 
         def step(batch: Any) -> Any:
-            # Not the same in another order.
+            # Not equal in another order.
             w.assign(w.read_value() * np.float32(0.25) + np.float32(batch.sum()))
             count.assign_add(np.int32(len(batch)))
             return count.read_value()
@@ -156,7 +156,7 @@ def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
 ) -> None:
     training = Training(tmp_path)
 
-    def late(value: Any, group: Any) -> Any:  # `run` prepares its arguments after it has looked for losses
+    def late(value: Any, group: Any) -> Any:  # `run` prepares its arguments after it has checked for losses
         monkeypatch.undo()
         training.kill_all()
         until(lambda: all(worker.lost for worker in group.gang.workers.values()), "the end of both workers")

@@ -17,7 +17,7 @@ OPTIONS = CommunicationOptions(timeout_seconds=0.1)
 
 
 def _overdue(check: Check, away: object) -> DeadlineExceededError:
-    """The error of a third step, in which replica 1 opens a file instead of coming to the second collective."""
+    """The error of a third step, in which replica 1 opens a file instead of reaching the second collective."""
     check.begin()
 
     def program(env: ReplicaEnv) -> None:
@@ -35,7 +35,7 @@ def _overdue(check: Check, away: object) -> DeadlineExceededError:
 
 def test_row_08_a_replica_that_misses_a_deadline_is_named_and_stopped(check: Check, tmp_path: Path) -> None:
     away = tmp_path / "away"
-    away.touch()  # to open it takes no time, and so does stopping
+    away.touch()  # opening it takes no time, and neither does stopping
     pids = check.training.pids()
     error = _overdue(check, away)
     assert (error.replica, error.step, error.pid, error.collective) == (1, 2, pids[1], "all_reduce #2")
@@ -56,7 +56,7 @@ def test_row_08_a_replica_that_misses_a_deadline_in_c_code_holds_up_only_the_nex
     check: Check, tmp_path: Path
 ) -> None:
     away = tmp_path / "away"
-    os.mkfifo(away)  # to open it blocks until somebody writes
+    os.mkfifo(away)  # opening it blocks until another process writes
     pids = check.training.pids()
     error = _overdue(check, away)
     assert error.replica == 1

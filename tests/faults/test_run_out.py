@@ -32,13 +32,13 @@ def strategy(hosts: wb.Cluster) -> Iterator[Any]:
 
 
 def _sum_and_rows(batch: Any) -> tuple[Any, int]:
-    """What a training step does: a collective, to which all replicas come or none."""
+    """A training step: a collective that either all replicas reach, or none."""
     total = get_replica_context().all_reduce("SUM", np.array([batch.sum(), len(batch)]))
     return total, len(batch)
 
 
 def _trained(strategy: Any, dataset: Any, steps: int | None = None) -> tuple[list[int], list[list[int]]]:
-    """Per step, the rows that all replicas had together, and those of each; each step has a collective."""
+    """For each step, the rows of all replicas together, and those of each; each step has a collective."""
     together, each = [], []
     for batch in itertools.islice(dataset, steps):
         total, rows = strategy.run(_sum_and_rows, args=(batch,))

@@ -20,7 +20,7 @@ from workbench.runtime.process import fork_server
 
 
 def _lose(own: OwnCluster, number: int, strategy: wb.Strategy) -> None:
-    """Ends the worker that was started as the `number`th."""
+    """Ends the worker that was started as number `number`."""
     process = own.processes[number]
     kill(process.pid)
     process.wait(10)
@@ -68,7 +68,7 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         large = strategy.run(lambda: np.ones(100_000, np.float32))
         assert strategy.num_replicas_in_sync == 3
         assert float(total) == 3.0
-        _lose(own, 2, strategy)  # the scheduler is number 0
+        _lose(own, 2, strategy)  # the scheduler has number 0
 
         count, seen, itself = strategy.run(step, args=(1.0,))
 
@@ -77,12 +77,12 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         assert strategy.local_results(seen) == (2, 2)
         assert [one.num_replicas_in_sync for one in strategy.local_results(itself)] == [2, 2]
         np.testing.assert_array_equal(weights.numpy(), [3.0, 4.0])  # the survivors have it
-        assert float(total) == 4.0  # 2 of the first step, as what the lost one had added is gone, and 2
+        assert float(total) == 4.0  # 2 from the first step, because the lost replica's part is gone, and 2
         assert float(mean) == 0.5
         assert "2 replicas" in repr(strategy)
         assert len(strategy.local_results(weights)) == 2
 
-        # What three replicas have computed is still there, as far as it was not lost; steps of two do not take it.
+        # What three replicas have computed is still there, except for lost parts; steps of two do not accept it.
         assert strategy.local_results(before) == (3.0, 3.0, 3.0)
         assert len(wb.inspect(before).values[0].replicas) == 3
         with pytest.raises(
@@ -194,7 +194,7 @@ def test_the_holder_of_central_storage_may_get_another_number(own: OwnCluster) -
         strategy.run(step)  # it is replica 2
         _lose(own, 1, strategy)
 
-        for seen in strategy.local_results(strategy.run(step)):  # and replica 1 from here on
+        for seen in strategy.local_results(strategy.run(step)):  # and replica 1 from now on
             np.testing.assert_array_equal(seen, [6.0, 7.0])
         weights.assign([0.0, 1.0])
         np.testing.assert_array_equal(weights.numpy(), [0.0, 1.0])
@@ -203,7 +203,7 @@ def test_the_holder_of_central_storage_may_get_another_number(own: OwnCluster) -
 
 
 def _elements(strategy: wb.Strategy, batch: Any) -> list[int]:
-    """Runs a step with a batch; the elements that it had on all replicas, in their order."""
+    """Runs a step with a batch; returns its elements on all replicas, in order."""
 
     def step(part: Any) -> Any:
         return wb.distribute.get_replica_context().all_gather(part, axis=0)
@@ -245,7 +245,7 @@ def test_batches_are_split_anew_and_none_is_lost(own: OwnCluster, again: bool, p
                     batch = next(elements)
 
         go(5)
-        _lose(own, 2, strategy)  # while idle, with batches fetched ahead
+        _lose(own, 2, strategy)  # while idle, with batches read ahead
         go(5)
         own.add("1")
         wait_for_workers(own.address, 3)
@@ -301,7 +301,7 @@ def _no_process(descriptors: Sequence[int]) -> None:
 
 @pytest.fixture
 def _not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A restart that nobody has heard of takes longer than these tests have patience for."""
+    """A restart without any sign of one takes longer than these tests wait."""
     monkeypatch.setattr(succession, "RESTART_SECONDS", 600.0)
     monkeypatch.setattr(embedded, "RESTART_AGAIN_SECONDS", 0.05)
 

@@ -48,7 +48,7 @@ def test_row_06_a_stopped_process_is_given_up(check: Check) -> None:
 
     def stop(env: ReplicaEnv) -> None:
         if env.rank == 1:
-            # To this thread: if another one takes the signal first, this one can still finish the step.
+            # Sent to this thread: if another one takes the signal first, this one can still finish the step.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     with no_hang(), pytest.raises(ReplicaStalled) as caught:

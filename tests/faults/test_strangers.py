@@ -44,7 +44,7 @@ def test_row_17_a_replaced_worker_that_comes_back_is_refused_and_ends(own: OwnCl
         fault_free = [undisturbed.step(number) for number in range(4)]
         training = Training(cluster)
         assert [training.step(number) for number in (0, 1)] == fault_free[:2]
-        # As if it ran on another machine: this one cannot kill it.
+        # As if it ran on another machine, where this one cannot kill it.
         zombie, _ = training.group.place(1)
         zombie.local = False
         own.add("spare")

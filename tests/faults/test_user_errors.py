@@ -16,7 +16,7 @@ from workbench.runtime.replica.env import ReplicaEnv
 
 
 def _failing(check: Check, kind: type[BaseException], program: Any, *, match: str | None = None) -> Any:
-    """The error of a third step, which must leave the training as it was."""
+    """The error of a third step, which must leave the training unchanged."""
     check.begin()
     with no_hang(), pytest.raises(kind, match=match) as caught:
         check.training.run(program)
@@ -61,7 +61,7 @@ class Mute(Exception):
 
 
 class Peculiar(Exception):
-    def __init__(self, first: int, second: int) -> None:  # unpickling gives it one argument
+    def __init__(self, first: int, second: int) -> None:  # unpickling passes it one argument
         super().__init__(f"{first} and {second}")
 
 

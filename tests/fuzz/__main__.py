@@ -76,14 +76,14 @@ def _start(
     cases: int,
     path: Path | None,
 ) -> tuple[Result, list[Part]]:
-    """What is known of a reader, and the cases that are missing, each part in a process of its own.
+    """The known result of a reader, and its missing cases in parts, each in a process of its own.
 
     Args:
       start: Runs cases of a reader: `fuzz` on a thread.
       name: The name of the reader.
-      seed: Of the cases.
-      cases: How many there should be.
-      path: Where results are counted; None for nowhere.
+      seed: The seed of the cases.
+      cases: How many cases to reach.
+      path: The file that counts results; None for none.
     """
     known = load(path).get(name) if path is not None else None
     result = known if known is not None and known.seed == seed else Result(seed, 0, 0, 0, "")
@@ -97,13 +97,13 @@ def _start(
 def _count(
     name: str, result: Result, parts: list[Part], path: Path | None, stop: threading.Event
 ) -> list[Finding]:
-    """Waits for the parts in their order and counts them, so that what is counted has no gaps.
+    """Waits for the parts and counts them in order, so that the count has no gaps.
 
     Args:
       name: The name of the reader.
-      result: What is known of it.
-      parts: The cases behind that.
-      path: Where results are counted; None for nowhere.
+      result: The known result.
+      parts: The cases that follow it.
+      path: The file that counts results; None for none.
       stop: Ends those parts that run.
     """
     began = time.monotonic()
@@ -117,7 +117,7 @@ def _count(
         if len(findings) >= MOST_FINDINGS:  # the last cases did not run
             for _, later in parts:
                 later.cancel()
-            stop.set()  # the next part may run already
+            stop.set()  # the next part may already be running
             break
         result = Result(
             result.seed,

@@ -25,7 +25,7 @@ class Images(Target):
         from PIL import Image
 
         (self.folder / "class").mkdir()
-        self.path = self.folder / "class" / "image.png"  # the reader looks at the content
+        self.path = self.folder / "class" / "image.png"  # the reader examines the content
         pixels = np.random.default_rng(7).integers(0, 256, (9, 14, 3), np.uint8)
         made = Image.fromarray(pixels)
         inputs = []
@@ -63,7 +63,7 @@ class Images(Target):
 
 
 def _turned() -> Any:
-    """The note of a camera that was held upright."""
+    """The orientation tag of a camera that was held upright."""
     from PIL import Image
 
     exif = Image.Exif()
@@ -72,7 +72,7 @@ def _turned() -> Any:
 
 
 class _Store(Target):
-    """A folder with many files; the first byte of an input says which of them is damaged."""
+    """A folder with many files. The first byte of an input selects the damaged one."""
 
     def good_inputs(self) -> list[bytes]:
         self.make(self.folder / "store")
@@ -90,7 +90,7 @@ class _Store(Target):
         """The dataset of the folder."""
 
     def read(self) -> tuple[list[Any], bool]:
-        """What is read, and whether that ended with an error."""
+        """What was read, and whether that ended with an error."""
         return elements(self.dataset(self.folder / "store"))
 
     def check(self, data: bytes) -> None:
@@ -109,7 +109,7 @@ class _Store(Target):
 
     @abstractmethod
     def check_element(self, element: Any) -> None:
-        """Raises WrongData if it is none."""
+        """Raises WrongData if the element is not valid."""
 
 
 class Zarr(_Store):

@@ -45,7 +45,7 @@ class Examples(Target):
             if alone is not None or "example 5" not in str(error):
                 raise WrongData(f"a good example is refused, or another one: {error}") from error
             raise
-        # Features that are not asked for are not looked at, so an example may be good enough.
+        # Features that are not requested are not examined, so an example may be good enough.
         if repr(found[:5] + found[6:]) != repr(self.values):
             raise WrongData("damage in one example changes others")
         if alone is not None and repr(sorted(found[5].items())) != repr(sorted(alone.items())):

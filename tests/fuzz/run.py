@@ -51,7 +51,7 @@ TARGETS: dict[str, type[Target]] = {
         WorkerFrames, WorkerHello,
     )
 }  # fmt: skip
-# What runs the cases.
+# The command that runs the cases.
 CHILD = ["-m", "tests.fuzz.run"]
 CASE_SECONDS = 60
 MEMORY_BYTES = 2 << 30
@@ -161,7 +161,7 @@ def _child(name: str, seed: int, first: int, end: int, progress: str, scratch: s
     with open(progress, "r+b") as file, mmap.mmap(file.fileno(), 16) as page:
         for case in range(first, end):
             page[:] = struct.pack("<QQ", case, refused)
-            signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)  # the default action ends the process
+            signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)  # an alarm's default action ends the process
             try:
                 _run(target, seed, case)
             except WorkbenchError:
@@ -176,7 +176,7 @@ def _child(name: str, seed: int, first: int, end: int, progress: str, scratch: s
                     break
         page[:] = struct.pack("<QQ", end, refused)
     sys.stdout.flush()
-    os._exit(0)  # how libraries shut down at the limit of their memory is not what is looked at
+    os._exit(0)  # how libraries shut down at their memory limit is not tested
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class Frames(Target):
 
 
 def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], Exception | None]:
-    """All frames and where each ends, and how the connection ended if that was not between two frames."""
+    """All frames and the end of each; and how the connection ended, unless between two frames."""
     wire = Wire(data)
     connection, found = Connection(cast(Any, wire), "the peer"), []
     while wire.position < len(data):
@@ -131,7 +131,7 @@ def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], Except
 
 
 def _common(valid: bytes, data: bytes) -> int:
-    """How many bytes are the same at the start of both."""
+    """The length of the common prefix."""
     different = (place for place, (a, b) in enumerate(zip(valid, data, strict=False)) if a != b)
     return next(different, min(len(valid), len(data)))
 
@@ -207,7 +207,7 @@ _STRANGE_HEADERS = [
 
 
 def _received(data: bytes) -> tuple[list[tuple[int, Any]], Exception | None]:
-    """As `_frames`; of a frame, its fields, and dtype, shape and bytes of its arrays."""
+    """As `_frames`. For each frame, its fields, and the dtype, shape and bytes of its arrays."""
     wire, found = Wire(data), []
     while wire.position < len(data):
         try:
@@ -265,16 +265,16 @@ class WorkerHello(Hello):
 
 
 class _Door:
-    """A listening socket, to which one stranger comes whose bytes are there already."""
+    """A listening socket with one stranger, whose bytes are there already."""
 
     def __init__(self, received: bytes) -> None:
         self._received = received
 
     def settimeout(self, seconds: float | None) -> None:
-        """Nothing is waited for."""
+        """Does nothing, because nothing waits."""
 
     def accept(self) -> tuple[Wire, None]:
-        """The stranger."""
+        """The stranger's connection."""
         return Wire(self._received), None
 
 

@@ -96,10 +96,10 @@ def _record(data: bytes) -> bytes:
 
 class _Compressed(Target):
     compression: ClassVar[str] = ""
-    block_bytes = 300  # so that everything crosses the end of a block
+    block_bytes = 300  # so that everything crosses a block's end
 
     def content(self, data: bytes) -> bytes | None:
-        """What the file holds; None if that cannot be decompressed."""
+        """The file's content; None if it cannot be decompressed."""
         if not self.compression:
             return data
         try:
@@ -346,7 +346,7 @@ class Stored(Target):
         dataset = Dataset.range(60).map(lambda n: (n, b"text %d" % n))
         dataset.save(self.folder / "stored", shard_func=lambda n, text: n % 2)
         files = [path for path in sorted((self.folder / "stored").rglob("*")) if path.is_file()]
-        # The number of the file that is damaged comes first.
+        # The damaged file's number comes first.
         self.files = [(path, path.read_bytes()) for path in files]
         return [bytes([number]) + content for number, (_, content) in enumerate(self.files)]
 

@@ -106,7 +106,7 @@ def test_an_interrupt_ends_it_and_its_process() -> None:
 
 
 def _child_of(pid: int) -> psutil.Process | None:
-    """The process that runs cases; others may come and go while modules are imported."""
+    """The process that runs cases; imports may start and end others."""
     for child in psutil.Process(pid).children():
         with suppress(psutil.Error):
             if "tests.fuzz.run" in child.cmdline():

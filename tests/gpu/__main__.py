@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         print(f"no GPU to check: {error}", file=sys.stderr)
         return 2
     allow_sharing()
-    faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)  # what hangs in C ends by nothing else
+    faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)  # nothing else ends a hang in C code
     print(json.dumps(found, indent=1))
     rows: list[Row] = []
     for name, check in chosen.items():

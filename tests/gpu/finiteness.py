@@ -35,7 +35,7 @@ def flags_of_kernels(quick: bool) -> Iterator[Row]:
 def _flagged(
     dtype: np.dtype, buffers: int, count: int, *, shift: int, at: tuple[int, int], value: float
 ) -> dict[str, list[int]]:
-    """What each kernel finds in buffers of ones, of which one has `value` at one place."""
+    """The flags that each kernel sets for buffers of ones with `value` at one place."""
     host = np.ones((buffers, count + shift), dtype)
     host[at[0], at[1] + shift] = value
     sources = [gpu.array(row)[shift:] for row in host]
@@ -48,7 +48,7 @@ def _flagged(
         found["alone"] = gpu.accelerator.flags.take(buffers)
         for source, flag in zip(sources, range(buffers), strict=True):
             gpu.accelerator.flag_not_finite(source, _address(found["alone"]) + 4 * flag)
-    gpu.to_host(target)  # waits for the stream of the last kernel, which is that of all
+    gpu.to_host(target)  # waits for the last kernel's stream, which all kernels use
     lists = {name: taken.words.tolist() for name, taken in found.items()}
     for taken in found.values():
         gpu.accelerator.flags.give_back(taken)

@@ -105,7 +105,7 @@ def summaries(quick: bool) -> Iterator[Row]:
         host = values(1, 100_003, dtype)
         found, want = cupy_contents.summary(gpu.array(host)), summary(host)
         exact = ["zeros", "nan", "inf", "first_bad", "shape", "dtype"]
-        if dtype.kind != "c":  # NumPy takes absolute values in the precision of the parts
+        if dtype.kind != "c":  # NumPy computes absolute values in the precision of the parts
             exact.append("histogram")
         wrong += [f"{dtype.name}.{name}" for name in exact if getattr(found, name) != getattr(want, name)]
         wrong += [

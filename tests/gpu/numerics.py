@@ -43,7 +43,7 @@ def lines_on(wb: Any) -> Iterator[Row]:
 
 
 def _costs(wb: Any, strategy: Any) -> Iterator[Row]:
-    """What the checks cost a training step of two layers, 256 rows at a time."""
+    """What the checks add to a training step with two layers and 256 rows."""
     random = np.random.default_rng(1)
     with strategy.scope():
         weights = [
@@ -84,7 +84,7 @@ def _costs(wb: Any, strategy: Any) -> Iterator[Row]:
 
 
 def _programs(w: Any) -> dict[Callable[..., Any], str]:
-    """Functions that go wrong on replica 1 in the fourth step; what is said, and the line that it names."""
+    """Functions that go wrong on replica 1 in the fourth step; the error, and the line that it names."""
 
     def of_a_function(k: int) -> Any:
         xp, bad = _place(k)

@@ -128,7 +128,7 @@ def lose_one(wb: Any) -> str:
     after = processes(False)
     if len({*before, *after}) != 3 or before[0] != after[0]:
         return f"replicas in processes {before}, then {after}: one of each and a new one were expected"
-    wanted = np.arange(4) + 4  # two steps of two replicas: the deadly one changed nothing
+    wanted = np.arange(4) + 4  # two steps of two replicas: the failed one changed nothing
     copies = strategy.experimental_local_results(w)
     wrong = [copy for copy in copies if not np.array_equal(np.asarray(copy), wanted)]
     return f"w is {wrong[0]} instead of {wanted}" if wrong else ""

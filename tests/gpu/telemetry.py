@@ -22,7 +22,7 @@ def event_timing(quick: bool) -> Iterator[Row]:
     """Times in the telemetry against the clock around a synchronised call."""
     cupy, ring = gpu.namespace(), Ring(replica=0)
     communicator = alone(ring)
-    # Milliseconds: launching and waiting take some 20 µs, of which the record must not know.
+    # Milliseconds, because launching and waiting take some 20 µs, which the record must leave out.
     array = cupy.ones(min(1 << 32, gpu.memory(0).free // 16) // 4, np.float32)
     ratios, durations = [], []
     for step in range(8):
@@ -34,7 +34,7 @@ def event_timing(quick: bool) -> Iterator[Row]:
         ended = time.monotonic_ns()
         communicator.finish()
         record = records(ring)[-1]
-        # The clock also sees the launch; the record's own end is what must not be off.
+        # The clock includes the launch; the record's own end must be exact.
         ratios.append((record.t_end_ns - began) / (ended - began))
         durations.append((record.t_end_ns - record.t_start_ns) / 1e6)
     communicator.close()
@@ -54,7 +54,7 @@ def nothing_waits(quick: bool) -> Iterator[Row]:
     array = cupy.ones(1 << 20, np.float32)
     source = cupy.ones(min(1 << 28, gpu.memory(0).free // 16), np.uint8)
     target = cupy.empty_like(source)
-    for step in range(2):  # the first one compiles, and fills the pool
+    for step in range(2):  # the first call compiles, and fills the pool
         communicator.begin(step)
         before = cupy.cuda.Event()
         for _ in range(400 if step else 0):

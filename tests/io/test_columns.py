@@ -72,7 +72,7 @@ def random_example(rng: np.random.Generator, strange: float) -> bytes:
         entries.reverse()
     if rng.random() < strange and entries:
         again = delimited(1, NAMES[0].encode()) + delimited(2, feature(rng, 1, 2, 0))
-        entries.append(delimited(1, again))  # the last of a name counts
+        entries.append(delimited(1, again))  # the last entry with a name counts
     features = b"".join(entries)
     if rng.random() < strange:
         half = len(entries) // 2
@@ -249,7 +249,7 @@ def test_long_arrays_are_read_as_short_ones(count: int) -> None:
     for row, array in enumerate(arrays):
         assert read["x"].values[row, : len(array)].tolist() == array.tolist()
     assert read["y"].tolist() == [[row] * 5 for row in range(20)]
-    read["x"].values[0, 0] = 5  # what is read may be written into
+    read["x"].values[0, 0] = 5  # the result is writable
 
 
 _COUNT_FAULTS = """

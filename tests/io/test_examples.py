@@ -105,7 +105,8 @@ def test_parts_of_a_feature_are_joined_as_protocol_buffers_join_them(
 
 
 _GROUP = (
-    b"\x4b\x50\x07\x53\x0a\x01z\x54\x4c"  # of number 9: a whole number, and a group of number 10 with a text
+    # Field number 9: a whole number, and a group of number 10 with a text.
+    b"\x4b\x50\x07\x53\x0a\x01z\x54\x4c"
 )
 
 

@@ -71,7 +71,7 @@ class Driver:
 
     def answer(self, patience_seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """What comes of the command; see `ask`."""
-        # A hang becomes an end of the output.
+        # Turns a hang into an end of the output.
         watchdog = threading.Timer(patience_seconds, self._process.kill)
         watchdog.start()
         try:
@@ -107,5 +107,5 @@ def right(answer: dict[str, Any]) -> dict[str, Any]:
     """What "work" of `tests.network.updates` gave, which must be exact."""
     assert not answer["error"], answer
     assert answer["value"]["right"], answer
-    assert answer["value"]["seen by workers"] == [], answer  # nobody reads what only one side has
+    assert answer["value"]["seen by workers"] == [], answer  # nothing reads what only one side has
     return dict(answer["value"])

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 def notebook(hosts: TwoHosts, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Driver]:
     """A notebook on the host that the test names; a worker on each, and the server on host-b."""
     here: str = request.param
-    shared = Path(ROOT, ".pytest_cache", f"hosts-{tmp_path.name}")  # where each host sees it: /tmp is theirs
+    shared = Path(ROOT, ".pytest_cache", f"hosts-{tmp_path.name}")  # a path that each host sees; /tmp differs
     shared.mkdir(parents=True)
     with contextlib.ExitStack() as ending:
         files = certificates(shared)
@@ -42,7 +42,7 @@ def notebook(hosts: TwoHosts, tmp_path: Path, request: pytest.FixtureRequest) ->
 def test_updates_are_exact_when_the_network_is_cut_for_five_seconds(
     hosts: TwoHosts, notebook: Driver
 ) -> None:
-    # Each process has a /tmp of its own, which tells two processes of a host apart.
+    # Each process has a /tmp of its own, which distinguishes two processes on one host.
     places = notebook.ask("places")["value"]
     assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
     assert right(notebook.ask("work"))["restarts"] == 0

@@ -20,7 +20,7 @@ _AT_ONCE_SECONDS = 2.0
 @pytest.fixture
 def start(hosts: TwoHosts, tmp_path: Path) -> Iterator[Callable[[int], Driver]]:
     """Starts scheduler, a worker on each host, and the notebook on the first, by hand and with TLS."""
-    # Where each host sees it: /tmp is theirs.
+    # A path that each host sees; /tmp differs.
     shared = Path(ROOT, ".pytest_cache", f"hosts-{tmp_path.name}")
     shared.mkdir(parents=True)
     files = certificates(shared)
@@ -58,7 +58,7 @@ def test_a_cut_network(hosts: TwoHosts, start: Callable[[int], Driver]) -> None:
     assert driver.ask("hosts")["value"] == ["host-a", "host-b"]
     assert _did(driver.ask("step")) == {"replicas": 2.0, "steps": 1.0}
 
-    hosts.cut()  # for less than it takes to give a worker up
+    hosts.cut()  # for less time than it takes to give a worker up
     joining = threading.Timer(1.5, hosts.join)
     joining.start()
     assert _did(driver.ask("step")) == {"replicas": 2.0, "steps": 2.0}

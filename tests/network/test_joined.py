@@ -86,7 +86,7 @@ def test_a_cluster_that_is_cut_for_five_seconds_loses_no_step(site: Site) -> Non
     site.hosts.cut()
     joining = threading.Timer(5.0, site.hosts.join)
     joining.start()
-    assert notebook.ask("step")["type"] == "ReplicaStalled"  # within stall_seconds: nobody hangs
+    assert notebook.ask("step")["type"] == "ReplicaStalled"  # within stall_seconds, so nothing hangs
     back = notebook.until("step", _works, "the step after the network is back")
     joining.join(10)
     assert back["value"] == {"replicas": 2.0, "steps": 2.0}
@@ -141,7 +141,7 @@ def test_clusters_that_are_cut_for_a_minute_grow_together_again_and_count_steps_
     steps = 3.0
     while True:
         answer = notebook.ask("step")
-        if _works(answer):  # each step that has succeeded counts once
+        if _works(answer):  # each successful step counts once
             steps += 1.0
             assert answer["value"]["steps"] == steps
             if answer["value"]["replicas"] == 2.0:
@@ -155,7 +155,7 @@ def test_clusters_that_are_cut_for_a_minute_grow_together_again_and_count_steps_
 
 
 def test_tasks_of_srun_form_a_cluster_however_slurm_deals_them(site: Site) -> None:
-    # Two tasks on host-a, one on host-b, dealt in turn: number 1 runs on host-b.
+    # Two tasks on host-a and one on host-b, distributed round-robin: number 1 runs on host-b.
     places = [("a", 0), ("b", 0), ("a", 1)]
     tasks = [
         site.task(

@@ -21,8 +21,7 @@ class TwoHosts:
 
     def __init__(self) -> None:
         self._names = {host: f"wb{os.getpid()}{host}" for host in ADDRESSES}
-        # The name of the host is its own, and so are the files in /tmp; those of the two are not the other's. A host's
-        # own name means loopback to it, as on Debian.
+        # Each host has its own name and its own files in /tmp. A host's own name resolves to loopback, as on Debian.
         own = (
             'hostname "$0" && mount -t tmpfs tmpfs /tmp && shown="$1" && shift && printf "$shown" > /tmp/hosts && '
             'mount --bind /tmp/hosts /etc/hosts && exec "$@"'
@@ -83,7 +82,7 @@ class TwoHosts:
 
 
 def _names_on(host: str) -> str:
-    """What `/etc/hosts` of a host has, as printf takes it."""
+    """The content of a host's `/etc/hosts`, in printf's form."""
     others = "".join(f"{ADDRESSES[other]} host-{other}\\n" for other in ADDRESSES if other != host)
     return f"127.0.0.1 localhost\\n127.0.1.1 host-{host}\\n{others}"
 

@@ -31,7 +31,7 @@ def main() -> None:
     @wb.function
     def step(number: int) -> int:
         count.assign_add(1)
-        time.sleep(SECONDS)  # the network is cut in many of them
+        time.sleep(SECONDS)  # the network is cut during many of them
         table.scatter_add(wb.IndexedSlices(np.ones(2, np.int64), [number % ROWS, (number + 1) % ROWS]))
         return number
 

@@ -44,7 +44,7 @@ def errors_with(answers: Mapping[str, str], name: str, folder: Path) -> dict[str
 
 def _run(notebook: nbformat.NotebookNode, folder: Path, *, allow_errors: bool = False) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # what this process has, the kernel has
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # the kernel gets this process's packages
         resources = {"metadata": {"path": str(folder)}}
         ends = Config({"KernelManager": {"shutdown_wait_time": 2.0}})  # as in `tests/e2e/conftest.py`
         client = NotebookClient(

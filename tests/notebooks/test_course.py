@@ -195,7 +195,7 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "kill": r"worker:1 was killed, .*\nps:0 was killed, .*\nloss 3\.\d+ -> 2\.\d",
             "due-check": "600 steps and 614400 words: each counted once",
             "restored-check": r"\[334, 333, 333\] rows on the three servers",
-            # Workers go at their own pace, so which words are the nearest differs from run to run.
+            # Workers run at their own pace, so the nearest words differ between runs.
             "goon": r"-> 2\.\d+\n +two: .*three.*\n *finally: .*\b(try|clause)\b.*\n(.|\n)*1000 steps",
         },
         TERMINALS: {
@@ -248,7 +248,7 @@ def test_exercises_have_the_form_that_nbgrader_reads(name: str) -> None:
     cells = stored(name).cells
     graded = {cell.id: cell.metadata["nbgrader"] for cell in cells if "nbgrader" in cell.metadata}
     assert [graded[id]["grade_id"] for id in graded] == list(graded)
-    for cell in cells:  # texts, too: nbgrader takes out what is between the markers wherever they are
+    for cell in cells:  # including texts: nbgrader removes what is between the markers anywhere
         form = graded.get(cell.id, {"solution": False, "grade": False, "schema_version": 3})
         assert form["schema_version"] == 3
         assert cell.source.count(BEGIN) == cell.source.count(END)
@@ -286,7 +286,7 @@ def test_a_lab_brings_a_layout_of_panes_that_there_are(name: str) -> None:
 
 
 def _tabs(area: Any) -> list[str]:
-    """The tabs of a layout that is written out, as `readArea` in `extension/src/lab/layouts/layouts.ts` reads it."""
+    """The tabs of a written layout, as `readArea` in `extension/src/lab/layouts/layouts.ts` reads it."""
     if area == "others":
         return []
     return list(area["tabs"]) if "tabs" in area else [tab for part in area["parts"] for tab in _tabs(part)]

@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
     pytest.importorskip("sphinx", reason="Sphinx is not installed: pip install -e '.[docs]'")
     target = tmp_path_factory.mktemp("guide") / "site"
-    build(ROOT / "notebooks", target, "-W", "--keep-going")  # a link that leads nowhere is a warning
+    build(ROOT / "notebooks", target, "-W", "--keep-going")  # a broken link is a warning
     return target
 
 
@@ -207,7 +207,7 @@ def test_every_environment_variable_is_described() -> None:
     text = (GUIDE / "reference" / "environment.md").read_text(encoding="utf-8")
 
     assert {"WORKBENCH_SECRET", "WORKBENCH_RUNTIME_DIR"} <= named
-    # WB_FAULTS is for workbench's own tests.
+    # WB_FAULTS is only for workbench's own tests.
     assert {name for name in named if f"`{name}`" not in text} == {"WB_FAULTS"}
 
 

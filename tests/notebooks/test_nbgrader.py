@@ -41,7 +41,7 @@ class Course:
         subprocess.run([sys.executable, "-m", "venv", self.programs.parent], check=True, timeout=300)
         self.run("pip", "install", "-c", str(ROOT / "constraints.txt"), "nbgrader")
         (packages,) = self.programs.parent.glob("lib/python*/site-packages")
-        # Its kernels also find what the tests run with.
+        # Gives its kernels the packages of the tests.
         paths = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
         (packages / "tested.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
 
@@ -90,7 +90,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
         course.run("nbgrader", "generate_assignment", "course", "--create")
         yield course
     finally:
-        shutil.rmtree(course.folder)  # half a GB, which pytest would keep for three more runs
+        shutil.rmtree(course.folder)  # half a GB, which pytest would otherwise keep for three more runs
 
 
 def test_the_students_version_has_no_solution(course: Course) -> None:

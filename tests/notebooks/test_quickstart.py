@@ -35,7 +35,7 @@ def test_the_drawn_digits_are_a_0_a_1_and_a_2(outputs: dict[str, str]) -> None:
 
     assert [int(((means - digit) ** 2).sum(1).argmin()) for digit in drawn] == [0, 1, 2]
     one = np.array(drawn[1]).reshape(8, 8)
-    assert (one[1:] > 0.25).sum(1).max() <= 4  # an arm of a 4 would be wider
+    assert (one[1:] > 0.25).sum(1).max() <= 4  # one arm of a 4 would be wider
 
 
 def test_it_reads_more_than_95_percent_of_the_digits(outputs: dict[str, str]) -> None:

@@ -37,7 +37,7 @@ def test_the_sample_run_has_a_straggler_and_a_nan_at_the_lines_of_its_program(re
     (group,) = run["collectives"]["snapshot"]["groups"]
 
     assert [view for view in VIEWS if not run[view]] == []
-    assert run["notes"] == []  # else record it anew: its docstring has the command
+    assert run["notes"] == []  # otherwise record it again: its docstring has the command
     assert (run["first_step"], run["last_step"]) == (0, 39)
     assert (verdict["code"], verdict["replica"], verdict["step"]) == ("nan", 3, 30)
     assert f"training.py:{at}" in verdict["sentence"]

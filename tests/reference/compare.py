@@ -165,7 +165,7 @@ class Comparison:
 
     def _array(self, expected: np.ndarray[Any, Any], actual: Any, path: str) -> None:
         _require(
-            # NumPy's float64 and complex128 are numbers of Python, too.
+            # NumPy's float64 and complex128 are also Python numbers.
             isinstance(actual, np.generic) or not isinstance(actual, bool | int | float | complex | None),
             path,
             f"an array of {expected.dtype}",

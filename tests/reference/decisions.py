@@ -14,7 +14,7 @@ def decided(given: Json, expected: Json) -> Json:
     if given["kind"] == "resolver":
         return _renamed(expected, _pod_addresses(given["resolver"]))
     if given["kind"] == "coordinator_program" and any("args=(r,)" in line for line in given["code"]):
-        # The reference takes no result of a scheduled function as an argument of another one.
+        # The reference does not accept a scheduled function's result as an argument of another one.
         return {"result": {"t": "int32", "s": [], "v": 3}}
     if any(_unknown_compression(step) for step in given.get("pipeline", ())):
         # The reference reads such files as if they were not compressed.
@@ -23,7 +23,7 @@ def decided(given: Json, expected: Json) -> Json:
 
 
 def _pod_addresses(resolver: Json) -> dict[str, str]:
-    """Host address -> pod address: pods are addressed as documented, by their own IP."""
+    """Host address -> pod address, because pods are addressed by their own IP, as documented."""
     if not isinstance(resolver, dict) or resolver.get("type") != "Kubernetes":
         return {}
     pods = [pod for found in resolver["pods"].values() for pod in found]

@@ -93,7 +93,7 @@ def _is_empty(tree: Any) -> bool:
 
 
 def _is_a(value: Any, name: str) -> bool:
-    # Most values are arrays and numbers; asking for the class would import its module for nothing.
+    # Most values are arrays and numbers, and a class check would import its module for nothing.
     if not type(value).__module__.startswith("workbench"):
         return False
     try:

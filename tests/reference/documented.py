@@ -66,12 +66,12 @@ def names_used(source: str) -> set[str]:
 
 
 def _bindings(tree: ast.Module) -> dict[str, str]:
-    """What names stand for: `data` for "wb.data" after `from workbench import data`."""
+    """What names stand for: `data` is "wb.data" after `from workbench import data`."""
     bound: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
-                # `import workbench.data` binds `workbench`; `import workbench.data as d` binds what it names.
+                # `import workbench.data` binds `workbench`; `import workbench.data as d` binds the module itself.
                 bound |= {
                     a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0]
                     for a in aliases
@@ -92,7 +92,7 @@ def _public(path: str) -> str:
 
 
 def _path(node: ast.expr, bound: dict[str, str]) -> str:
-    """The dotted path of an attribute of a bound name, "" for anything else."""
+    """The dotted path of an attribute of a bound name; "" for anything else."""
     match node:
         case ast.Name(id=name):
             return bound.get(name, "")

@@ -41,7 +41,7 @@ class Observed:
             if name not in self.fields:
                 if self.error is None:
                     raise Mismatch(f"{name} was not observed")
-                continue  # the error came, as it may, before anything was made
+                continue  # the error came before anything was created, which is allowed
             if name == "element_spec":
                 match_spec(value, self.fields[name], name)
             elif name == "per_replica":

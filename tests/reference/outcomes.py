@@ -134,5 +134,5 @@ def _raised_in_library(error: BaseException) -> bool:
         return False
     code = traceback.tb_frame.f_code
     package = Path(str(importlib.import_module("workbench").__file__)).parent
-    # `__getattr__` raising is the library's way to say that the name does not exist.
+    # The library reports a name that does not exist by raising in `__getattr__`.
     return code.co_name != "__getattr__" and package in Path(code.co_filename).parents

@@ -16,8 +16,8 @@ from tests.reference.outcomes import Missing, NotExpressible, exists
 from tests.reference.report import AREA, MISSING, NOT_EXPRESSIBLE, Area
 from tests.reference.standing import refusal, standings
 
-# By warning, the library says that it follows the reference into a loss, and NumPy that a program makes a NaN;
-# here only results count.
+# The library warns when it follows the reference into a loss, and NumPy when a program makes a NaN. Only results
+# count here.
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore")]
 
 TPU_AREAS = (
@@ -62,7 +62,7 @@ def test_vector(
     record_property: Callable[[str, object], None],
 ) -> None:
     record_property(AREA, area)
-    found[area].failed += 1  # until it is known to be otherwise
+    found[area].failed += 1  # until another outcome is known
     try:
         check(case, world, ON_TPU if world.clusters.tpu else None)
     except Missing as missing:

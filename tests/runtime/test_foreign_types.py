@@ -68,7 +68,7 @@ def test_a_result_whose_class_only_the_worker_has_is_told_when_it_is_looked_at(
     for _ in range(2):
         with pytest.raises(CaptureError, match="No module named 'workbench_only_there'; install here too"):
             result.value(0)
-    # The replicas have it, and go on with it.
+    # The replicas have it, and continue with it.
     assert run(lambda env, made: len(made.padding), result).values() == [padding] * 2
 
 

@@ -27,9 +27,9 @@ from workbench.runtime.deploy.registry import Registry
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
-    # What Python says of every fork of a process with threads, since 3.12.
+    # Python's warning, since 3.12, about every fork of a process with threads.
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
-    # What JAX says of every fork once it has devices, which an earlier test may have asked for.
+    # JAX's warning about every fork once it has devices, which an earlier test may have requested.
     pytest.mark.filterwarnings("ignore:.*multithreaded.*:RuntimeWarning"),
 ]
 PATIENCE_SECONDS = 60.0
@@ -221,7 +221,7 @@ def test_a_connection_that_has_sent_more_than_was_read_is_let_go_too(
     stream = cluster.client.scheduler_comm.comm.stream
 
     async def wait_for(events: int) -> None:
-        """What Tornado does with a connection in that moment, and after it."""
+        """Runs what Tornado does with a connection at that moment, and afterwards."""
         stream.io_loop.update_handler(stream.fileno(), events)
 
     def body() -> None:
@@ -285,7 +285,7 @@ def test_a_dataloader_with_workers_feeds_a_training(
     loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork")
     total = 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about this machine
+        warnings.simplefilter("ignore")  # torch's own warning about this machine
         for _ in range(2):
             for (batch,) in loader:
                 result = strategy.run(lambda rows: float(rows.sum()), args=(batch.numpy(),))
@@ -360,7 +360,7 @@ if __name__ == "__main__":
 def test_a_child_of_a_script_may_end_with_sys_exit() -> None:
     import subprocess
 
-    # Since 3.12 Python warns of each fork of a process with threads; that is what is tried here.
+    # Since 3.12, Python warns about each fork of a process with threads, which this test tries.
     quietly = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", SCRIPT]
     done = subprocess.run(quietly, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)
     assert done.stdout == "[4.0, 4.0, 4.0]\n"

@@ -105,7 +105,7 @@ def test_nothing_is_left_whenever_connecting_is_interrupted(
 
 @contextlib.contextmanager
 def _interrupted(folder: Path, seed: int, moments: int) -> Iterator[subprocess.Popen[str]]:
-    """A program that connects and is interrupted, again and again; its temporary files are in a folder of its own."""
+    """A program that connects and is interrupted again and again, with its own folder for temporary files."""
     temporary = folder / str(seed)
     temporary.mkdir()
     with subprocess.Popen(

@@ -39,7 +39,7 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
                 (Path(folder) / f"replica {env.rank}").touch()
 
     def state(env: Any) -> tuple[int, int, int]:
-        """The process, its threads that run replicas, and its descriptors to wake others by."""
+        """The process, its threads that run replicas, and its descriptors for waking others."""
         import contextlib
         import os
         import threading
@@ -55,7 +55,7 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
             threading.Event().wait(0.03)
         wakeups = 0
         for descriptor in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(FileNotFoundError):  # that of the folder itself
+            with contextlib.suppress(FileNotFoundError):  # the folder's own descriptor
                 wakeups += "[eventfd]" in os.readlink(f"/proc/self/fd/{descriptor}")
         return os.getpid(), len(threads), wakeups
 
@@ -70,7 +70,7 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
                 known = group.prepare(lambda env: 0, user_function=len)
                 group.run(known)
                 prepared = group.prepare(endless, user_function=endless)
-                prepared.structure = known.structure  # so that running it does not wait
+                prepared.structure = known.structure  # so that it does not wait when it runs
                 group.run(prepared, (str(folder),), pipelined=True)
                 for rank in range(group.size):
                     wait_for(folder / f"replica {rank}")

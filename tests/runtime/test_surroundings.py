@@ -23,7 +23,7 @@ except UnavailableError as error:
 
 
 def _connected(how: str, *before: str, environment: dict[str, str] | None = None) -> str:
-    """What a script prints that connects in these surroundings."""
+    """The output of a script that connects in this environment."""
     done = subprocess.run(
         [*before, sys.executable, "-c", CONNECT, how],
         capture_output=True,
@@ -35,7 +35,7 @@ def _connected(how: str, *before: str, environment: dict[str, str] | None = None
 
 
 def _unshared(*flags: str) -> tuple[str, ...]:
-    """A command that runs another one in namespaces of its own; skips where that is not permitted."""
+    """A command that runs another one in its own namespaces; skips if that is not permitted."""
     tried = subprocess.run(["unshare", *flags, "true"], capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(f"unshare {' '.join(flags)} is not permitted here: {tried.stderr.strip()}")
@@ -91,7 +91,7 @@ if __name__ == "__main__":
 
 
 def test_a_cluster_that_its_user_has_closed_is_told_in_each_step(tmp_path: Path) -> None:
-    # In a process of its own: Dask leaves a thread behind where a client is closed after its cluster.
+    # In a process of its own, because Dask leaves a thread behind if a client closes after its cluster.
     script = tmp_path / "closed.py"
     script.write_text(CLOSED)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=50)

@@ -19,5 +19,5 @@ def test_where_processes_meet_is_an_address_of_either_kind(host: str, family: so
         pytest.skip(f"this machine has no IPv6: {error}")
     name, _, port = free_address(host).rpartition(":")
     assert name.strip("[]") == host
-    assert name.startswith("[") == (family == socket.AF_INET6)  # else its last part could be the port
+    assert name.startswith("[") == (family == socket.AF_INET6)  # otherwise its last part could be the port
     socket.create_server((host, int(port)), family=family).close()

@@ -74,7 +74,7 @@ def _models(texts: Sequence[str]) -> dict[str, str]:
 def _record(text: str, number: int, replica: int) -> dict[str, Any]:
     begin = number * MS
     texts = dict.fromkeys(TEXT_COLUMNS, text) | {"run_id": "run", "purpose": text if number % 2 else ""}
-    # A run of one group has a table, lanes and lateness for all that is in it.
+    # For the run of one group, everything in it gets a table, lanes and lateness.
     texts |= {"group": "g"} if number % 3 else {}
     texts |= {"state": "ok"} if number % 5 else {}
     return texts | {

@@ -35,7 +35,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class _Body(HTMLParser):
-    """A page without what stands in its scripts."""
+    """Collects a page's text without its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def _is_number(cell: Any) -> bool:
 
 
 def _opened(browser: Browser, path: Path, *, scripts: bool, views: int) -> list[str]:
-    """What a file does in a browser that it should not."""
+    """What a file does in a browser that it should not do."""
     context = browser.new_context(java_script_enabled=scripts)
     page = context.new_page()
     faults: list[str] = []

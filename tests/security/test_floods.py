@@ -47,7 +47,7 @@ def test_a_replica_that_prints_without_end_costs_the_driver_no_memory_and_the_lo
     cluster.flush_telemetry()
 
     snapshot = cluster.feed.snapshot()
-    assert printed.lines >= count  # the end of a line that was cut comes as an empty one
+    assert printed.lines >= count  # the cut end of a line arrives as an empty line
     assert driver.memory_info().rss - before < MEMORY_BYTES
     assert snapshot.counters.dropped_events - dropped >= count - len(snapshot.events)
     assert "events dropped" in repr(wb.collectives(cluster))
@@ -85,4 +85,4 @@ class _Counted:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing, because nothing is buffered."""

@@ -55,7 +55,7 @@ def _tree() -> list[psutil.Process]:
 
 
 def _internet() -> dict[tuple[str, int], str]:
-    """Addresses at which a process of the tree can be reached -> its command line."""
+    """Reachable addresses of the tree's processes -> command line."""
     return {
         tuple(connection.laddr): " ".join(process.cmdline())
         for process in _tree()
@@ -65,7 +65,7 @@ def _internet() -> dict[tuple[str, int], str]:
 
 
 def _unix() -> set[str]:
-    """Paths of the Unix sockets at which a process of the tree listens; "@…" for those without a file."""
+    """Paths of the Unix sockets on which the tree's processes listen; "@…" for those without a file."""
     inodes = set()
     for process in _tree():
         for entry in Path(f"/proc/{process.pid}/fd").iterdir():
@@ -78,7 +78,7 @@ def _unix() -> set[str]:
     lines = Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()[1:]
     fields = [line.split(maxsplit=7) for line in lines]
     return {
-        field[7].removesuffix(".n") if len(field) > 7 else "@"  # the name that it was bound under
+        field[7].removesuffix(".n") if len(field) > 7 else "@"  # the name that it was bound to
         for field in fields
         if field[6] in inodes and int(field[3], 16) & _LISTENS
     }

@@ -208,7 +208,7 @@ def _nothing() -> Any:
 
 
 class _Attributes(dict[str, Any]):
-    """A dict whose keys are attributes, as models have them."""
+    """A dict whose keys are attributes, like a model's."""
 
     __getattr__ = dict.__getitem__
 
@@ -238,7 +238,7 @@ def test_a_harmless_text_is_seen_in_each_place(scene: Scene, place: str) -> None
 
 
 def _named_alike(html: str) -> str:
-    """With one id in the place of those that are drawn by lot for each output."""
+    """With one fixed id in place of those that each output draws at random."""
     return re.sub(r"\bwb-[0-9a-f]{12}\b", "wb-id", html)
 
 

@@ -170,7 +170,7 @@ def test_a_dataset_that_was_explained_is_followed_by_sending_only_where_replicas
                 model = model | told[told["type"]]
                 assert model == link.models["dataset_sharding"]
                 kinds.append(told["type"])
-            # First come the steps around the current one.
+            # The steps around the current one come first.
             assert kinds == ["model", "part", "part", "part"]
             assert set(told["part"]) == {"progress"}
 
@@ -201,8 +201,9 @@ def test_who_closes_leaves_the_last_state(cluster: wb.Cluster) -> None:
             await page.until(lambda: link.ended)
 
             assert link.summary["status"] == "stopped"
-            assert link.summary["text"] == "2 devices on 1 host (2×cpu), embedded"  # not "live": that is over
-            assert link.mirror.state["counters"]["collectives"] == 1  # though nobody had watched
+            # Not "live", because that has ended.
+            assert link.summary["text"] == "2 devices on 1 host (2×cpu), embedded"
+            assert link.mirror.state["counters"]["collectives"] == 1  # even if nobody had watched
             assert link.models["topology"]["strategies"][0]["step"] == 0
             assert_stopped(link)
             await page.clusters.stop(link.entry.id)
@@ -234,7 +235,7 @@ def test_of_a_job_that_has_ended_no_device_is_shown_in_use(cluster: wb.Cluster) 
 
             page.watch(link.entry.id, "devices")
             await page.until(lambda: used() and all(each == ("live", False, False) for each in used()))
-            await link.close()  # as where the process ends
+            await link.close()  # as at the end of the process
             assert set(used()) == {("stopped", True, True)}
 
     asyncio.run(look())
@@ -248,7 +249,7 @@ def test_of_a_kernel_that_has_no_time_to_close_who_was_there_is_known_neverthele
             link = await page.only()
             strategy = await asyncio.to_thread(wb.MirroredStrategy)
             await page.until(lambda: link.models.get("topology", {}).get("strategies"))  # nobody watches it
-            await link.close()  # as where the process ends
+            await link.close()  # as at the end of the process
             assert link.ended
             assert_stopped(link)
             assert strategy.num_replicas_in_sync == 2
@@ -371,7 +372,7 @@ def test_a_process_with_many_open_files_is_watched_all_the_same(tmp_path: Path) 
     with contextlib.ExitStack() as opened:
         opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
-        for _ in range(1100):  # what is opened from now on has numbers beyond 1,023
+        for _ in range(1100):  # descriptors opened from now on have numbers above 1,023
             opened.callback(os.close, os.open(tmp_path, os.O_RDONLY))
         with wb.connect(replicas=2, processes=False):
             look_at({"values": []})

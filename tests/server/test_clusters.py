@@ -246,7 +246,7 @@ def test_workers_that_no_notebook_uses_are_stopped_in_time_and_others_are_not(
         try:
             await clusters.start(OPTIONS)
             before = looks
-            await until(lambda: looks > before + 10)  # more than twice as long as is allowed
+            await until(lambda: looks > before + 10)  # more than twice the allowed time
             assert one.asked == []
             over.set()
             driver.end()

@@ -22,7 +22,7 @@ from workbench.server import guide
 
 
 class _Open(guide.GuideHandler):
-    """For anybody, and of no Jupyter server."""
+    """Open to everyone, and independent of a Jupyter server."""
 
     current_user = "somebody"  # type: ignore[assignment]
     authorizer = SimpleNamespace(is_authorized=lambda *_: True)
@@ -39,7 +39,7 @@ class _Open(guide.GuideHandler):
 
 @contextlib.asynccontextmanager
 async def _served() -> AsyncIterator[Callable[[str], Awaitable[HTTPResponse]]]:
-    """What asks a server for a page of its guide."""
+    """The answer of a server to a request for a page of its guide."""
     (bound,) = bind_sockets(0, "127.0.0.1")
     server = HTTPServer(Application([("/guide/(.*)", _Open, {"guide": guide.Guide()})]))
     server.add_socket(bound)
@@ -53,7 +53,7 @@ async def _served() -> AsyncIterator[Callable[[str], Awaitable[HTTPResponse]]]:
 
 
 async def _answers(*paths: str, then: threading.Event | None = None) -> list[HTTPResponse]:
-    """The answers to requests one after the other, the last one after `then` was set."""
+    """The answers to consecutive requests; the last one is sent after `then` was set."""
     answers = []
     async with _served() as asked:
         for number, path in enumerate(paths, 1):
@@ -159,7 +159,7 @@ def test_a_page_that_waits_is_told_that_the_guide_cannot_be_built(monkeypatch: p
                     break
             assert begun == [True]
             monkeypatch.setattr(guide, "_PATIENCE_SECONDS", 60)
-            await asked("")  # whoever was told may try again
+            await asked("")  # a client that got the reason may try again
             return answer
 
     monkeypatch.setattr(guide, "built_site", built_site)

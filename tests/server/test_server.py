@@ -359,7 +359,7 @@ def test_a_page_sees_a_job_that_was_started_elsewhere(server: Server, client: Cl
             changed: list[str] = []
             while "all_reduce" not in changed:
                 change = client.until(lambda message: message["type"] == "feed")["change"]
-                assert change["since"] == version  # nothing is missing in between, nor comes twice
+                assert change["since"] == version  # nothing is missing in between, and nothing comes twice
                 version = change["version"]
                 changed = [row["op"] for row in change["table"]["changed"]]
 
@@ -394,7 +394,7 @@ def test_a_page_that_talks_nonsense_is_disconnected(client: Client, message: str
 
 
 def _send(client: Client, *messages: str) -> None:
-    """Sends, and then reads for ever."""
+    """Sends, and then reads forever."""
     for message in messages:
         client.socket.send(message)
     client.until(lambda _: False)
@@ -419,7 +419,7 @@ def test_a_frame_is_measured_by_what_is_in_it(server: Server, compressed: bool) 
             while sock.recv(65536):
                 pass
         except OSError:
-            pass  # it was closed while something was still on its way
+            pass  # it was closed while data was still being sent
         assert psutil.Process(server.pid).memory_info().rss - before < 32_000_000
     assert server.request("GET", f"{API}/views").status == 200
 

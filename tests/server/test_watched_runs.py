@@ -143,7 +143,7 @@ def test_a_page_that_shows_the_list_is_sent_it_when_it_has_changed(tmp_path: Pat
     assert told() == []
     change()
     model = change()
-    assert [message["model"] for message in told()] == [model]  # the newest only
+    assert [message["model"] for message in told()] == [model]  # only the newest
     session.take(json.dumps({"watch": []}))
     assert not session.watches_runs
     session.take(json.dumps({"watch": [RUNS]}))

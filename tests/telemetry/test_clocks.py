@@ -84,6 +84,6 @@ def test_a_jump_of_the_wall_clock_moves_no_time() -> None:
     ticks = iter(range(0, 10**6, 100))
     anchor = Anchor.now(ticks.__next__, lambda: wall_ns)
     before = anchor.to_wall_ns(10**9)
-    wall_ns -= 3600 * 10**9  # the clock is set back by an hour; nobody reads it again
+    wall_ns -= 3600 * 10**9  # the clock is set back by an hour, and not read again
     assert anchor.to_wall_ns(10**9) == before
     assert anchor.to_wall_ns(2 * 10**9) - before == 10**9

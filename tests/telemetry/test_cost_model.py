@@ -34,7 +34,7 @@ def test_times_are_those_of_the_messages_counted_one_by_one(replicas: int) -> No
 
     ring = sum(message(size / replicas) for _ in range(replicas - 1)) * 2
     reached, rounds = 1, 0
-    while reached < replicas:  # in a binomial tree twice as many have it after each round
+    while reached < replicas:  # in a binomial tree, twice as many have it after each round
         reached, rounds = 2 * reached, rounds + 1
     one = sum(message(size) for _ in range(replicas - 1)) * 2
 

@@ -29,7 +29,7 @@ ONES = np.ones(3, np.float32)
 
 @pytest.fixture(autouse=True)
 def _still_usable(strategy: wb.MirroredStrategy) -> Iterator[None]:
-    """After each fault the plain function runs on the same cluster."""
+    """After each fault, the plain function runs on the same cluster."""
     yield
     assert [value.tolist() for value in strategy.run(step, args=(ONES,)).values] == [[4.0] * 3] * 2
 

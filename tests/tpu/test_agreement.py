@@ -31,7 +31,7 @@ def test_batches_are_padded_to_the_longest_on_any_host(strategy: Any, lengths: t
         total = ctx.all_reduce("SUM", ctx.xp.where(mask[:, None], x, 0).sum())
         return total / ctx.all_reduce("SUM", mask.sum()), x
 
-    for function in (mean, lambda x: mean(x)):  # the second program finds the lengths compared already
+    for function in (mean, lambda x: mean(x)):  # the lengths were compared before the second program
         result, padded = strategy.run(function, (rows,), options=options)
 
         assert float(strategy.local_results(result)[3]) == pytest.approx(

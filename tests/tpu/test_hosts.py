@@ -142,7 +142,7 @@ def test_a_step_that_waits_for_a_stopped_host_ends_by_its_deadline(hosts: Any) -
     stopped = list(hosts.gang.workers.values())[1].pid
     os.kill(stopped, signal.SIGSTOP)
     try:
-        # Before it is known that the host is stopped, which takes longer.
+        # Before the stopped host is detected, which takes longer.
         with pytest.raises(DeadlineExceededError, match=r"'step' did not end within 1 s.*RunOptions"):
             strategy.local_results(strategy.run(step, (np.float32(1),), options=options))
     finally:
@@ -176,7 +176,7 @@ def test_values_of_variables_are_said_to_be_lost_with_all_hosts(hosts: Any) -> N
     said: list[str] = []
     while (
         not said or "variable.assign" not in said[-1]
-    ):  # a step may have been on its way: then it fails first
+    ):  # a step may have been in progress: then it fails first
         with pytest.raises(ReplicaLost) as caught:
             run_until_it_is_noticed(strategy)
         said.append(str(caught.value))

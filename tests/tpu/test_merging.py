@@ -100,8 +100,8 @@ def test_variables_are_read_and_assigned_for_all_replicas(strategy: Any) -> None
 
     def merge(given: Any, x: Any) -> Any:
         w.assign_add(given.reduce("SUM", x, axis=None))
-        mean.assign(x)  # of which each component gets its part
-        own.assign(own + 8.0)  # of the sum each replica gets its share
+        mean.assign(x)  # each component gets its part of it
+        own.assign(own + 8.0)  # each replica gets its share of the sum
         return w.read_value(), own.read_value()
 
     seen, total = merged(strategy, merge, ids(strategy))

@@ -15,7 +15,7 @@ NEVER = 1e9
 
 
 class _Clock:
-    """Time that passes while somebody sleeps."""
+    """Time that advances with each sleep."""
 
     now = 0.0
 
@@ -23,7 +23,7 @@ class _Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        self.now += 0.1  # what is polled for seconds does not take that many turns
+        self.now += 0.1  # polling for seconds takes fewer turns than this
 
 
 def _step(

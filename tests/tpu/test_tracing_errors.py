@@ -232,7 +232,7 @@ def test_the_strategy_works_on_after_an_error(strategy: Any) -> None:
 
 
 def test_narrowing_to_32_bits_is_said_once(strategy: Any) -> None:
-    def listen() -> None:  # in the worker, while it is traced
+    def listen() -> None:  # in the worker, during tracing
         import sys
         import warnings
 
@@ -241,7 +241,7 @@ def test_narrowing_to_32_bits_is_said_once(strategy: Any) -> None:
         library._warned_narrow.clear()
         catcher: Any = warnings.catch_warnings(record=True)
         sys.heard_by_test = catcher, catcher.__enter__()  # type: ignore[attr-defined]
-        warnings.simplefilter("always")  # else Python itself would say it only once
+        warnings.simplefilter("always")  # otherwise Python itself would say it only once
 
     def heard() -> int:
         import sys
@@ -265,7 +265,7 @@ def test_jax_itself_does_not_warn_of_variables_that_it_narrows(strategy: Any) ->
     with strategy.scope():
         used, unused = (wb.Variable(np.zeros(2), name=name) for name in ("used", "unused"))
 
-    def strict() -> None:  # in the worker, while it is traced
+    def strict() -> None:  # in the worker, during tracing
         import warnings
 
         warnings.filterwarnings("error", message="Explicitly requested dtype")

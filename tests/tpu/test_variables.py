@@ -42,7 +42,7 @@ def test_a_program_that_sets_all_variables_is_traced_once(strategy: Any) -> None
 
     @wb.function
     def step() -> Any:
-        traces.append(None)  # of this process: replicas have their own list
+        traces.append(None)  # of this process; replicas have their own list
         alone.assign_add(np.ones(3, np.float32))
         return len(traces) * alone.value()
 

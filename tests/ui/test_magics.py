@@ -134,8 +134,8 @@ def test_a_cell_that_is_no_python_is_a_syntax_error(shell: Shell, line: str, tex
     with capture_output() as captured, pytest.raises(SyntaxError, match=text) as caught:
         shell.run(f"%%replica\n{line}")
 
-    assert caught.value.lineno == 2  # as the notebook counts, with the line of the magic
-    assert captured.outputs == []  # it went to no replica
+    assert caught.value.lineno == 2  # as the notebook counts, including the magic's line
+    assert captured.outputs == []  # it was sent to no replica
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         client = NotebookClient(
             notebook,
             timeout=100,
-            iopub_timeout=60,  # on a busy machine outputs come later than the reply
+            iopub_timeout=60,  # on a busy machine, outputs come later than the reply
             allow_errors=allow_errors,
             resources={"metadata": {"path": str(tmp_path)}},
         )

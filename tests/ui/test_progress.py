@@ -96,4 +96,4 @@ def test_a_notebook_shows_how_far_a_loop_came_that_ended_early(shown: list[dict[
             break
 
     assert shown[-1]["text/plain"].startswith("3 steps, ")
-    assert "<progress" not in shown[-1]["text/html"]  # nobody knows how many there are
+    assert "<progress" not in shown[-1]["text/html"]  # the number is unknown

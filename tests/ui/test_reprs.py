@@ -131,7 +131,7 @@ def test_every_class_that_is_drawn_exists() -> None:
 
 
 class _WithMetadata:
-    """Shows itself as workbench's views do in Google Colab."""
+    """Displays itself in the way of workbench's views in Google Colab."""
 
     def _repr_mimebundle_(self, include: Any = None) -> Bundle:
         return {"text/plain": "shown"}, {"a type": {"a": "fact"}}

@@ -60,7 +60,7 @@ def recorded(cluster: wb.Cluster, strategy: wb.MirroredStrategy, tmp_path: Path)
 def test_every_view_is_there_again_without_a_cluster(recorded: Path) -> None:
     model = wb.open_run(recorded / "first.parquet").model()
 
-    # A float of it may be unknown where the model says that it is a number; nothing else may differ.
+    # A float may be unknown where the model declares a number; nothing else may differ.
     assert misfits(json.loads(json.dumps(model)), MODELS["replay"]) == []
     assert model["notes"] == []
     assert model["topology"]["status"] == model["devices"]["status"] == "replay"
@@ -94,13 +94,13 @@ def test_a_recording_that_nobody_keeps_goes_on(
 
 
 def _recorders(cluster: wb.Cluster) -> int:
-    """How many recordings listen; a server may listen as well, from whenever it finds the cluster."""
+    """The number of listening recordings. A server may listen, too, from the moment it finds the cluster."""
     owners = [getattr(listener, "__self__", None) for listener in cluster.telemetry_listeners]
     return sum(isinstance(owner, Recorder) for owner in owners)
 
 
 class _Changing(list[Any]):
-    """A list to which another thread adds something once it has been read through."""
+    """A list that another thread appends to after each complete iteration."""
 
     added = 0
 
@@ -131,7 +131,7 @@ def test_what_was_before_a_recording_is_not_in_it(
     with wb.record(tmp_path / "run.parquet"):
         assert earlier
         for batch in earlier.copy():
-            cluster._take_telemetry(batch)  # as when Dask is slower in bringing it than whoever asked for it
+            cluster._take_telemetry(batch)  # as if Dask delivered it later than the requested flush
         strategy.run(reduce_all)
     cluster.telemetry_listeners.remove(earlier.append)
 
@@ -169,7 +169,7 @@ def test_many_runs_are_listed_newest_first_and_the_rest_is_counted(
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
-    for number in range(40):  # all in one second
+    for number in range(40):  # all within one second
         path = folder / f"run{number}.parquet"
         path.write_bytes((recorded / "first.parquet").read_bytes())
         os.utime(path, ns=(0, 1_700_000_000_000_000_000 + (number * 7) % 40))
@@ -222,7 +222,7 @@ def test_some_steps_are_shown_by_themselves(recorded: Path) -> None:
         wb.open_run(recorded / "first.parquet", steps=range(9, 3, -1))
 
 
-# -- what a file says is not believed
+# -- the content of a file is not trusted
 
 
 def forged(path: Path, change: Callable[[dict[str, str]], None]) -> Path:
@@ -292,8 +292,8 @@ KIND = ("all_reduce", "sum", "float32", 4096, 2)
     [
         (times(*range(90, 111)), times(*range(190, 211)), "slower"),
         (times(*range(190, 211)), times(*range(90, 111)), "faster"),
-        (times(*range(0, 201, 10)), times(*range(20, 221, 10)), "alike"),  # far within the spread
-        (times(*[100.0] * 50), times(*[102.0] * 50), "alike"),  # sure, but of no importance
+        (times(*range(0, 201, 10)), times(*range(20, 221, 10)), "alike"),  # well within the spread
+        (times(*[100.0] * 50), times(*[102.0] * 50), "alike"),  # certain, but unimportant
         (times(1, 2, 3), times(100, 200, 300), "too few"),
         (None, times(1), "only in one"),
     ],
@@ -384,14 +384,14 @@ def test_a_report_names_the_time_of_a_recording_and_that_of_its_export(tmp_path:
         for data in replicas.drain():
             recorder.add(data)
     minute = datetime.datetime.fromtimestamp(long_ago).astimezone().isoformat(timespec="minutes")[:16]
-    run = wb.open_run(tmp_path / "old.parquet")  # the file is of now, as a copy would be
+    run = wb.open_run(tmp_path / "old.parquet")  # the file is new, as a copy would be
 
     assert run.model()["run"]["written"].startswith(minute)
     assert wb.runs(tmp_path)[0].model()["run"]["written"].startswith(minute)
     assert minute.replace("T", " ") in repr(wb.runs(tmp_path))
     days = [datetime.date.today()]
     text = wb.report(tmp_path / "report.html", run).read_text(encoding="utf-8")
-    days.append(datetime.date.today())  # another one, if midnight came between
+    days.append(datetime.date.today())  # another date, if midnight came in between
     day = "|".join(map(str, days))
     line = re.escape(f"<p>run old recorded {minute.replace('T', ' ')}")
     assert re.search(rf"{line}:\d\d[+-]\d\d:\d\d, exported (?:{day}) [\d:+-]+ by workbench</p>", text)

@@ -29,7 +29,7 @@ def test_the_topology_of_a_cluster_that_was_closed_stays_as_it_was_last() -> Non
     ]
     assert source.ended
     assert source.change() is None
-    assert late.model()["status"] == "stopped"  # one that never saw it alive
+    assert late.model()["status"] == "stopped"  # a source that never saw it alive
 
 
 def test_an_empty_log_says_whether_something_may_come() -> None:

@@ -224,7 +224,7 @@ def test_replicas_that_share_a_core_are_told_what_to_expect(
     monkeypatch.setattr("workbench.allowance.cores", lambda: 1)
 
     def computes(replica: int, k: int) -> float:
-        # Far longer than a thread keeps the interpreter (5 ms), so that the notebook's begins to wait before the end.
+        # Far longer than a thread keeps the interpreter (5 ms), so that the notebook's thread waits before the end.
         end = time.perf_counter() + 0.02
         while time.perf_counter() < end:  # real work would take one replica longer on a busy machine
             pass

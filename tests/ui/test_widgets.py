@@ -119,7 +119,7 @@ class Kernel:
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """A kernel with a cluster in it."""
-    loop = asyncio.new_event_loop()  # the blocking client would leave one of its own open
+    loop = asyncio.new_event_loop()  # the blocking client would leave a loop of its own open
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         starting = start_new_async_kernel(
@@ -278,10 +278,10 @@ def test_a_view_follows_replicas_through_a_dataset_while_a_cell_runs(kernel: Ker
     kernel.run(FOLLOW_UNTIL.format(path=str(enough)), on_message)
 
     parts = [update["part"] for update in updates if update["kind"] == "part"]
-    assert updates[0]["kind"] == "model"  # with the steps around the one that replicas are at
+    assert updates[0]["kind"] == "model"  # with the steps around the replicas' present one
     assert set(parts[0]) == {"progress"}
     assert len(parts[0]["progress"]["steps"]) == 2
-    waited = parts[0]["progress"]["waited_seconds"]  # 0.0 where a batch was there already
+    waited = parts[0]["progress"]["waited_seconds"]  # 0.0 if a batch was ready
     assert len(waited) == 2
     assert min(waited) >= 0
 
@@ -412,7 +412,7 @@ def test_a_view_is_brought_up_to_date_while_a_cell_runs(kernel: Kernel, tmp_path
     def keep_until_enough(message: dict[str, Any]) -> None:
         keep(message)
         if len(updates[own]) - before >= 3:
-            enough.touch()  # only now the cell ends: all of these came while it ran
+            enough.touch()  # only now the cell ends, so all of these came while it ran
 
     kernel.run(RUN_UNTIL.format(path=str(enough)), keep_until_enough)
 
@@ -483,7 +483,7 @@ class TestPusher:
             watched=False,
         )
 
-        assert asked[0] == 2  # when it was made, and at the end
+        assert asked[0] == 2  # at creation and at the end
         assert len(sent) == 1
 
     def test_what_costs_much_is_brought_up_to_date_when_no_cell_runs_any_more(
@@ -492,7 +492,7 @@ class TestPusher:
         from workbench.ui.widgets import pusher as module
         from workbench.ui.widgets.widget import ViewWidget
 
-        monkeypatch.setattr(module, "_SHARE", 1e9)  # after a push it rests for good
+        monkeypatch.setattr(module, "_SHARE", 1e9)  # after a push, it rests practically forever
         asked: queue.Queue[int] = queue.Queue()
         over = threading.Event()
 
@@ -503,7 +503,7 @@ class TestPusher:
         widget = ViewWidget(Polled("topology", make, interval_seconds=0.0, ended=over.is_set))
         pusher = module.Pusher()
         pusher.add(widget)
-        for _ in range(2):  # when it was made, and once by the thread
+        for _ in range(2):  # at creation, and once by the thread
             asked.get(timeout=60)
         (thread,) = [thread for thread in threading.enumerate() if thread.name == "workbench-views"]
         for watched in (True, True, False):

@@ -70,7 +70,7 @@ def turns(script: Script, what: str, steps: Callable[[], None]) -> None:
         if checked:
             debugging.enable_check_numerics()
         try:
-            steps()  # whatever is prepared or compiled at first
+            steps()  # covers one-time preparation and compilation
             start = time.perf_counter()
             steps()
             return time.perf_counter() - start

@@ -26,7 +26,8 @@ import workbench as wb
 from tests.benchmarks.measure import Script
 
 MIB = 1 << 20
-# How much higher the last third may be: for memory a multiple of what an allocator rounds by, else next to nothing.
+# How far the last third may exceed the first: for memory, a multiple of an allocator's granularity; otherwise almost
+# nothing.
 ALLOWANCE = {
     "memory": 8.0,
     "descriptors": 2.0,

@@ -97,7 +97,7 @@ def _calls(step: Callable[[], None]) -> float:
 
 
 def _calls_on_replica(strategy: wb.Strategy, step: Callable[[], None]) -> float:
-    """The same on a replica, without what it takes to ask it."""
+    """The same on a replica, without the cost of asking it."""
 
     def asked() -> int:
         return int(strategy.local_results(strategy.run(marks.counted))[0])

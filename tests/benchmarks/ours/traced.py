@@ -19,7 +19,7 @@ def main() -> None:
     with wb.connect(tpu=REPLICAS):
         strategy = wb.TPUStrategy()
         x = strategy.distribute_values_from_function(lambda ctx: rows[ctx.replica_id_in_sync_group])
-        # From here on the rows are on the devices.
+        # Moves the rows to the devices.
         strategy.local_results(strategy.run(lambda x: x[0, 0], (x,)))
 
         def fresh() -> tuple[Any, Any]:

@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _profile(script: Script, noted: list[Any], driver: float) -> None:
-    """Where the time of a step goes: means, which add up to it, and what all_reduce takes if nobody is late."""
+    """How a step's time is spent: means that add up to it, plus the time of an all_reduce without a late replica."""
     parts = [np.diff(each, axis=1) for each in noted]
     between = [each[1:, 0] - each[:-1, 3] for each in noted]
     for number, what in enumerate(PARTS):

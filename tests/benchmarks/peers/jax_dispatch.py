@@ -7,7 +7,7 @@ from typing import Any
 from tests.benchmarks.measure import Script, time_calls
 from tests.benchmarks.peers.jax_devices import mesh
 
-IN_FLIGHT = 100  # of noops; so many psums in flight abort the process
+IN_FLIGHT = 100  # no-op steps; JAX aborts with more psums in progress
 
 
 def main() -> None:

@@ -43,7 +43,8 @@ def main() -> None:
         x, y = jax.device_put(images[low:high], split), jax.device_put(labels[low:high], split)
         weights, loss = train(weights, x, y)
         if next(calls) % IN_FLIGHT == 0:
-            loss.block_until_ready()  # with more in flight, two executions can hold a thread each and wait for ever
+            # With more in progress, two executions may each hold a thread and wait forever.
+            loss.block_until_ready()
         return loss
 
     with script.case("JAX shard_map", network.WHAT, unit="steps/s", scale=1, replicas=0) as case:

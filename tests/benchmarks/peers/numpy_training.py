@@ -6,7 +6,7 @@ import os
 
 _THREADS = str(len(os.sched_getaffinity(0)))
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ[_name] = _THREADS  # before NumPy loads its BLAS
+    os.environ[_name] = _THREADS  # must precede the import: NumPy loads its BLAS then
 
 import numpy as np  # noqa: E402
 

@@ -38,7 +38,7 @@ def cluster(servers: int, inprocess: bool) -> Iterator[Any]:
     tasks = [(job, number) for job, found in spec.items() for number in range(len(found))]
     processes = []
     if inprocess:
-        kept = [serve(spec, job, number) for job, number in tasks]  # they serve while somebody holds them
+        kept = [serve(spec, job, number) for job, number in tasks]  # they serve while a reference exists
     else:
         kept = []
         command = [sys.executable, "-m", "tests.benchmarks.peers.tf_servers", "--cluster", repr(spec)]
@@ -130,7 +130,7 @@ def main() -> None:
     functions(script, who, inprocess)
     rows(script, who, inprocess)
     sys.stdout.flush()
-    os._exit(0)  # threads of servers would delay the exit
+    os._exit(0)  # the servers' threads would delay the exit
 
 
 if __name__ == "__main__":

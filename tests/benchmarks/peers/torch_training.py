@@ -43,7 +43,7 @@ def measure(script: Script) -> None:
 
 
 def _same_count(step: Any, scale: float) -> list[float]:
-    """Five rates over a fixed number of steps: ranks must not stop at different times."""
+    """Five rates over a fixed number of steps, because all ranks must stop at the same step."""
     import time
 
     for number in range(50):

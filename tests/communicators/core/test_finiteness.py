@@ -56,7 +56,7 @@ def test_each_replica_records_what_it_gave_itself() -> None:
 
 def test_what_there_is_no_time_to_read_is_recorded_as_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finiteness, "FIRST_NS", 0)
-    monkeypatch.setattr(finiteness, "SHARE", 1 << 62)  # however long this machine takes to get there
+    monkeypatch.setattr(finiteness, "SHARE", 1 << 62)  # however long this machine takes to reach it
 
     def body(c: Communicator) -> None:
         c.all_reduce([np.full(LARGE, np.nan, np.float32)], Reduction("sum"))
@@ -74,7 +74,7 @@ def test_reading_large_arrays_takes_a_hundredth_of_the_time_in_between(
     monkeypatch.setattr(finiteness, "FIRST_NS", 0)
     array, looker, now, read = np.zeros(LARGE, np.float32), Finiteness(), 0, 0
     for _ in range(2000):
-        now += 100_000  # a step of a tenth of a millisecond: every twentieth is read
+        now += 100_000  # a step takes a tenth of a millisecond, so every twentieth is read
         looker.found, looker.entered_ns = FINITE, now
         looker.look(array)
         read += looker.found == FINITE

@@ -44,7 +44,7 @@ def test_dtypes_share_memory_of_equal_size() -> None:
 
 def test_the_pool_forgets_old_buffers_when_it_grows_too_large() -> None:
     pool = ResultPool()
-    for count in range(20_000_000, 20_000_030):  # about 2.4 GB in all, never written
+    for count in range(20_000_000, 20_000_030):  # about 2.4 GB in total, never written
         pool.take(count, FLOAT)
     assert pool.kept_bytes < 400_000_000
 
@@ -55,7 +55,7 @@ def test_the_pool_gives_back_what_is_idle_and_was_not_used_lately() -> None:
     held[:] = 7
     for count in (200_000, 300_000):
         pool.take(count, FLOAT)
-    pool.give_back(0.0)  # the beginning of time: all of it was used since
+    pool.give_back(0.0)  # the earliest time, so that all of it counts as used since
     assert pool.kept_bytes == 4 * 600_000
     moment = monotonic()
     recent = address(pool.take(300_000, FLOAT))
@@ -65,7 +65,7 @@ def test_the_pool_gives_back_what_is_idle_and_was_not_used_lately() -> None:
     pool.give_back(monotonic() + 1)
     assert pool.kept_bytes == 4 * 100_000
     assert (held == 7).all()
-    pool.take(200_000, FLOAT)[:] = 1  # and goes on
+    pool.take(200_000, FLOAT)[:] = 1  # and continues
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_the_arena_gives_back_pages_that_are_idle_and_were_not_used_lately(arena
     assert arena.paged_bytes == 1 << 20
     assert (held == 7).all()
     again = arena.take(1 << 21)
-    assert not again.any()  # its pages have gone, its address has not
+    assert not again.any()  # its pages are gone, its address is not
     assert arena.paged_bytes == (1 << 20) + (1 << 21)
 
 
@@ -143,7 +143,7 @@ def test_shared_results_are_given_back_once_no_process_refers_to_them(arena: Are
     first.give_back(monotonic() + 1)
     assert (theirs == 7).all()
     del theirs
-    first.give_back(monotonic() + 1)  # the second has not told yet
+    first.give_back(monotonic() + 1)  # the second has not reported yet
     assert first.hold(number, offset, 1 << 20)[0] == 7
     second.give_back(monotonic() + 1)
     first.give_back(0.0)

@@ -67,7 +67,7 @@ def half_made(parent: Path) -> Path:
 def test_half_made_folders_are_removed_once_they_are_old(parent: Path, make: Callable[[Path], Path]) -> None:
     folder = make(parent)
     sweep(parent)
-    assert folder.exists()  # a process may be making it right now
+    assert folder.exists()  # a process may be creating it right now
     aged(folder)
     sweep(parent)
     assert not folder.exists()

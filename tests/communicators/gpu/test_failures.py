@@ -49,7 +49,7 @@ def test_what_drains_after_an_abort_is_no_result(two: Replicas) -> None:
         queued.wait(DEADLINE_SECONDS)
         if c.rank == 0:
             c.abort(ReplicaLost("worker 7 was killed", replica=7))
-        read.append(gpus.get(total))  # the stream goes on: this returns, with garbage
+        read.append(gpus.get(total))  # the stream continues, so this returns, with garbage
         c.finish()
 
     outcomes = two.run(body)
@@ -147,7 +147,7 @@ def test_connecting_without_a_peer_is_given_up_and_reported(stuck_connecting: th
     for communicator in replicas.communicators.values():
         communicator._plane._connect_seconds = 0.2  # type: ignore[attr-defined]
 
-    outcomes = replicas.run(summed)  # returns although the call in C does not
+    outcomes = replicas.run(summed)  # returns although the C call does not
 
     until(lambda: replicas.stuck)
     replicas.close()
@@ -186,7 +186,7 @@ def test_connecting_can_be_aborted(
     aborted: list[int] = []
     simulated_nccl.faults["while_aborted"] = lambda communicator: aborted.append(communicator.rank_id())
     stuck_connecting.set()
-    until(lambda: sorted(aborted) == [0, 1])  # what was made too late is given back
+    until(lambda: sorted(aborted) == [0, 1])  # what was created too late is released
     replicas.close()
 
 
@@ -227,7 +227,7 @@ def test_two_threads_abort_once(two: Replicas) -> None:
     first = threading.Thread(target=ops.abort, daemon=True)
     first.start()
     assert entered.wait(DEADLINE_SECONDS)
-    ops.abort()  # while the other one is in it
+    ops.abort()  # while the other thread is inside it
     second.set()
     first.join(DEADLINE_SECONDS)
     ops.abort()
@@ -244,7 +244,7 @@ def test_no_communicator_is_freed_while_it_is_asked_for_errors(two: Replicas) ->
     def while_asked(_: Any) -> None:
         if aborting.ident is None:
             aborting.start()
-        freed.wait(0.2)  # an abort that does not wait comes within this time
+        freed.wait(0.2)  # an abort that does not wait happens within this time
 
     simulated_nccl.faults["while_asked"] = while_asked
     found = ops.error()
@@ -258,7 +258,7 @@ def test_no_communicator_is_freed_while_it_is_asked_for_errors(two: Replicas) ->
     ("failure", "healthy"),
     [
         (None, True),
-        (Failure("closed", "a replica closed its communicator"), True),  # a peer was a moment earlier
+        (Failure("closed", "a replica closed its communicator"), True),  # a peer was a moment faster
         (Failure("aborted", "broken"), False),
     ],
 )
@@ -285,7 +285,7 @@ def test_closing_sends_what_peers_wait_for_unless_the_group_is_broken(
     replicas.close()
 
     assert set(ended) == ({"destroy", "abort"} if healthy else {"abort"})
-    assert ended.count("abort") == 2  # the simulation's own in `destroy`, or the only one
+    assert ended.count("abort") == 2  # the simulation's own error in `destroy`, or the only one
 
 
 def test_closing_waits_for_what_is_queued(two: Replicas) -> None:

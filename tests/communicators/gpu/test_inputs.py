@@ -131,8 +131,8 @@ def test_a_kernel_of_its_own_reads_large_arrays_only_while_there_is_time(
     two: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inputs, "FIRST_NS", 5_000)
-    monkeypatch.setattr(inputs, "SHARE", 1 << 62)  # however long this machine takes to get there
-    large = np.full(1 << 19, np.nan)  # 4 MiB, at the simulation's speed 4,194 ns
+    monkeypatch.setattr(inputs, "SHARE", 1 << 62)  # however long this machine takes to reach it
+    large = np.full(1 << 19, np.nan)  # 4 MiB take 4,194 ns at the simulation's speed
 
     def body(c: Communicator, place: Place) -> None:
         for _ in range(2):

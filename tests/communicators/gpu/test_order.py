@@ -36,7 +36,7 @@ def test_sources_and_results_are_ordered_between_the_streams(two: Replicas) -> N
                 gpus.current().submit(lambda: time.sleep(0.001))
                 gpus.copy(put(c, gpus, np.full(1000, float(turn))), source)
                 (total,) = c.all_reduce([source], Reduction("sum"))
-                gpus.copy(put(c, gpus, np.full(1000, -1.0)), source)  # may only run once it was read
+                gpus.copy(put(c, gpus, np.full(1000, -1.0)), source)  # may only run after it was read
                 after = gpus.empty(1000, np.dtype(np.float64))
                 gpus.copy(total, after)
                 values.append(float(gpus.get(after)[-1]))

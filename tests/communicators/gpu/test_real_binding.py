@@ -16,7 +16,7 @@ from workbench.backends.cupy import DTYPES
 @pytest.fixture
 def real_cupy() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of libraries that this does not need
+        warnings.simplefilter("ignore")  # about libraries that this test does not need
         return pytest.importorskip("cupy", reason="CuPy is not installed: pip install -e '.[gpu13]'")
 
 
@@ -52,7 +52,7 @@ def test_the_real_binding_has_the_dtypes_that_it_is_given(real_cupy: Any, name: 
     try:
         real_cupy.ndarray((0,), dtype)
         refused = ""
-    except Exception as error:  # without a driver CuPy's own, after it has looked at the dtype
+    except Exception as error:  # without a driver, CuPy's own error, raised after the check of the dtype
         refused = str(error)
 
     assert refused.startswith("Unsupported dtype") == (name not in DTYPES), refused

@@ -63,7 +63,7 @@ def test_bfloat16_sums_in_float32(shared: Replicas, two: Replicas) -> None:
     for replicas, want in ((shared, 258.0), (two, 256.0)):
         for outcome in replicas.run(body):
             assert outcome.dtype == ml_dtypes.bfloat16
-            assert float(outcome[0]) == want  # 256 + 1 + 1: in bfloat16 each 1 would be lost
+            assert float(outcome[0]) == want  # 256 + 1 + 1: bfloat16 would lose each 1
 
 
 def test_arrays_of_both_kinds_in_one_structure(two: Replicas) -> None:
@@ -81,7 +81,7 @@ def test_a_host_array_is_broadcast_without_the_gpus(two: Replicas) -> None:
     assert two.run(body) == [[0, 1, 2]] * 2
 
 
-# -- errors of the user
+# -- user errors
 
 
 def test_two_replicas_on_one_gpu_are_refused_before_nccl_is_asked() -> None:
@@ -115,7 +115,7 @@ def test_nccl_cannot_be_asked_for_on_a_shared_gpu(shared: Replicas) -> None:
     assert all(type(outcome) is BackendUnavailable for outcome in shared.run(body))
 
 
-# -- what the simulation is strict about, as the libraries are
+# -- strict checks of the simulation, as in the libraries
 
 
 def test_calls_for_several_gpus_of_a_process_need_a_group(

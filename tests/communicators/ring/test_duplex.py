@@ -20,7 +20,7 @@ ENDS = [
 
 
 class _Ended(socket.socket):
-    """A connection whose every use fails, as one over TLS or over a network that is cut."""
+    """A connection on which every call fails, as over TLS or a broken network."""
 
     error: OSError = ENDS[0]
 

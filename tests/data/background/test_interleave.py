@@ -77,7 +77,7 @@ def test_a_cycle_of_any_length_reads_no_endless_dataset_to_its_end(
     in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.data.stages.computing.flat._MOST_AHEAD", 8)
-    starts = Dataset.counter().take(300)  # an end, so that the test fails where it is reached
+    starts = Dataset.counter().take(300)  # a limit, so that the test fails if it is reached
     turns = iter(starts.interleave(lambda x: inner(x, 9), 2**60, 1, AUTOTUNE, in_order))
     found = [int(next(turns)) for _ in range(3)]
     assert found == [0, 100, 200] if in_order else len(set(found)) == 3

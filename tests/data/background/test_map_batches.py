@@ -20,7 +20,7 @@ def test_elements_are_those_of_map(calls: int | None) -> None:
         return x * 2 + 1
 
     dataset = Dataset.range(10).map_batches(double, 4, num_parallel_calls=calls)
-    sizes.clear()  # of calls with made-up values
+    sizes.clear()  # from calls with made-up values
     assert [int(x) for x in dataset] == [int(x) for x in Dataset.range(10).map(lambda x: x * 2 + 1)]
     assert sorted(sizes) == [2, 4, 4]
 

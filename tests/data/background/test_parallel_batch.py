@@ -171,7 +171,7 @@ def test_results_that_wait_are_bounded_in_bytes() -> None:
 
     def call(number: int) -> Run:
         if number == 0:
-            too_far.wait(0.2)  # the other thread does number 1, which is more than may wait
+            too_far.wait(0.2)  # the other thread works on number 1, which is more than may wait
         elif number == 2 and not one_given.is_set():
             too_far.set()
         return single([np.zeros(100)], LEAF)

@@ -53,7 +53,7 @@ def processes() -> list[psutil.Process]:
 def command(process: psutil.Process) -> str:
     try:
         return " ".join(process.cmdline())
-    except psutil.ZombieProcess:  # it was killed, and nobody has waited for it yet
+    except psutil.ZombieProcess:  # it was killed, and nothing has waited for it yet
         return ""
 
 
@@ -123,7 +123,7 @@ def test_what_processes_print_appears_where_prints_of_threads_do(capsys: pytest.
 
     for kind in ("THREADS", "PROCESSES"):
         assert ints(by(kind, Dataset.range(3).map(prints, num_parallel_calls=1))) == [0, 1, 2]
-        printed = capsys.readouterr()  # of this process's `sys.stdout` only
+        printed = capsys.readouterr()  # only of this process's `sys.stdout`
         assert printed.out == "element 0\nelement 1\nelement 2\n"
         assert printed.err == "".join(f"no end of line {x}" for x in range(3))
 
@@ -172,7 +172,7 @@ def test_a_process_goes_on_while_nobody_fetches_its_answers(tmp_path: Path) -> N
     elements = iter(by("PROCESSES", Dataset.range(9).map(marks, num_parallel_calls=1)))
     assert int(next(elements)) == 0
     deadline = time.monotonic() + WAIT_SECONDS
-    while not (tmp_path / "2").exists():  # 1 was under way, 2 came after it
+    while not (tmp_path / "2").exists():  # 1 was in progress, 2 came after it
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)
     assert ints(elements) == list(range(1, 9))
@@ -240,7 +240,7 @@ def test_the_traceback_of_a_function_that_cannot_be_rebuilt_does_not_grow() -> N
         with pytest.raises(RuntimeError, match=r"FramesError: \d+ frames") as raised:
             next(elements)
         told.append(str(raised.value))
-        del raised  # its traceback has this frame, and so the iterator with its process
+        del raised  # its traceback holds this frame, and so the iterator and its process
     assert len(set(told)) == 1
 
 
@@ -249,7 +249,7 @@ def test_what_waits_for_killed_processes_is_called_although_memory_is_full(
     tmp_path: Path, dying: int
 ) -> None:
     count = dying + 1
-    last_sent = str(2 * count - 1)  # to the process that lives, as its second call
+    last_sent = str(2 * count - 1)  # to the surviving process, as its second call
     structure = tree.flatten(0)[1]
 
     def dies_at_first(leaves: list[Any], structure: Any, index: int) -> tuple[list[Any], Any]:
@@ -403,7 +403,7 @@ def test_autotune_measures_and_says_what_it_chose(
 
 
 def test_autotune_takes_processes_for_functions_that_hold_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = itertools.count()  # each look at a clock is a second after the one before, whoever works
+    ticks = itertools.count()  # each reading of a clock is a second after the one before, on any thread
     monkeypatch.setattr(parallel_calls, "perf_counter", lambda: next(ticks) * 1.0)
     monkeypatch.setattr(parallel_calls, "thread_time", lambda: next(ticks) * 1.0)
     monkeypatch.setattr(parallel_calls, "_PAIR_GAIN", 0.0)

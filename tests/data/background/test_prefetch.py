@@ -73,7 +73,7 @@ def test_elements_are_made_ahead_on_another_thread_but_no_more_than_asked_for(th
     calls = Calls()
     elements = iter(Dataset.range(100).map(calls).prefetch(3))
     assert next(elements) == 0
-    calls.wait_for(5)  # given 1, waiting 3, and one that has no room yet
+    calls.wait_for(5)  # 1 returned, 3 waiting, and 1 without room
     for given in range(1, 100):
         assert next(elements) == given
         assert calls.count <= given + 5
@@ -132,7 +132,7 @@ def test_autotune_lets_more_wait_when_the_reader_takes_in_bursts() -> None:
     while ahead < 20:
         calls.wait_for(min(4000, given + 3))
         ahead = max(ahead, calls.count - given)
-        for _ in range(calls.count - given + 1):  # one more than there is
+        for _ in range(calls.count - given + 1):  # one more than there are
             assert next(elements) == given
             given += 1
     assert given < 4000
@@ -180,7 +180,7 @@ def test_closing_does_not_wait_for_a_function_that_hangs(
     next(elements)
     calls.wait_for(1)
     del elements
-    assert len(threads()) == 1  # the one in the function; the one above it has ended
+    assert len(threads()) == 1  # the thread in the function; the one of a later stage has ended
 
 
 def test_an_interrupt_reaches_a_reader_that_waits(hanging: Callable[[Any], Any], threads: Threads) -> None:
@@ -191,7 +191,7 @@ def test_an_interrupt_reaches_a_reader_that_waits(hanging: Callable[[Any], Any],
     outer = Dataset.range(9).map(interrupt).prefetch(1).map(lambda x: x).prefetch(1)
     with pytest.raises(KeyboardInterrupt):
         next(iter(outer))
-    assert len(threads()) <= 1  # the one in the function
+    assert len(threads()) <= 1  # the thread in the function
 
 
 def test_errors_come_at_their_places() -> None:
@@ -231,7 +231,7 @@ def test_an_iterator_that_is_dropped_after_an_error_leaves_no_thread(threads: Th
 
     elements = iter(Dataset.range(9).map(fails).take(5).prefetch(2))
     gc.collect()
-    gc.disable()  # nobody may have to wait for it
+    gc.disable()  # nothing may have to wait for it
     try:
         for _ in range(read):
             with contextlib.suppress(LookupError):
@@ -243,7 +243,7 @@ def test_an_iterator_that_is_dropped_after_an_error_leaves_no_thread(threads: Th
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-# That the process has threads is the point; Python says so of a fork, and JAX, once it has devices.
+# The test needs threads in the process. Python warns when such a process forks, and so does JAX once it has devices.
 @pytest.mark.filterwarnings("ignore:.*multi-?threaded.*")
 def test_a_forked_child_is_told_instead_of_waiting() -> None:
     elements = iter(Dataset.range(10_000).map(lambda x: x).prefetch(2))

@@ -18,7 +18,7 @@ if importlib.util.find_spec("torch") is None:
     torch: Any = None
 else:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about this machine
+        warnings.simplefilter("ignore")  # torch's own warning about this machine
         import torch
         import torch.utils.data
 
@@ -28,13 +28,13 @@ without_torch = pytest.mark.skipif(torch is not None, reason="PyTorch is install
 
 def loader(dataset: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about this machine
+        warnings.simplefilter("ignore")  # torch's own warning about this machine
         return torch.utils.data.DataLoader(dataset, multiprocessing_context="fork", **options)
 
 
 def numbers(batches: Any) -> list[int]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about this machine
+        warnings.simplefilter("ignore")  # torch's own warning about this machine
         return [int(x) for batch in batches for x in np.ravel(batch)]
 
 

@@ -158,7 +158,7 @@ def test_what_a_worker_holds_is_read_there_without_a_copy_and_elsewhere_from_tha
         value = part.read()
         return value is get_worker().data.get(part.key), value.tolist()
 
-    # A task of its own kind, so that it is Held that brings the partition there, and not Dask.
+    # A task of its own kind, so that Held fetches the partition there, rather than Dask.
     future.result(timeout=60)
     plain = Held(part.key, part.scheduler)
     found = [client.submit(read, plain, workers=[address], pure=False).result(60) for address in addresses]
@@ -171,7 +171,7 @@ def test_replicas_read_the_partitions_of_a_persisted_collection_on_the_host_that
 ) -> None:
     client = cluster.client
     hosts = [device.worker for device in cluster.devices]
-    # The second host has the first two partitions, which would be dealt one to each.
+    # The second host has the first two partitions, which would otherwise go to one host each.
     blocks = {
         ("held", number): client.submit(
             np.arange,
@@ -179,7 +179,7 @@ def test_replicas_read_the_partitions_of_a_persisted_collection_on_the_host_that
             4 * number + 4,
             workers=[hosts[1 - number // 2]],
             allow_other_workers=False,
-            pure=False,  # else what is held is the result of the same call in another test, elsewhere
+            pure=False,  # otherwise the held value comes from the same call in another test
         )
         for number in range(4)
     }

@@ -15,11 +15,11 @@ import workbench as wb
 from workbench.data import Dataset, TensorSpec, from_hugging_face
 from workbench.errors import DataLossError, InvalidArgumentError
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is fetched
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing here is downloaded
 tqdm.monitor_interval = 0  # its thread would outlive the module
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what the library imports
+    warnings.simplefilter("ignore")  # from the library's imports
     datasets = pytest.importorskip(
         "datasets", reason="Hugging Face datasets is not installed: pip install datasets"
     )

@@ -179,7 +179,7 @@ def test_links_out_of_the_folder_are_refused(pets: Path, tmp_path: Path) -> None
     dataset = ImageFolderDataset(pets)
     assert values(dataset)[-1] == (2, 1)
     (pets / "dog" / "same.png").unlink()
-    (pets / "dog" / "same.png").symlink_to(secret)  # after the folder was looked through
+    (pets / "dog" / "same.png").symlink_to(secret)  # after the folder was listed
     with pytest.raises(InvalidArgumentError, match="is a link out of"):
         list(dataset)
     for name in ("..", "../pets-too", "/etc", "cat/deep", ".", ""):

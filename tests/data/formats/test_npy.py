@@ -80,7 +80,7 @@ def test_elements_do_not_point_into_the_map_and_a_shortened_file_is_told(tmp_pat
     iterator = iter(NumpyDataset(path).batch(1000))
     first = next(iterator)
     os.truncate(path, 4096)
-    # Reading a memory map behind the end of its file would kill this process.
+    # Reading a memory map beyond the end of its file would kill this process.
     assert first.tolist() == list(range(1000))
     with pytest.raises(
         DataLossError, match=r"a' was made shorter while it was read: from 8,000,128 to 4,096 bytes"
@@ -273,7 +273,7 @@ def test_damage_is_told_or_changes_values_only(tmp_path: Path, name: str) -> Non
             except (DataLossError, InvalidArgumentError) as error:
                 told += "bad'" in str(error)
             else:
-                # An archive has checksums; an array alone has none.
+                # An archive has checksums; a single array has none.
                 rows = read if name == "a.npy" else [row["x"] for row in read]
                 assert name == "a.npy" or np.array_equal(rows, array)
     assert told > len(content)

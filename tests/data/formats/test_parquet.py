@@ -219,7 +219,7 @@ def test_an_iterator_that_is_dropped_leaves_no_file_open_and_no_memory(tmp_path:
     assert is_held()
     del rows
     end = time.monotonic() + 60
-    while is_held():  # Arrow's threads end what they are at
+    while is_held():  # lets Arrow's threads finish
         assert time.monotonic() < end
         threading.Event().wait(0.01)
 
@@ -341,7 +341,8 @@ def test_damage_is_told_or_harmless_wherever_it_is(tmp_path: Path) -> None:
         except (DataLossError, InvalidArgumentError) as error:
             told += "bad'" in str(error)
         else:
-            # The footer has no checksum: names, statistics and such may have changed, values of pages have not.
+            # The footer has no checksum, so names, statistics and the like may have changed; the values in pages have
+            # not.
             assert [list(row.values()) for row in read] == [
                 list(row.values()) for row in expected
             ] or place > len(good) // 2

@@ -85,5 +85,5 @@ class Processes:
             [sys.executable, "-m", "workbench", *command], stdout=subprocess.PIPE, text=True, env=environment
         )
         assert process.stdout is not None
-        assert process.stdout.readline(), f"{command[0]} did not start"  # printed once it can be used
+        assert process.stdout.readline(), f"{command[0]} did not start"  # printed once the server is ready
         return process

@@ -77,7 +77,7 @@ def test_a_dealt_source_is_read_in_rounds_too() -> None:
     with service(2) as target:
         found = read([consumer(target, index, 2, mode="distributed_epoch") for index in range(2)], 600)
 
-    # A lane has splits of 1,024 elements, so what follows each other in it belongs together.
+    # A lane has splits of 1,024 elements, so consecutive elements belong together.
     for one, two in zip(*found, strict=True):
         assert (one[0], one[1], two[1]) == (two[0], 0, 1)
 
@@ -251,7 +251,7 @@ def test_a_dataset_with_an_end_is_refused() -> None:
         )
         with pytest.raises(FailedPreconditionError, match=r"put \.repeat\(\) at its end"):
             list(read_in_rounds)
-        # Of a filter nobody knows how many elements it lets through.
+        # It is unknown how many elements a filter keeps.
         unknown = iter(Dataset.range(3).filter(lambda x: x >= 0).apply(distribute))
         assert [int(next(unknown)) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(FailedPreconditionError, match="has come to the end of the dataset"):

@@ -57,7 +57,7 @@ def test_each_flipped_bit_of_a_frame_is_found_and_says_which_frame_of_whom() -> 
 
 
 def _flips_a_bit(monkeypatch: pytest.MonkeyPatch, field: str, value: Any = None) -> None:
-    """The last bit of the next frame that has such a field changes on its way."""
+    """Flips the last bit of the next frame with such a field on its way."""
     send, left = Connection.send, [1]
 
     def damaged(self: Connection, fields: Any, payload: bytes = b"") -> None:

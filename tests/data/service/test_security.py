@@ -47,7 +47,7 @@ def test_strangers_are_refused_before_anything_is_unpickled(hello: bytes, tmp_pa
                     stranger.sendall(hello + bomb)
                     stranger.shutdown(socket.SHUT_WR)
                     answer = stranger.recv(1024)
-                except OSError:  # it was refused before it had said everything
+                except OSError:  # it was refused before it had sent everything
                     answer = b""
                 assert answer == b"" or json.loads(answer)["verdict"] != "ok"
 
@@ -114,5 +114,5 @@ def test_what_a_dispatcher_keeps_is_for_its_user_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "journal").stat().st_mode) == 0o600
-    with service_names.DispatchServer(config) as dispatcher:  # and clients can go on
+    with service_names.DispatchServer(config) as dispatcher:  # and clients can continue
         assert dispatcher.target.partition("@")[0] == target.partition("@")[0]

@@ -32,7 +32,7 @@ def _large(x: Any) -> Any:
 
 
 def _made() -> list[int]:
-    """The elements that were made of those from 100 on, without the made-up ones that tell what they look like."""
+    """The elements made from those from 100 on. Leaves out the made-up ones that show the element spec."""
     return [x for x in MADE if x >= 100]
 
 
@@ -175,7 +175,7 @@ def _in_two_parts(x: Any) -> Any:
 
 
 def test_a_worker_that_comes_later_takes_part() -> None:
-    GOES_ON.clear()  # or the first one might have made everything before the second one is there
+    GOES_ON.clear()  # otherwise the first worker might make everything before the second one starts
     with service(0) as target:
         dataset = Dataset.range(300).map(_in_two_parts)
         iterator = iter(dataset.apply(distribute("distributed_epoch", target, max_outstanding_requests=2)))
@@ -203,7 +203,7 @@ def test_no_more_elements_are_outstanding_than_asked_for() -> None:
         next(iterator)
         until(lambda: len(_made()) >= 6, "working ahead")
 
-        # A worker holds 64 MiB of elements that wait, one that it makes, and what the reader asked for.
+        # A worker holds 64 MiB of waiting elements, one that it makes, and those that the reader requested.
         assert len(_made()) <= 10
         del iterator
 

@@ -70,7 +70,7 @@ def test_consumers_of_one_trainer_share_its_elements() -> None:
 
 
 def _one_by_one(x: Any) -> Any:
-    """The element; a branch keeps `map` from computing blocks of them, of which a window holds many."""
+    """The element itself. The branch keeps `map` from computing blocks of elements, of which a window holds many."""
     return x if x >= 0 else -x
 
 

@@ -170,7 +170,7 @@ def _hugging_face(folder: Path) -> Any:
 
 
 class _MapStyle:
-    """As a map-style dataset of PyTorch, by its interface."""
+    """Has the interface of PyTorch's map-style datasets."""
 
     def __len__(self) -> int:
         return TOTAL
@@ -180,7 +180,7 @@ class _MapStyle:
 
 
 class _IterableStyle:
-    """As an iterable-style dataset of PyTorch, by its interface."""
+    """Has the interface of PyTorch's iterable-style datasets."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(np.arange(TOTAL))
@@ -333,7 +333,7 @@ IN_MEMORY = {
 
 
 def _received(dataset: Dataset, shape: Shape, numbers: Callable[[Any], Any]) -> list[list[list[int]]]:
-    """Per step, per replica, the numbers that it gets: by what replicas read."""
+    """The numbers that each replica gets in each step, from what replicas read."""
     hosts = []
     for host in range(shape.hosts):
         pipeline = distribute_for_host(
@@ -388,7 +388,7 @@ def test_replicas_get_what_is_claimed(source: str, policy: str, shape: Shape, tm
             for part, cell in zip(step, cells, strict=True)
             for pair in zip(cell.ids, part, strict=True)
         }
-        # The same id always means the same element, and no other one.
+        # An id always stands for the same element, and for no other one.
         assert len({id for id, _ in pairs}) == len({number for _, number in pairs}) == len(pairs)
         assert claimed.elements == len(set(everything))
         assert claimed.duplicates == len(everything) - len(set(everything))

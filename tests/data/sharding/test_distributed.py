@@ -125,7 +125,7 @@ def test_every_row_reaches_exactly_the_replicas_it_should(
 
 def test_a_host_without_elements_learns_from_the_others_what_they_look_like(tmp_path: Path) -> None:
     def number(line: Any) -> Any:
-        return np.float32(int(line))  # of no made-up text
+        return np.float32(int(line))  # a made-up text is not a number
 
     (tmp_path / "0.txt").write_text("1\n2\n3\n4\n")
     (tmp_path / "1.txt").write_text("")
@@ -313,7 +313,7 @@ def test_placements_agree_with_the_steps() -> None:
 
 
 def _of_varying_length(times: int) -> Dataset:
-    """Six elements: some of length 1, as many of length 2, and so on."""
+    """Six elements of each length: first some of length 1, then as many of length 2, and so on."""
     return Dataset.from_generator(
         lambda: (np.zeros(number // times + 1) for number in range(6)),
         output_signature=TensorSpec((None,), np.float64),

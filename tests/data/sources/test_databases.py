@@ -19,7 +19,7 @@ from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    path = tmp_path / "a ?#%.sqlite"  # a name that a URI has to quote
+    path = tmp_path / "a ?#%.sqlite"  # a name that must be quoted in a URI
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE numbers (id INTEGER, square REAL, word TEXT)")
         rows = [(i, float(i * i), f"word {i}") for i in range(3000)]

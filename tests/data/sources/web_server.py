@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._file(self.web.files[path], trouble)
 
     def _asked(self) -> tuple[str, dict[str, list[str]], int | str | None]:
-        """Path and query of a request, and the trouble that it meets."""
+        """Path and query of a request, and the fault that it meets."""
         web = self.web
         parts = urlsplit(self.path)
         path = unquote(parts.path)
@@ -132,12 +132,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _content(self) -> bytes:
         if (
             self.headers.get("Expect", "").lower() == "100-continue"
-        ):  # the base class does so in HTTP/1.1 only
+        ):  # the base class does so only in HTTP/1.1
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def _refused(self, path: str, trouble: int | str | None) -> bool:
-        """Whether that was all: a status, no answer, or that a bucket to write to does not exist."""
+        """Whether the request ends here: with a status, without an answer, or because its bucket does not exist."""
         writes, buckets = self.command not in ("GET", "HEAD"), self.web.buckets
         if isinstance(trouble, int):
             self._send(trouble, _error("AccessDenied") if writes else b"")
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         if trouble == "no length":
             self.close_connection = True
         else:
-            # Of an answer that is cut something is missing in any case.
+            # A truncated answer must lack something in any case.
             self.send_header("Content-Length", str(max(len(content), int(trouble == "cut"))))
             self.send_header("Accept-Ranges", "none" if trouble == "no ranges" else "bytes")
         self.end_headers()
@@ -264,7 +264,7 @@ def _close_connections() -> None:
 
 
 def _stop_loop() -> None:
-    """Ends fsspec's thread, which is kept for the life of the process; the next request makes another."""
+    """Stops fsspec's thread, which otherwise lives as long as the process. The next request creates another."""
     from fsspec import asyn
 
     loop, thread = asyn.loop[0], asyn.iothread[0]

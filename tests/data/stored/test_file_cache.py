@@ -112,7 +112,7 @@ def test_a_changed_pipeline_has_as_many_elements_as_the_files(tmp_path: Path) ->
 
 
 class _States(Stage):
-    """States another number of elements than there are."""
+    """States a wrong number of elements."""
 
     name = "states"
 

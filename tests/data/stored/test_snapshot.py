@@ -53,7 +53,7 @@ def test_the_first_pass_writes_and_later_ones_read(compression: str | None, tmp_
     dataset = double.dataset(5).snapshot(tmp_path, compression)
 
     assert ints(dataset) == ints(dataset) == ints(dataset.repeat(2))[:5] == [0, 2, 4, 6, 8]
-    assert double.calls == 5 + 2  # writing asks for the element spec
+    assert double.calls == 5 + 2  # writing needs the element spec
     assert complete(tmp_path) == 1
 
 
@@ -120,7 +120,7 @@ def test_another_process_reads_it(tmp_path: Path) -> None:
         for _ in range(2)
     )
 
-    assert first.count("called") == 4 + 2  # writing asks for the element spec
+    assert first.count("called") == 4 + 2  # writing needs the element spec
     assert second == first.replace("called\n", "")
 
 

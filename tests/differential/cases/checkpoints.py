@@ -22,7 +22,7 @@ def states(values: Values) -> Json:
     plain = [name for name in program if program[name].startswith("{}")]
     if values.rarely(0.2) and plain:
         program[values.either(*plain)] = values.either("{}(3.0)", "{}([3, 4, 5])", "{}(np.float64(3))")
-    counted = values.rarely(0.6)  # the counter is saved by `save`, and asserted by `restore`
+    counted = values.rarely(0.6)  # `save` saves the counter, and `restore` asserts it
     times = values.either(1, 1, 3)
     how = f"[c.save(folder + '/x') for _ in range({times})][-1]" if counted else "c.write(folder + '/w')"
     asserted = values.either("assert_consumed", "assert_existing_objects_matched")
@@ -33,7 +33,7 @@ def states(values: Values) -> Json:
         "partly(d, path).expect_partial()",
         "d.read(path).expect_partial()" if program == saved else "partly(d, path).expect_partial()",
     )
-    # In TensorFlow, `read` restores the counter when it is first looked at.
+    # In TensorFlow, `read` restores the counter when it is first used.
     counts = "int(c.save_counter)" + ("" if ".read" in back else ", int(d.save_counter)")
     path = "path" if not values.rarely(0.06) else values.either("None", "folder + '/missing'")
     return {
@@ -100,7 +100,7 @@ def managers(values: Values) -> Json:
 
 
 def _part(values: Values, depth: int = 0) -> str:
-    """An expression of a part of the state, in which `{}` stands for the kind of variable."""
+    """An expression for a part of the state, in which `{}` stands for the kind of variable."""
     initial, dtype = values.either(*_INITIAL), values.either("", "", ", dtype='float64'")
     variable = f"{{}}({initial}{dtype})"
     if depth > 1 or values.rarely(0.5):
@@ -120,7 +120,7 @@ def _part(values: Values, depth: int = 0) -> str:
 
 
 def _other(part: str) -> str:
-    """The same part, with other values."""
+    """The same part with other values."""
     for value, other in {"1.0": "5.0", "2.0": "6.0", "[1, 2], [3, 4]": "[8, 8], [8, 8]", "(7": "(9"}.items():
         part = part.replace(value, other)
     return part
@@ -128,6 +128,6 @@ def _other(part: str) -> str:
 
 def _made(name: str, parts: dict[str, str], values: Values, replicas: int) -> Lines:
     kind = "Variable" if replicas == 1 else values.either("Variable", "mirrored", "on_read")
-    named = ((f"{key}=" if key else "", part) for key, part in parts.items())  # without a name: the root
+    named = ((f"{key}=" if key else "", part) for key, part in parts.items())  # the root has no name
     given = ", ".join(key + part.replace("{}", kind) for key, part in named)
     return ["with strategy.scope():", f"    {name} = Checkpoint({given})"]

@@ -8,7 +8,7 @@ from tests.reference.interpreter.codec import Json
 
 def case(values: Values) -> Json:
     """The next case."""
-    replicas = values.either(2, 2, 3, 4)  # one alone gets back what it gave, unchecked, from TensorFlow
+    replicas = values.either(2, 2, 3, 4)  # TensorFlow returns a lone replica's value unchecked
     given: Json = {"kind": values.either("reduce", "reduce", "gather", "all_reduce", "all_gather")}
     if values.rarely(0.2):
         given["strategy"] = "CentralStorageStrategy"

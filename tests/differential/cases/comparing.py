@@ -76,7 +76,7 @@ def difference(given: Json, outcome: Json, world: World, *, exact: bool = False)
 
 
 def _with_like_errors(outcome: Any, alike: list[str]) -> Any:
-    """The outcome as an expectation; errors that are alike stand for each other."""
+    """The outcome as an expectation. Similar errors stand for each other."""
     match outcome:
         case {"error": {"kind": kind, "classes": classes, **rest}}:
             accepted = [*classes, *(alike if kind in alike else ())]

@@ -6,7 +6,8 @@ from tests.differential.cases.values import Values
 from tests.reference.interpreter.codec import Json
 
 _NUMBERS = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")
-_KEPT = ("bool", "int16", "uint16", "uint32", "uint64")  # some of TensorFlow's operations lack these
+# Some of TensorFlow's operations do not support these.
+_KEPT = ("bool", "int16", "uint16", "uint32", "uint64")
 _COUNTS = ["size", "negative_infinities", "positive_infinities", "nans"]
 FACTS = {
     "CURT_HEALTH": ["bad"],

@@ -62,7 +62,7 @@ def _variable(values: Values) -> Lines:
 
 
 def _scoped(values: Values, lines: Lines, result: str) -> Lines:
-    """The lines in the scope of the strategy, seldom outside."""
+    """The lines, usually inside of the strategy's scope, rarely outside."""
     scope = [] if values.rarely(0.1) else ["with strategy.scope():"]
     inside = [("    " if scope else "") + line for line in [*lines, f"out = {result}"]]
     last = values.either("out", "out", "[out, v]", "list(local(out))")
@@ -161,7 +161,7 @@ def _numpy_dataset(values: Values, replicas: int) -> Lines:
 
 
 def _deprecated(values: Values, replicas: int) -> Lines:
-    """Methods that were deprecated in 1.15, and what `extended` knows of sessions."""
+    """Methods deprecated in 1.15, and what `extended` knows about sessions."""
     asked = values.either(
         f"list(strategy.unwrap({_value(values, replicas)}))",
         "list(strategy.unwrap(v))",
@@ -244,7 +244,7 @@ def _update_non_slot(values: Values, replicas: int) -> Lines:
     argument = values.either("const(3.0)", f"per_replica([{', '.join(kind[:replicas])}])")
     more = values.either("", "", ", group=False")
     where = "strategy.extended.non_slot_devices([v])"
-    if values.rarely(0.4):  # of a PerReplica TensorFlow gives them other components, see decisions.md
+    if values.rarely(0.4):  # TensorFlow gives them other components of a PerReplica, see decisions.md
         argument, where = (
             "const(3.0)",
             f"strategy.extended.worker_devices{values.either('[:1]', '[-1:]', '[:2]')}",
@@ -286,7 +286,7 @@ def _places(values: Values, replicas: int) -> Lines:
 
 
 def _from_replicas(values: Values, replicas: int) -> Lines:
-    """Methods for the other context than the one that they are called in."""
+    """Methods for the other context than the one that calls them."""
     asked = values.either(
         "strategy.extended.reduce_to('SUM', const(1.0), 'CPU:0')",
         "strategy.extended.broadcast_to(const(1.0), 'CPU:0')",

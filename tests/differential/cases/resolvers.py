@@ -35,7 +35,7 @@ def _partitioner(values: Values) -> Json:
             "max_shards": values.either(None, 2, 10, 0),
         },
     }
-    # Not of rank 0, of which TensorFlow reports an IndexError.
+    # Not for rank 0, where TensorFlow raises an IndexError.
     shape = [values.either(1, 2, 3, 5, 7, 10, 16) for _ in range(values.either(1, 1, 2, 3))]
     given = {"kind": "partitioner", "partitioner": f"{name}Partitioner", "args": sizes[name], "shape": shape}
     return {**given, "dtype": values.either(*DTYPES), "axis": values.either(0, 0, 0, -1)}
@@ -127,7 +127,7 @@ def _simple(values: Values) -> Json:
 
 
 def _asked(values: Values, resolver: Json, **more: Json) -> Json:
-    """A resolver and some questions, between which its task may change."""
+    """A resolver and some queries, between which its task may change."""
     task = {"task_type": values.either(*_JOBS), "task_id": values.either(0, 1, 4)}
     either: tuple[Json, ...] = (
         *("cluster_spec", "master", "task_type", "task_id", "environment"),
@@ -135,7 +135,7 @@ def _asked(values: Values, resolver: Json, **more: Json) -> Json:
         ["master", {**task, "rpc_layer": values.either("http", "")}],
         ["set", {"task_type": values.either(*_JOBS), "task_id": values.either(0, 1)}],
     )
-    if resolver["type"] != "TPU":  # of which TensorFlow's has no layer
+    if resolver["type"] != "TPU":  # TensorFlow has no rpc layer in this case
         either = (*either, "rpc_layer", ["master", {"rpc_layer": "http"}], ["set", {"rpc_layer": "z"}])
     queries = [values.either(*either) for _ in range(values.either(3, 5, 8))]
     return {"kind": "resolver", "resolver": resolver, "queries": queries, **more}
@@ -162,7 +162,7 @@ def _slurm(values: Values) -> Json:
         ("n[9-10]", "2(x2)", 4), ("a,b", "1(x2)", 2), ("n[1-2],m", "2,1(x2)", 4), ("n1", "3", 3)
     )
     jobs = values.either(None, {"worker": count}, {"worker": count - 1, "ps": 1}, {"chief": 1}, {})
-    gpus = values.either(3, 4, 8)  # not fewer than tasks, with which TensorFlow fails
+    gpus = values.either(3, 4, 8)  # not fewer than tasks, where TensorFlow fails
     kwargs = {"jobs": jobs, "gpus_per_node": gpus, "port_base": values.either(8888, 1)}
     if values.rarely(0.3):
         kwargs["gpus_per_task"] = values.either(1, 2)
@@ -211,7 +211,7 @@ def _tpu(values: Values) -> Json:
     kwargs |= values.either({}, {"job_name": "ps"}, coordinator)
     resolver = {"type": "TPU", "nodes": {"projects/p/locations/z/nodes/t": node}, "kwargs": kwargs}
     given = _asked(values, resolver)
-    # Of an address TensorFlow's layer is always the same.
+    # TensorFlow's rpc layer of an address is always the same.
     queries = [query for query in given["queries"] if "rpc_layer" not in query[1]]
     return {**given, "queries": [*queries, "get_master", "get_job_name"]}
 

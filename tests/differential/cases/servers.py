@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.differential.cases.values import Values
 from tests.reference.interpreter.codec import Json
 
-_LAYOUT = {"workers": 2, "ps": 3}  # that of the one cluster that TensorFlow gets
+_LAYOUT = {"workers": 2, "ps": 3}  # the number of workers of TensorFlow's only cluster
 Lines = list[str]
 
 
@@ -41,7 +41,7 @@ def _program(values: Values, code: Lines) -> Json:
 
 
 def _table(values: Values) -> tuple[str, int, int]:
-    """A variable's value, and its numbers of rows and columns; 0 columns: it has one dimension."""
+    """A variable's value, and its numbers of rows and columns; 0 columns mean that it has one dimension."""
     rows, columns = values.either(1, 2, 4, 5, 7, 10), values.either(0, 0, 1, 2, 3)
     dtype = values.either("float32", "float32", "float64", "int32", "int64")
     shape = f".reshape({rows}, {columns})" if columns else ""

@@ -63,7 +63,7 @@ def _collective(values: Values) -> Lines:
 
 def _variable(values: Values) -> Lines:
     on_read = values.rarely(0.5)
-    aggregation = values.either("SUM", "MEAN")  # the first replica is each worker's own in TensorFlow
+    aggregation = values.either("SUM", "MEAN")  # in TensorFlow, each worker has its own first replica
     sync = "Sync.ON_READ" if on_read else values.either("Sync.AUTO", "Sync.ON_WRITE")
     how = values.either("assign", "assign_add", "assign_sub")
     updates = [

@@ -56,7 +56,7 @@ def test_narrow_floats_are_summed_in_float32(dtype: Any) -> None:
     parts = [np.array([1.0], dtype)] + [np.array([0.001], dtype)] * 100
     total = reduce_components(SUM, parts, None)
     assert total.dtype == np.dtype(dtype)
-    assert float(total[0]) == pytest.approx(1.1, abs=0.01)  # adding one by one in 16 bits would stay at 1
+    assert float(total[0]) == pytest.approx(1.1, abs=0.01)  # adding one by one in 16 bits would stop at 1
 
 
 def test_the_mean_of_integers_is_float64_and_a_sum_wraps_around() -> None:

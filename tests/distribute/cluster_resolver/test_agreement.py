@@ -109,7 +109,7 @@ def test_a_resolver_is_asked_once_while_other_threads_may_connect(
 
     def connects() -> None:
         try:
-            wb.connect(replicas=0)  # which is refused only where it would begin
+            wb.connect(replicas=0)  # refused only where it would start
         except InvalidArgumentError as error:
             refused.append(error)
 

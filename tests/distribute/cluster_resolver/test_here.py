@@ -50,7 +50,7 @@ def test_slurm_tells_which_task_this_is(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_task_of_slurm_has_the_address_of_the_host_that_it_runs_on(
     monkeypatch: pytest.MonkeyPatch, node: str, local: str, address: str
 ) -> None:
-    # Slurm counts n9 before n10, the resolver the other way round; the tasks were dealt in turn (-m cyclic).
+    # Slurm sorts n9 before n10, the resolver the other way round; tasks were distributed round-robin (-m cyclic).
     rank = {("n9", "0"): 0, ("n10", "0"): 1, ("n10", "1"): 2}[node, local]
     _step(monkeypatch, rank, 3, "n[9-10]", "1,2")
     monkeypatch.setenv("SLURMD_NODENAME", node)

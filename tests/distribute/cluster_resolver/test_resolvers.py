@@ -29,7 +29,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _step(monkeypatch: pytest.MonkeyPatch, rank: int, tasks: int, hosts: str, per_node: str) -> None:
-    """The environment that srun gives a task."""
+    """The environment that srun sets for a task."""
     for name, value in {
         "PROCID": rank,
         "STEP_NUM_TASKS": tasks,
@@ -230,7 +230,8 @@ def test_slurm_deals_the_gpus_that_cuda_names(monkeypatch: pytest.MonkeyPatch) -
         resolver.cluster_spec()
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-1f,GPU-2a"
 
-    # Another one deals what the first began with, not what it left; a program that sets the variable begins anew.
+    # A second resolver distributes what the first one started with, not what it left. A program that sets the
+    # variable starts afresh.
     again = resolvers.SlurmClusterResolver(gpus_per_node=2)
     assert again.num_accelerators() == {"GPU": 1}
     again.cluster_spec()

@@ -74,7 +74,7 @@ def test_who_waits_no_longer_for_the_end_of_calls_gets_the_number_of_open_ones()
         _add(queue)
     _, second = queue.take(2, 1)
     assert queue.settle(0.0) == 4
-    queue.ended([(second, pickle.dumps(1))])  # one that runs and two that wait are left
+    queue.ended([(second, pickle.dumps(1))])  # one running and two waiting calls remain
     assert queue.settle(0.0) == 3
     assert queue.settle(-1.0) == 3
 
@@ -125,7 +125,7 @@ _both = threading.Barrier(2)
 
 
 def _together() -> list[Any]:
-    """An object, as soon as two threads rebuild it."""
+    """Called to unpickle an object; returns once two threads have called it."""
     _both.wait(20.0)
     return []
 
@@ -224,7 +224,7 @@ def test_an_error_is_raised_only_when_nothing_runs_any_more() -> None:
     thread = threading.Thread(target=join)
     thread.start()
     assert not told.is_set()
-    queue.give_back([running], "its worker was lost")  # which is cancelled by now
+    queue.give_back([running], "its worker was lost")  # it is cancelled by now
     thread.join(30)
 
     assert told.is_set()

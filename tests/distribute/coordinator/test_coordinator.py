@@ -160,12 +160,12 @@ def test_an_error_cancels_functions_that_were_sent_with_it(
     def mark(number: int) -> None:
         (tmp_path / str(number)).touch()
 
-    # Many calls travel together then, however busy the machine is.
+    # Then many calls are sent together, however busy the machine is.
     monkeypatch.setattr(lane, "_BATCH_SECONDS", 60.0)
     while not all(each.calls for each in coordinator._lanes):
         coordinator.schedule(give)
         coordinator.join()
-    with coordinator._queue.changed:  # nobody takes the first one before the last one is there
+    with coordinator._queue.changed:  # no lane takes the first call before the last one is queued
         failed = coordinator.schedule(bad)
         values = [coordinator.schedule(mark, args=(number,)) for number in range(11)]
 
@@ -174,7 +174,7 @@ def test_an_error_cancels_functions_that_were_sent_with_it(
 
     with pytest.raises(KeyError):
         failed.fetch()
-    for number, value in enumerate(values[:5]):  # half of the twelve went to the worker of the first one
+    for number, value in enumerate(values[:5]):  # half of the twelve went to the first one's worker
         with pytest.raises(
             CancelledError, match=r"mark was cancelled and has not run: \S+bad has failed before it"
         ):
@@ -343,7 +343,7 @@ def test_a_dataset_function_that_returns_no_dataset_is_named(coordinator: Any, m
 def test_the_end_of_a_dataset_is_out_of_range(coordinator: Any) -> None:
     iterator = iter(coordinator.create_per_worker_dataset(wb.data.Dataset.range(1)))
 
-    # Nobody takes the first one before the last one is there: `schedule` would raise the end, too.
+    # No lane takes the first call before the last one is queued, because `schedule` would raise the failure, too.
     with coordinator._queue.changed:
         for _ in range(3):
             coordinator.schedule(lambda it: next(it), args=(iterator,))

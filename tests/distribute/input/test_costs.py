@@ -30,7 +30,7 @@ def test_each_stage_is_measured_where_it_is_read(strategy: Any, mapped: bool) ->
     flow = distributed.explain().flow
 
     (pipeline,) = flow.pipelines
-    # What computes with row numbers only is read in each process; everything else by one process of the host.
+    # Each process reads what only computes row numbers; one process per host reads everything else.
     times = pipeline.processes
     assert times == (1 if mapped or strategy.group.gang.shipping.codec.by_reference else 2)
     found = _stages(flow)

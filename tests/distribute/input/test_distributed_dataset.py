@@ -90,7 +90,7 @@ def test_map_functions_run_once_per_host(strategy: Any, tmp_path: Path) -> None:
 
     data = Dataset.range(10).map(noted).batch(4)
     distributed = strategy.distribute_dataset(data)
-    (tmp_path / "log").unlink()  # finding out the element spec has tried the function in the notebook
+    (tmp_path / "log").unlink()  # finding the element spec has tried the function in the notebook
     assert len(_rows(strategy, distributed)) == 3
     assert sorted(map(int, (tmp_path / "log").read_text().split())) == list(range(10))
 
@@ -184,7 +184,7 @@ def test_an_iterator_outlives_the_failure_of_a_pipelined_step(strategy: Any) -> 
             strategy.run(step, args=(element, len(seen)))
         seen.append(element)
     assert [strategy.gather(element, 0).tolist() for element in seen] == np.arange(80).reshape(20, 4).tolist()
-    assert failures <= 1  # the step's own; the rest goes on
+    assert failures <= 1  # the step's own error; the rest continues
 
 
 def test_datasets_and_iterators_stay_in_the_notebook(strategy: Any) -> None:
@@ -329,7 +329,7 @@ def test_the_cluster_knows_how_far_the_newest_loop_is(strategy: Any) -> None:
 
     for _ in strategy.distribute_dataset(Dataset.range(24).filter(lambda x: x < 8).batch(4)):
         pass
-    assert strategy.group.epoch() == EpochFacts(0, 2, -1)  # how many are left nobody knew
+    assert strategy.group.epoch() == EpochFacts(0, 2, -1)  # how many are left was unknown
 
 
 def test_progress_counts_an_element_that_failed(strategy: Any) -> None:
@@ -402,7 +402,7 @@ def test_each_replica_tells_how_long_it_waited_for_input(strategy: Any, mapped: 
     assert sum(wait.count for wait in waits) == 6
     assert all(wait.passed_us > 0 for wait in waits)
     for rank, seconds in enumerate(distributed.progress.waited_seconds):
-        # The last fetch, which found no more, waited for no element; each time is cut to whole microseconds.
+        # The last fetch, which found no more, waited for no element. Each time is truncated to whole microseconds.
         assert 0 < sum(wait.waited_us[rank] for wait in waits) <= 1e6 * seconds
 
 

@@ -33,7 +33,7 @@ TABLE = pa.table({"x": np.arange(ROWS)})
 def hosts() -> Iterator[Any]:
     with wb.connect(hosts=2, replicas_per_host=1, processes=False):
         yield wb.MultiWorkerMirroredStrategy()
-    zarr.core.sync.cleanup_resources()  # its threads are kept for the life of the process
+    zarr.core.sync.cleanup_resources()  # its threads live as long as the process
 
 
 def of_csv(folder: Path) -> Dataset:

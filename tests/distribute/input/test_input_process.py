@@ -39,7 +39,7 @@ def _workers(strategy: Any) -> list[int]:
 
 
 def _input_process(strategy: Any) -> int:
-    """The pid of the input process that replica 0 has, 0 without one."""
+    """The pid of replica 0's input process; 0 if it has none."""
     pids: list[int] = strategy.local_results(strategy.run(lambda: programs._process.pid))
     return pids[0]
 
@@ -123,7 +123,7 @@ def test_more_may_be_printed_than_a_socket_holds(strategy: Any, capsys: pytest.C
 def test_an_error_keeps_its_class_its_line_and_its_element(strategy: Any) -> None:
     def fails(x: Any) -> Any:
         if x[0] == 4:
-            raise KeyError("no such row")  # the line
+            raise KeyError("no such row")  # the line of text
         return x
 
     batches = iter(strategy.distribute_dataset(Dataset.range(12).batch(4).map(fails)))
@@ -223,7 +223,7 @@ def test_reading_ahead_stops_where_memory_is_bounded(strategy: Any, tmp_path: Pa
     for _ in range(4):
         next(batches)
 
-    # Asked for are at most two more, and 64 MiB of them are ahead of that.
+    # At most two more were requested, and 64 MiB are read ahead of them.
     assert len(calls.read_text()) <= 12
 
 
@@ -236,7 +236,7 @@ def test_the_process_ends_with_its_last_dataset(strategy: Any) -> None:
 
     def ended() -> bool:
         strategy.run(lambda: 0)
-        # The next dataset's request carries what replicas may forget.
+        # The next dataset's request tells replicas what they may forget.
         next(iter(strategy.distribute_dataset(Dataset.range(8).batch(4))))
         return gone(pid)
 

@@ -24,7 +24,7 @@ def _reader(elements: Iterator[Any]) -> Reader:
 
 def test_what_is_read_ahead_warns_at_the_users_line_that_reads() -> None:
     overflowing = wb.Variable(_HUGE)
-    # Without a frame of this file: the second element is read on a thread that runs nothing of the user's.
+    # Has no frame of this file: the second element is read on a thread that runs no user code.
     reader = _reader(map(overflowing.__mul__, [np.float32(0), _HUGE]))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

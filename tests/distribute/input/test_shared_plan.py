@@ -85,7 +85,7 @@ def test_a_worker_that_is_replaced_finds_the_arrays_again(
     process = psutil.Process(worker.pid)
     os.kill(worker.pid, signal.SIGKILL)
     psutil.wait_procs([process], 30)
-    with contextlib.suppress(wb.errors.ReplicaLost):  # unless the driver has noticed it before
+    with contextlib.suppress(wb.errors.ReplicaLost):  # unless the driver noticed it before
         strategy.run(lambda: None)
     rest = rows_of(strategy, steps)
     assert [int(x) for part in strategy.local_results(first) for x in part] + rest == list(range(ROWS))

@@ -18,7 +18,7 @@ from workbench.errors import FailedPreconditionError
 
 
 def _together(servers: Any) -> list[list[int]]:
-    """Which servers are asked at once, from now on."""
+    """The servers that get requests at the same time, from now on."""
     client, waves = servers.hosting.client, []
     wave = client._wave
 
@@ -78,7 +78,7 @@ def test_an_optimizers_step_of_many_variables_is_one_round_of_requests(servers: 
 
     apply_gradients(SGD(1.0), [(np.full(3, number), v) for number, v in enumerate(variables)])
 
-    assert [len(wave) for wave in waves] == [128, 2]  # at most 64 of each server before it is listened to
+    assert [len(wave) for wave in waves] == [128, 2]  # at most 64 per server before its answers are read
     assert [v.numpy()[0] for v in variables] == [-number for number in range(130)]
 
 

@@ -73,7 +73,7 @@ def test_it_may_change_what_it_gets_and_need_no_slots(servers: Any) -> None:
 def test_a_scheduled_function_uses_one_that_it_captures(servers: Any) -> None:
     rate = 0.5
     optimizer = FunctionOptimizer(lambda values, gradient, slots, step: (values - rate * gradient, slots))
-    rate = 100.0  # taken when the optimizer was made
+    rate = 100.0  # read when the optimizer was created
     with servers.scope():
         w = wb.Variable(0.0, name="w")
     coordinator = ClusterCoordinator(servers)

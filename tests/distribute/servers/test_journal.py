@@ -104,7 +104,7 @@ def test_a_server_begins_its_journal_anew_before_that_is_much_larger_than_the_va
         assert former.answer(fields, [np.ones(1000)])[0]["applied"]
         sizes.append((folder / "changes").stat().st_size)
 
-    assert 30_000 < max(sizes) < 45_000  # of 8,000 bytes that it holds, and each update brings
+    assert 30_000 < max(sizes) < 45_000  # 8,000 bytes that it holds, and those of each update
     taker = VariableServer(folder)
     assert taker.answer({"method": "read", "key": "w@1"}, [])[1][0].tolist() == [50] * 1000
     assert not taker.answer({**fields, "index": 49}, [np.ones(1000)])[0]["applied"]
@@ -113,7 +113,7 @@ def test_a_server_begins_its_journal_anew_before_that_is_much_larger_than_the_va
 
 
 def _arrived(fields: Any, arrays: list[Any]) -> Any:
-    """The request as a server gets it from its connection."""
+    """The request as a server receives it."""
     client, server = socket.socketpair()
     with client, server:
         thread = threading.Thread(target=send, args=(client, fields, arrays))
@@ -183,7 +183,7 @@ def test_whoever_takes_over_waits_for_a_change_that_is_being_written(folder: Pat
     thread = threading.Thread(target=lambda: taken.append(_taken_over(folder)))
     thread.start()
     try:
-        former.append(_CHANGES[0])  # lets go of the lock
+        former.append(_CHANGES[0])  # releases the lock
         thread.join(20)
         taker, numbers = taken[0]
         assert numbers == [0, 1, 2, 0]
@@ -237,7 +237,7 @@ def test_space_is_reserved_ahead_of_the_end_and_given_back(folder: Path) -> None
 
     assert file.stat().st_size == nbytes
     assert _blocks_bytes(file) >= 1024 * 1024
-    _read(made)  # cuts the file off behind its last change
+    _read(made)  # truncates the file behind its last change
     assert (file.stat().st_size, _blocks_bytes(file) < 1024 * 1024) == (nbytes, True)
     made.remove()
 

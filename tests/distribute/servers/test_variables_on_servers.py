@@ -114,7 +114,7 @@ def test_rows_are_looked_up_and_scattered_in_their_shards_alone(in_three: Any) -
 
     np.testing.assert_array_equal(rows, [[[2, 2]], [[1, 1]]])
     versions = [in_three.hosting.client.stream.versions.get(part.description.key) for part in table]
-    assert versions == [None, None, 1]  # the others were not asked
+    assert versions == [None, None, 1]  # the others got no request
 
 
 def test_a_table_in_parts_has_their_rows_one_after_the_other(in_three: Any) -> None:

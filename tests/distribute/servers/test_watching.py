@@ -118,7 +118,7 @@ def test_staleness_is_what_others_updated_between_reading_and_updating(servers: 
     coordinator.schedule(slow, args=(read, go))
     until(lambda: os.path.exists(read), "reading")
     for _ in range(3):
-        w.assign_add(1.0)  # of the notebook, which has no reading of its own to be measured from
+        w.assign_add(1.0)  # the notebook's, which has no earlier reading to compare with
     assert servers.status().servers[0].newest_staleness is None
     open(go, "w").close()
     coordinator.join()

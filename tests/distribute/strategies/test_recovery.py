@@ -43,7 +43,7 @@ def test_one_loss_is_told_once_however_many_steps_were_on_their_way(tmp_path: Pa
         results = [strategy.run(step, args=(number,)) for number in (1, 2, 3, 4)]
         with pytest.raises(ReplicaLost):
             _ = results[-1].values
-        assert results[-1].values == (4, 4)  # they were accepted, so they are run again
+        assert results[-1].values == (4, 4)  # they were accepted, so they run again
         assert strategy.run(lambda: 5).values == (5, 5)
         assert [result.values for result in results] == [(1, 1), (2, 2), (3, 3), (4, 4)]
 
@@ -100,7 +100,7 @@ def test_a_replaced_replica_gets_its_variables_and_its_input_again() -> None:
         total = strategy.run(lambda: get_replica_context().all_reduce("sum", mirrored.read_value()))
         assert total.values[1].tolist() == [4, 6]
         assert [part.numpy().tolist() for part in mirrored.values] == [[2, 3], [2, 3]]
-        # What replica 1 had counted is lost; the others' share stays.
+        # What replica 1 had counted is lost; the share of the others stays.
         assert {name: float(v.numpy()) for name, v in variables.items()} == {
             "SUM": 1,
             "MEAN": 1,
@@ -118,7 +118,7 @@ def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
     assert [float(part) for part in v.values] == [1, 1]
     with pytest.raises(ReplicaLost, match=r"'w:0'.*variable\.assign"):
         reseed_variables(local, [0, 1], [])
-    reseed_variables(local, [0, 1], [])  # told once
+    reseed_variables(local, [0, 1], [])  # reported once
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_variables_in_central_storage_survive_a_lost_replica(lost: int) -> None:
 
 
 def _lost_while(strategy: Any, rank: int, read: Any) -> Any:
-    """What `read` gives while a replica that has to answer is lost."""
+    """The result of `read` while a replica that has to answer is lost."""
     worker, _ = strategy.group.place(rank)
     os.kill(worker.pid, signal.SIGSTOP)
     while psutil.Process(worker.pid).status() != psutil.STATUS_STOPPED:
@@ -237,7 +237,7 @@ def test_reading_a_variable_survives_the_loss_of_a_replica(rank: int) -> None:
         assert both.tolist() == [2, 3, 2, 3]
         strategy.run(lambda: total.assign(1.0))
         with pytest.raises(ReplicaLost, match=f"replica {rank} .* in 'read_variable'"):
-            _lost_while(strategy, rank, total.numpy)  # what the replica had added is gone: that is told
+            _lost_while(strategy, rank, total.numpy)  # what the replica had added is lost, which is reported
         assert float(total) == 1
 
 

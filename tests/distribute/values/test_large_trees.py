@@ -19,7 +19,7 @@ COUNT = 40
 
 
 def _leaves(seed: int) -> list[Any]:
-    """One value per kind of leaf that there is, many times over."""
+    """Many leaves of each possible kind."""
     random = np.random.default_rng(seed)
     kinds = [
         lambda: random.standard_normal(4).astype(np.float32),
@@ -48,7 +48,7 @@ def _scalars(seed: int) -> list[Any]:
     [
         (_leaves, lambda s, tree: s.reduce("SUM", tree, axis=0), None),
         (_leaves, lambda s, tree: s.reduce("MEAN", tree, axis=(0,)), None),
-        # Only the first leaves: the last axes of the others differ by replica.
+        # Only the first leaves, because the last axes of the others differ by replica.
         (_leaves, lambda s, tree: s.reduce("MEAN", tree, axis=-1), 3 * COUNT),
         (_leaves, lambda s, tree: s.gather(tree, axis=0), None),
         (_scalars, lambda s, tree: s.reduce("SUM", tree, axis=None), None),

@@ -16,7 +16,7 @@ ROWS = wb.IndexedSlices(np.float32([2, 4, 5]), [0, 2, 2])
 
 
 def _own_rows() -> wb.IndexedSlices:
-    """Of replica r: r + 1 and r + 2 in the rows r and r + 1."""
+    """The rows that replica r updates: r and r + 1, with values r + 1 and r + 2."""
     r = get_replica_context().replica_id_in_sync_group
     return wb.IndexedSlices(np.float32([r + 1, r + 2]), np.array([r, r + 1]), (3,))
 

@@ -19,7 +19,7 @@ Array = Any
 
 
 def _of(*values: Any) -> Any:
-    """The array namespace of values: `jax.numpy` while one of them is traced."""
+    """The array namespace of some values: `jax.numpy` if JAX traces any of them."""
     leaves = [leaf for value in values for leaf in (value if isinstance(value, (list, tuple)) else [value])]
     traced = any(type(leaf).__module__.startswith("jax") or hasattr(leaf, "__jax_array__") for leaf in leaves)
     return sys.modules["jax"].numpy if traced and "jax" in sys.modules else np
@@ -101,7 +101,7 @@ def cond(predicate: Any, a: Any, b: Any) -> Array:
 
 
 def to_number(text: Any, kind: str = "float32") -> Array:
-    # The recorded operation reports text that is no number as an invalid argument; the vectors rely on that.
+    # The recorded operation reports text that is not a number as an invalid argument; the vectors rely on that.
     try:
         return np.asarray(_text(text), str).astype(dtype(kind))[()]
     except ValueError as error:

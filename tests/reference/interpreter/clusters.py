@@ -33,7 +33,7 @@ class Clusters:
     def local(self, replicas: int = 1) -> Any:
         """A cluster of one host with at least `replicas` CPU devices."""
         if self.tpu and self._cluster is None:
-            # The recorded runs have 64-bit numbers, which JAX has if asked to.
+            # The recorded runs have 64-bit numbers, which JAX supports on request.
             self._cluster = api("connect")(tpu=LOCAL_REPLICAS, environment={"JAX_ENABLE_X64": "1"})
         elif not self.tpu and (self._hosts != 1 or self._replicas_per_host < replicas):
             self._connect(1, max(replicas, self.replicas))
@@ -53,7 +53,7 @@ class Clusters:
 
     def _connect(self, hosts: int, replicas_per_host: int) -> None:
         connect = api("connect")
-        self.close()  # strategies are made on the current cluster, so there is only one at a time
+        self.close()  # strategies are created on the current cluster, so there is only one at a time
         layout = {"hosts": hosts, "replicas_per_host": replicas_per_host}
         place = layout if hosts > 1 else {"replicas": replicas_per_host}
         self._cluster = connect(**place, processes=self.processes)
@@ -111,6 +111,6 @@ def default_context() -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(Exception):  # a case fails for what it did, not for cleaning up after it
+        with contextlib.suppress(Exception):  # a case fails for what it did, not for its clean-up
             if api("distribute.has_strategy")():
                 api("distribute.experimental_set_strategy")(None)

@@ -90,7 +90,7 @@ def dtype_name(kind: Any) -> str:
 def default_array(value: Any, kind: str | None = None) -> Any:
     """`value` as an array: Python numbers as int32 or float32 unless `kind` says other, arrays as are."""
     if type(value).__module__.startswith("jax"):
-        return value if kind is None else value.astype(dtype(kind))  # has a dtype, also while it is traced
+        return value if kind is None else value.astype(dtype(kind))  # it has a dtype, even while traced
     if kind is not None:
         return np.asarray(value, dtype(kind))
     found = np.asarray(value)

@@ -41,14 +41,14 @@ def function(expression: str, arg_names: str = "x", names: Names | None = None) 
 
 
 class _Builder:
-    """Translates single steps; methods named `_op_...` need more than passing their arguments on."""
+    """Translates single steps. Methods named `_op_...` do more than pass their arguments on."""
 
     def __init__(self, scratch: Path, names: Names) -> None:
         self._scratch = scratch
         self._names = names
 
     def source(self, step: Json) -> Any:
-        """The dataset made by a first step."""
+        """The dataset that a first step creates."""
         op, given = step["op"], {key: value for key, value in step.items() if key != "op"}
         match op:
             case "range":
@@ -81,7 +81,7 @@ class _Builder:
                 raise ValueError(f"no rule for the source {op!r}")
 
     def transformed(self, dataset: Any, step: Json) -> Any:
-        """`dataset` with one further step applied."""
+        """`dataset` with one more step applied."""
         op, given = step["op"], {key: value for key, value in step.items() if key != "op"}
         special = getattr(self, f"_op_{op}", None)
         if special is not None:
@@ -208,7 +208,7 @@ class _Builder:
 
 
 def _applied(dataset: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """`dataset` after a transformation of `wb.data.experimental`, or of that name among its methods."""
+    """`dataset` after a transformation of `wb.data.experimental`, or after the method with that name."""
     if exists(f"data.experimental.{name}"):
         return dataset.apply(api(f"data.experimental.{name}")(*args, **kwargs))
     return method(dataset, name, label=_DATASET)(*args, **kwargs)

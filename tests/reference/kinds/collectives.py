@@ -93,7 +93,7 @@ def _comparison(given: Json) -> Comparison:
 
 
 class _Places:
-    """Where results are: one array at home each, or one component on each replica."""
+    """Where results are: one array each in the notebook, or one component on each replica."""
 
     def __init__(self, result: Any) -> None:
         self._many = isinstance(result, list)

@@ -63,7 +63,7 @@ def numeric_check_program(given: Json, world: World, observed: Observed) -> None
         "const": lambda: const,
     }
     with _undone("debugging.disable_check_numerics"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, where the check is not enabled
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's warning, if the check is not enabled
         observed.fields["result"] = run_program(given["code"], names)
 
 

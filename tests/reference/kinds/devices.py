@@ -52,12 +52,12 @@ def device_scope(given: Json, world: World, observed: Observed) -> None:
     with contextlib.ExitStack() as stack:
         for scope in given["scopes"]:
             stack.enter_context(api("device")(_scope(scope)))
-        # An empty scope changes nothing, and hands over the description that holds inside all of them.
+        # An empty scope changes nothing, and returns the description that is valid inside of all scopes.
         observed.fields["device"] = stack.enter_context(api("device")("")).to_string()
 
 
 def device_scope_eager(given: Json, world: World, observed: Observed) -> None:
-    world.clusters.local()  # the recorded runs had eight logical CPUs, too
+    world.clusters.local()  # the recorded runs also had eight logical CPUs
     with contextlib.ExitStack() as stack:
         for scope in given["scopes"]:
             stack.enter_context(api("device")(_scope(scope)))

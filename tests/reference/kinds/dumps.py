@@ -43,7 +43,7 @@ def _step(operations: list[str], arrays: list[Any]) -> None:
 
 
 def _facts(row: dict[str, Any], array: Any, mode: str) -> dict[str, Any]:
-    """The operation and what the mode tells of what it gave; nothing where that is nothing."""
+    """The operation and the mode's facts about its result; nothing without facts."""
     whole = {**row, "tensor": array, "rank": None if row["shape"] is None else len(row["shape"])}
     facts = {name: whole[name] for name in FACTS[mode]}
     return {} if any(fact is None for fact in facts.values()) else {"op": row["op"], **facts}

@@ -56,14 +56,14 @@ def v1_program(given: Json, world: World, observed: Observed) -> None:
 
 @contextlib.contextmanager
 def _old_spellings() -> Iterator[None]:
-    """Each old spelling warns once, which is what these programs are about."""
+    """Each old spelling warns once, which these programs test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         yield
 
 
 def _evaluates_again(code: Json) -> bool:
-    """Whether the program evaluates one value twice: by name, or in a loop that does not make it anew."""
+    """Whether the program evaluates one value twice: by name, or in a loop that does not create it anew."""
     tree = ast.parse(code if isinstance(code, str) else "\n".join(code))
     seen: set[str] = set()
     for call in _evaluations(tree):

@@ -70,7 +70,7 @@ class _Steps(list[Any]):
 
 
 class _Worker:
-    """The index of the worker on which the asking replica runs; computes and compares like that number."""
+    """The index of the worker on which the calling replica runs. Computes and compares like that number."""
 
     def __index__(self) -> int:
         if not api("distribute.has_strategy")() or api("distribute.in_cross_replica_context")():
@@ -100,15 +100,15 @@ for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHERS):
 
 
 class _Views:
-    """What the program left in each worker's view."""
+    """What the program left on each worker."""
 
     def __init__(self, results: list[Any]) -> None:
         self._results = results
 
     def judge(self, expected: Json, path: str, comparison: Comparison) -> None:
-        """Compares view by view, or the one list that all views share with the lists of all workers in order.
+        """Compares worker by worker, or the one list that all share with the lists of all workers in order.
 
-        A list that the program fills from every worker's input function is one list in one program.
+        A list that every worker's input function fills is a single list here.
         """
         wanted = [entry.get("result", entry.get("steps", entry)) for entry in expected]
         try:

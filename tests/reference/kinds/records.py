@@ -74,7 +74,7 @@ def example_encode(given: Json, world: World, observed: Observed) -> None:
 class _Reader:
     """The library's reader, compared with a recorded compressed file.
 
-    A writer need not reproduce that file byte for byte, but a reader must find the given records in it.
+    A writer need not reproduce the file byte for byte, but a reader must find the given records in it.
     """
 
     def __init__(self, world: World, compression: str | None, records: Json) -> None:
@@ -82,7 +82,7 @@ class _Reader:
         self._compression, self._records = compression, [as_bytes(record) for record in records]
 
     def judge(self, expected: Json, path: str, comparison: Comparison) -> None:
-        """Raises `Mismatch` unless reading the file `expected` (in base64) gives the records."""
+        """Raises `Mismatch` unless the file `expected` (in base64) contains the records."""
         self._path.write_bytes(base64.b64decode(expected))
         read = api("data.TFRecordDataset")(os.fspath(self._path), compression_type=self._compression)
         found = [_bytes(record) for record in read]

@@ -59,7 +59,7 @@ def _resolver(given: Json) -> Any:
     match given["type"]:
         case "Simple":
             spec = given["cluster_spec"]
-            # A text goes in as it is: refusing it is the resolver's business.
+            # A text goes in as it is, because the resolver has to refuse it.
             spec = api("distribute.ClusterSpec")(sparse_keys(spec)) if isinstance(spec, dict) else spec
             return api(f"{_RESOLVERS}.SimpleClusterResolver")(spec, **kwargs)
         case "Union":
@@ -120,7 +120,7 @@ def _ask_spec(make: Any, spec: Any, query: Json) -> Any:
 
 @contextlib.contextmanager
 def _environment(given: Json) -> Iterator[None]:
-    """Makes `given` the whole environment; without it there is none of what resolvers look at."""
+    """Makes `given` the whole environment; without it, the environment has nothing that resolvers read."""
     with mock.patch.dict(os.environ, _texts(given or {}), clear=True):
         yield
 

@@ -50,7 +50,7 @@ def multi_worker_distribute(given: Json, world: World, observed: Observed) -> No
     distribute, workers = api("data.distribute_for_host"), given["num_workers"]
 
     def dealt(worker: int) -> list[Any]:
-        """What the replicas of `worker` dequeue in turn."""
+        """The elements that the replicas of `worker` dequeue in turn."""
         replicas = given["replicas_per_worker"]
         (stream,) = distribute(dataset, num_hosts=workers, host=worker, replicas_per_host=replicas).datasets
         return list(stream)

@@ -42,12 +42,12 @@ def test_an_error_arrives_also_where_its_cause_cannot(with_cause: bool) -> None:
 
     assert type(arrived) is InvalidArgumentError
     assert str(arrived) == "told"
-    assert isinstance(error.__cause__, Picky)  # still there for those who hold it
+    assert isinstance(error.__cause__, Picky)  # still there for its owner
 
 
 def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -> None:
     error = raised()
-    pickling_support.install(error)  # frames come back as if each function began at the line where it was
+    pickling_support.install(error)  # the frames return as if each function began at the line where it was
 
     arrived = rebuild(report(1, error))
 
@@ -71,7 +71,7 @@ def test_replicas_that_fail_at_once_find_the_same_file_changed(monkeypatch: pyte
     error, others = raised(), list[threading.Thread]()
 
     class Lines(dict[str, Any]):
-        """What `linecache` knows: while one replica looks through it, another one begins to."""
+        """A `linecache` that another replica changes while one reads through it."""
 
         def __getitem__(self, name: str) -> Any:
             if not others:

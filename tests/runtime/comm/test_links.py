@@ -202,7 +202,7 @@ class TestDaskLink(LinkContract):
 def test_a_wakeup_that_was_closed_writes_into_no_other_file() -> None:
     wakeup = Wakeup()
     wakeup.close()
-    taken = [os.pipe() for _ in range(4)]  # among them its numbers
+    taken = [os.pipe() for _ in range(4)]  # including its numbers
     try:
         wakeup.set()
         wakeup.clear()

@@ -100,7 +100,7 @@ def test_a_leaf_that_travels_alone_comes_out_as_it_was(leaf: Any) -> None:
 
 
 def _close(leaf: Any) -> Any:
-    """As pickle leaves an array: its elements close together, in the order that they had."""
+    """As pickle leaves an array: with contiguous elements, in their order."""
     return pickle.loads(pickle.dumps(leaf))
 
 

@@ -89,7 +89,7 @@ def test_attaching_to_an_exposed_cluster_warns_at_the_line_of_connect_and_works(
         cluster = runtime.connect(exposed.scheduler_address)
     with cluster:
         assert len(cluster.devices) == 2
-        # Its replicas are on one host: no socket of ours listens elsewhere.
+        # Its replicas are on one host, so no socket of workbench listens elsewhere.
         cluster.group(cluster.devices, label="Test").close()
     assert [warning.filename for warning in told if "without TLS" in str(warning.message)] == [__file__]
 

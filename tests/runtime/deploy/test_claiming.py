@@ -36,7 +36,7 @@ from workbench.runtime.worker.host import ReplicaHost
 
 
 def _works(cluster: runtime.Cluster) -> int:
-    """Has all replicas add up; returns how many there are."""
+    """Has all replicas sum up; returns their number."""
     group = cluster.group(cluster.devices, label="Test")
     total = runner(group)(lambda env: float(env.communicator.all_reduce([env.rank], Reduction("sum"))[0]))
     size = len(cluster.devices)
@@ -149,11 +149,11 @@ def test_a_second_connect_closes_no_cluster_that_a_strategy_uses() -> None:
         assert "wb.connect(replicas=2, processes=False, replace=True)" in text
         assert not first.closed
         assert runner(group)(lambda env: 3).values() == [3]
-        with pytest.raises(InvalidArgumentError):  # what is wrong anyway is said first
+        with pytest.raises(InvalidArgumentError):  # an error that would come anyway comes first
             runtime.connect(replicas=0, replace=True)
         assert not first.closed
 
-        first.gang.abandoned.append(group)  # as when the strategy is collected
+        first.gang.abandoned.append(group)  # as when the strategy is garbage-collected
         with runtime.connect(replicas=2, processes=False):
             assert first.closed
 
@@ -231,7 +231,7 @@ def test_workers_of_a_driver_that_was_killed_are_free_at_once() -> None:
         address = dask.scheduler_address
         done = subprocess.run([sys.executable, "-c", KILLED_DRIVER, address], capture_output=True, timeout=60)
         assert done.returncode == -signal.SIGKILL, done.stderr
-        ends = time.monotonic() + 5.0  # a claim of a driver that has not come yet lasts longer
+        ends = time.monotonic() + 5.0  # a claim lasts longer if its driver has not opened links yet
         while True:
             try:
                 cluster = runtime.connect(address)
@@ -318,7 +318,7 @@ def test_closing_leaves_nothing_behind(arguments: dict[str, Any]) -> None:
     with runtime.connect(**arguments) as cluster:
         _works(cluster)
         pids = {worker.pid for worker in cluster.gang.workers.values()} - {os.getpid()}
-        # Embedded workers admit no second driver: their endpoints go as soon as the first is there.
+        # Embedded workers admit no second driver: their endpoints close as soon as the first is there.
         assert not any(
             description["path"] and Path(description["path"]).exists() for description in _described(cluster)
         )

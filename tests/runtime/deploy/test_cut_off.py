@@ -33,7 +33,7 @@ def test_a_scheduler_that_is_started_again_finds_the_workers_that_have_nannies(
             kill(first.processes[0].pid)
             first.processes[0].wait(10)
             until(lambda: link.lost, "the notice that it has left")
-        if not nanny:  # nobody would start it again
+        if not nanny:  # nothing would restart it
             until(lambda: gone(before), "its end")
             worker.wait(10)
             return
@@ -55,7 +55,7 @@ def test_a_scheduler_that_is_started_again_finds_the_workers_that_have_nannies(
 
 
 class _Worker:
-    """What `outlast` knows of Dask's worker; notes how it is closed."""
+    """The part of Dask's worker that `outlast` uses; records how it is closed."""
 
     def __init__(self, address: str) -> None:
         self.status = Status.running
@@ -86,7 +86,7 @@ def test_a_nanny_is_closed_with_its_worker_unless_a_scheduler_answers_in_time(
 
         def leave() -> None:
             left.append(worker.status.name)
-            if why == "closed":  # by somebody else, while it waits
+            if why == "closed":  # by another caller, while it waits
                 worker.status = Status.closing
 
         cut_off.outlast(worker, leave)  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def test_containers_with_the_machines_name_and_files_of_their_own_train_over_tcp
         links = {name: worker.steps for name, worker in cluster.gang.workers.items()}
         assert [type(links[name]) for name in "012"] == [UnixLink, DaskLink, DaskLink]
         assert _sums(cluster) == [6.0, 6.0, 6.0]
-        # Their processes can be seen all the same, so that it can be said how they ended.
+        # Their processes are still visible, so their ends can be described.
         assert [worker.local for worker in cluster.gang.workers.values()] == [True] * 3
 
         told = [event.message for event in cluster.feed.snapshot().events if event.kind == "lifecycle"]

@@ -14,7 +14,7 @@ from workbench.runtime.deploy.lookout import Lookout
 
 
 class _Client:
-    """Dask's client, whose scheduler is gone; its loop is that of the test."""
+    """A Dask client whose scheduler is gone, on the loop of the test."""
 
     def __init__(self, status: str) -> None:
         self.status = status

@@ -16,7 +16,7 @@ from workbench.runtime.deploy import embedded
 
 
 def _unregister(cluster: Any, address: str) -> None:
-    """What a nanny does when its worker is gone; the next worker may have got its address meanwhile."""
+    """What a nanny does when its worker is gone; the next worker may already have the same address."""
     scheduler = cluster.client.scheduler
     cluster.client.sync(scheduler.unregister, address=address, stimulus_id="nanny-close-test")
 
@@ -27,7 +27,7 @@ def _replica_0_is_killed() -> None:
 
 
 def _run_until_replaced(strategy: wb.MirroredStrategy, before: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Until another process has taken the place of one; a loss that is noticed between two steps fails none."""
+    """Runs steps until another process has replaced one. A loss that is noticed between two steps makes none fail."""
     while True:
         with contextlib.suppress(ReplicaLost):
             after = strategy.local_results(strategy.run(os.getpid))

@@ -90,7 +90,7 @@ def test_somebody_who_speaks_otherwise_is_told() -> None:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
         def serve() -> None:
-            for _ in range(2):  # the look whether anybody listens, and the question
+            for _ in range(2):  # the check for a listener, and the request
                 connection, _ = server.accept()
                 with connection:
                     connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 8)

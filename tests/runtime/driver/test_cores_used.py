@@ -90,7 +90,7 @@ def test_only_waits_for_the_newest_steps_count(clocks: Clocks) -> None:
     clocks.wait(used, 6400, {4711: 0}, steps=STEPS)
     assert used.cores() == 0.0
     clocks.wait(used, 100, {4711: 100})
-    assert used.cores() == 100 / 6500  # without the first there would be too few
+    assert used.cores() == 100 / 6500  # without the first one there would be too few
     for _ in range(STEPS // 2):
         clocks.wait(used, 200, {4711: 200}, steps=2)
     assert used.cores() == 1.0
@@ -121,7 +121,7 @@ def test_the_time_of_other_processes_counts_once_each(
         assert other.stdout is not None
 
         def spun() -> tuple[int, int]:
-            """Has it spin; the time of its CPU before and after."""
+            """Makes the process spin; returns its CPU time before and after."""
             print(file=other.stdin, flush=True)
             before, after = map(int, other.stdout.readline().split())
             return before, after
@@ -163,14 +163,14 @@ def test_a_wait_that_fails_counts_too() -> None:
 def test_pauses_before_a_pipelined_step_is_read_count_for_nothing(cluster: Cluster, group: Group) -> None:
     group.cores_used = CoresUsed()
     step = group.prepare(lambda env: None, user_function=lambda: None)
-    group.run(step)  # from now on the structure of its result is known
+    group.run(step)  # from now on, the structure of its result is known
     links = [worker.steps for worker in cluster.gang.workers.values()]
     for _ in range(8):
         group.run(step, pipelined=True)
         assert group.in_flight == 1
         until(lambda: all(readable(link.fileno(), 0.0) for link in links), "the step's end")
         group.wait()
-    assert group.cores_used.cores() is None  # as all had ended when they were waited for
+    assert group.cores_used.cores() is None  # all had ended when they were waited for
 
 
 class Gate(CoresUsed):

@@ -26,7 +26,7 @@ def test_a_failure_that_was_reported_is_told_although_its_worker_ended_then() ->
         strategy.run(step, args=(False,))
         gang = cluster.gang
         worker = list(gang.workers.values())[1]
-        with gang.lock:  # so that nobody receives meanwhile
+        with gang.lock:  # so that nothing receives meanwhile
             values = strategy.run(step, args=(True,))
             assert readable(worker.steps.fileno(), 60)
             os.kill(worker.pid, signal.SIGKILL)

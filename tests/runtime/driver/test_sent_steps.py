@@ -49,9 +49,9 @@ def test_the_time_between_two_cells_is_a_pause(group: Group, notebook: Notebook)
     group.run(step)
     ended_ns = time.monotonic_ns()
     time.sleep(0.1)
-    group.run(step)  # of the same cell, whose loop did something else
+    group.run(step)  # in the same cell, whose loop did something else
     notebook.execution_count += 1
-    group.run(group.prepare(lambda env: None))  # which is no step of the user's
+    group.run(group.prepare(lambda env: None))  # which is not a user step
     time.sleep(0.2)
     group.run(step)
 
@@ -67,7 +67,7 @@ def test_no_pause_is_told_of_while_a_step_of_a_former_cell_may_be_under_way(
     step = group.prepare(_meet, user_function=_meet)
     group.run(step)
     group.run(step, pipelined=True)
-    time.sleep(0.1)  # nobody knows when in it the step ended
+    time.sleep(0.1)  # when the step ended within it is unknown
     for _ in range(2):
         notebook.execution_count += 1
         group.run(step)

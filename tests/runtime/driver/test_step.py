@@ -145,7 +145,7 @@ def test_an_error_is_of_the_users_type_and_shows_the_replicas_own_lines(
     assert error.detail == [1, 2]
     assert (error.replica, error.step, error.generation) == (1, 0, 0)
     assert error.worker == any_group.place(1)[0].address
-    assert any("conftest.py:" in note for note in error.__notes__)  # where `run` was called
+    assert any("conftest.py:" in note for note in error.__notes__)  # the line that called `run`
 
 
 def test_different_texts_of_one_type_become_notes(run_any: Run) -> None:

@@ -52,7 +52,7 @@ def test_replicas_that_are_not_together_are_an_alert_that_names_one_and_the_step
     with pytest.raises(CollectiveMismatch):
         run(differ)
     with pytest.raises(ZeroDivisionError):
-        run(lambda env: 1 / 0)  # is told where it was run
+        run(lambda env: 1 / 0)  # it shows in the cell that ran it
 
     event, *failed = sorted(cluster.feed.snapshot().events, key=lambda event: event.kind)
     assert [one.message.partition(": ")[2].partition(" at ")[0] for one in failed] == [
@@ -85,7 +85,7 @@ def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:
 
 def test_strategies_on_the_same_worker_are_told_of_its_loss_in_one_alert(cluster: Cluster) -> None:
     groups = [cluster.group(cluster.devices, label=label) for label in ("old", "first", "second")]
-    # As if its strategy had been garbage-collected while steps were on their way.
+    # As if its strategy had been garbage-collected while steps were in progress.
     cluster.gang.abandoned.append(groups[0])
 
     def end(env: ReplicaEnv) -> None:
@@ -111,7 +111,7 @@ def test_a_strategy_that_was_rebuilt_has_an_alert_of_its_own(cluster: Cluster) -
     for _ in range(2):
         with pytest.raises(ReplicaLost):
             runner(first)(end)
-        runner(first)(lambda env: None)  # the other one is rebuilt only when it is used
+        runner(first)(lambda env: None)  # the other one is rebuilt only on use
     assert (first.generation, second.generation) == (2, 0)
 
     lost = [event for event in cluster.feed.snapshot().events if event.name == "replica_lost"]

@@ -39,7 +39,7 @@ def fifo(tmp_path: Path) -> Iterator[str]:
     path = str(tmp_path / "fifo")
     os.mkfifo(path)
     yield path
-    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))  # lets go whom a failed test has left there
+    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))  # releases threads that a failed test has left there
 
 
 def let_go(fifo: str) -> None:
@@ -97,7 +97,7 @@ def test_a_replica_that_cannot_be_stopped_does_not_hold_up_the_error(
     any_group: Group, run_any: Run, fifo: str
 ) -> None:
     fails(run_any, late(held_by(fifo)))
-    assert any_group.in_flight == 1  # replica 1 is still there
+    assert any_group.in_flight == 1  # replica 1 still exists
     let_go(fifo)
     works(run_any)
     assert any_group.overdue is None

@@ -46,7 +46,7 @@ def test_workers_are_forked_by_a_process_without_threads() -> None:
 
         assert "workbench.runtime.process.fork_preload" in " ".join(server.cmdline())
         assert server.pid not in {os.getpid(), *workers}
-        # Threads would not be there in a fork, but what they have locked would.
+        # A fork would lack the threads, but not the locks that they hold.
         assert server.num_threads() == 1
 
 
@@ -286,7 +286,7 @@ def test_a_worker_that_is_lost_after_the_server_comes_off_a_new_one() -> None:
             variable = wb.Variable(np.ones(3))
         strategy.run(lambda: variable.assign_add(np.ones(3)))
         server, _ = parents()
-        for _ in range(2):  # also the next one
+        for _ in range(2):  # and the next one
             server.kill()
             psutil.wait_procs([server], timeout=30)
             victim = psutil.Process(next(iter(cluster.gang.workers.values())).pid)
@@ -310,7 +310,7 @@ def test_the_end_of_a_worker_is_seen_also_without_the_server() -> None:
         (worker,) = cluster.gang.workers.values()
         os.kill(worker.pid, signal.SIGKILL)
 
-        assert embedded.worker_exit(worker.pid, 30.0) is None  # nobody knows how
+        assert embedded.worker_exit(worker.pid, 30.0) is None  # its exit code is unknown
         assert worker.pid in embedded._exits
 
 
@@ -318,11 +318,11 @@ def test_how_a_worker_ended_is_waited_for_once_it_has() -> None:
     with wb.connect(replicas=1) as cluster:
         server, _ = parents()
         (worker,) = cluster.gang.workers.values()
-        server.suspend()  # as a busy machine does: it tells late how its child ended
+        server.suspend()  # as on a busy machine: it reports its child's end late
         threading.Timer(2.0, server.resume).start()
         os.kill(worker.pid, signal.SIGKILL)
 
-        succession: Any = None  # not asked
+        succession: Any = None  # not queried
         health = LocalHealth(worker_exit=embedded.worker_exit, succession=succession, stall_seconds=20)
         assert str(health.end_of(worker)) == "was killed by SIGKILL"
 
@@ -334,13 +334,13 @@ def test_a_server_that_is_stopped_holds_up_no_end() -> None:
         server.suspend()
         os.kill(worker.pid, signal.SIGKILL)
         try:
-            assert embedded.worker_exit(worker.pid, 30.0) is None  # nobody knows how
+            assert embedded.worker_exit(worker.pid, 30.0) is None  # its exit code is unknown
         finally:
             server.resume()
 
 
 def test_a_server_that_is_stopped_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "_FORK_SECONDS", 1000.0)  # it is seen, not waited for
+    monkeypatch.setattr(fork_server, "_FORK_SECONDS", 1000.0)  # so a test that waited for it would hang
     fork_server.start()
     os.kill(fork_server.server._pid, signal.SIGSTOP)
     with wb.connect(replicas=1):

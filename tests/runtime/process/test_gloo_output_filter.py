@@ -61,7 +61,8 @@ def test_what_is_no_such_line_is_not_held_back_until_the_line_ends() -> None:
     try:
         for piece in (b"50 %", b"\r60 %", b" [y/n] "):
             os.write(writing, piece)
-            assert os.read(reading, 100) == piece  # would wait for ever otherwise; the test's timeout tells
+            # Would otherwise wait forever; then the test's timeout reports it.
+            assert os.read(reading, 100) == piece
     finally:
         os.close(writing)
         thread.join(10)

@@ -92,7 +92,7 @@ def test_gpus_with_another_layout_are_refused(two_gpus: None, other: dict[str, i
 
 
 def test_a_worker_was_started_for_a_gpu(two_gpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not gpus.assigned()  # of all that are there: which one is nobody's guess
+    assert not gpus.assigned()  # of all existing ones: which GPU it means is unknown
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")  # as dask-cuda does: its own first
     assert gpus.assigned()
     assert gpus.ordinal(0, 1) == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.runtime.replica.replica_store import ReplicaStore
 
-# (what, argument): assign a key, delete one, end the step, commit or roll back to some earlier step.
+# (operation, argument): assign a key, delete one, end the step, commit or roll back to some earlier step.
 ACTIONS = st.lists(
     st.tuples(st.sampled_from(["set", "delete", "step", "commit", "rollback"]), st.integers(0, 4)),
     max_size=60,

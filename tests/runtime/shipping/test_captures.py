@@ -170,8 +170,8 @@ def test_functions_that_differ_in_each_step_are_not_kept_for_good(group: Group, 
 
     assert len(group.gang.shipping.pickled) < 400
     assert max(run(_objects).values()) < 400
-    assert group.run(held).values() == [-2, -2]  # it is held: still there
-    assert run(step_of(0)).values() == [0, 0]  # it was forgotten: travels again
+    assert group.run(held).values() == [-2, -2]  # the function has references, so it is still there
+    assert run(step_of(0)).values() == [0, 0]  # it was forgotten, so it is sent again
     assert kept.values() == [-1, -1]
 
 

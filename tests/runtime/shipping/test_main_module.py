@@ -59,7 +59,7 @@ if __name__ == "__main__":
 
 
 def _output(script: Path) -> str:
-    """What a script prints."""
+    """The output of a script."""
     done = subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,

@@ -13,7 +13,7 @@ from workbench.runtime.traced.row_store import Begun, RowStore, place, share, sh
 
 REPLICAS = 3
 KEYS = ("a", "b")
-# (what, variable, replica)
+# (operation, variable, replica)
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["traced", "own", "delete", "read", "step", "commit", "rollback"]),
@@ -65,7 +65,7 @@ class Replicas:
 @given(ACTIONS)
 def test_rolling_back_restores_the_state_before_a_step(actions: list[tuple[str, str, int]]) -> None:
     replicas, model = Replicas(), [dict[str, int]() for _ in range(REPLICAS)]
-    before = {0: replicas.state()}  # what it was before each step that can still be undone
+    before = {0: replicas.state()}  # its value before each step that can still be undone
     value = 0
     traced_in_step: set[str] = set()
     for what, key, replica in actions:

@@ -40,7 +40,7 @@ def test_nothing_overtakes_what_is_being_sent() -> None:
     assert link.sending.wait(30)
     following = threading.Thread(target=lambda: (completions.complete((2,)), completions.send((3,))))
     following.start()
-    following.join(0.2)  # it has to wait, and would be done by now otherwise
+    following.join(0.2)  # it has to wait, and would otherwise have finished by now
     link.go_on.set()
     for thread in (flushing, following):
         thread.join(30)
@@ -63,5 +63,5 @@ def test_steps_that_merged_leave_nothing_behind(run_any: Run) -> None:
     for _ in range(3):
         run_any(program, on_merge=lambda *_: 1)
 
-    # Replicas of one worker are in this step together, which those that come first are counted for.
+    # Replicas of one worker run this step together; the first to come count for them.
     assert max(run_any(_tallies).values()) <= before + 1

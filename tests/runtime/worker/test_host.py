@@ -67,8 +67,8 @@ def test_the_driver_does_not_hear_of_steps_that_closing_cuts_short(monkeypatch: 
     def abort(*args: Any) -> None:
         aborted(*args)
         may_end.set()
-        assert ended.acquire(timeout=60)  # of what runs
-        assert ended.acquire(timeout=60)  # of what is skipped, as this came before it
+        assert ended.acquire(timeout=60)  # of the running step
+        assert ended.acquire(timeout=60)  # of the skipped step, because this came first
 
     reported, aborted = host.tallies.ended, host.abort
     monkeypatch.setattr(host.tallies, "ended", report)

@@ -88,9 +88,9 @@ def test_a_replica_that_is_late_by_little_is_no_straggler_however_short_the_step
         ]
         return lateness(Replicas(["a", "a"]), *calls)
 
-    assert tiny(20_000, 60_000).stragglers == ()  # a third of a step, but 20 µs are nothing to act on
+    assert tiny(20_000, 60_000).stragglers == ()  # a third of a step, but 20 µs are too little to act on
     assert tiny(200_000, MS).stragglers == ()  # what another program on the machine may cost
-    assert tiny(300_000, 20 * MS).stragglers == ()  # 300 µs of a step of 20 ms do not matter either
+    assert tiny(300_000, 20 * MS).stragglers == ()  # 300 µs in a step of 20 ms do not matter either
     assert tiny(300_000, MS).stragglers == (1,)
 
 
@@ -180,9 +180,9 @@ def test_waiting_that_is_less_than_a_tenth_of_the_time_in_collectives_names_nobo
 
 
 def _named(percent: int) -> tuple[int, ...]:
-    """Who is named where waiting is that much of all time in collectives, of steps of 5 ms."""
+    """The replicas named for steps of 5 ms, where waiting takes this share of all time in collectives."""
     late = 400_000
-    spent = late * 100 // percent  # by both together; the late one spends `late` less
+    spent = late * 100 // percent  # spent by both together; the late one spends `late` less
     calls = [
         Call([k * 5 * MS, k * 5 * MS + late], k * 5 * MS + (spent + late) // 2, step=k) for k in range(1, 31)
     ]
@@ -206,5 +206,5 @@ def test_where_replicas_share_cores_that_is_said_instead_of_a_name() -> None:
     assert on(2, 2 * MS).stragglers == (2,)  # more than sharing explains
     assert on(2, 2 * MS).text.endswith("; 4 replicas share 2 cores")
     assert on(2, MS, used=1.9).stragglers == ()
-    assert on(2, MS, used=0.1).stragglers == (2,)  # nobody waits for a core
+    assert on(2, MS, used=0.1).stragglers == (2,)  # nothing waits for a core
     assert "cores" not in on(2, MS, used=0.1).text

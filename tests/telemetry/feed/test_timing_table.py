@@ -27,7 +27,7 @@ def row_of(transfers_us: list[int]) -> TableRow:
 
 @given(st.integers(1, 1 << 60))
 def test_a_bucket_is_the_power_of_two_at_or_below_the_size(size: int) -> None:
-    # Sizes above 2^53 may round up to the next power of two: nobody sends those.
+    # Sizes above 2^53 may round up to the next power of two; nobody sends such arrays.
     expected = 1 << (size.bit_length() - 1)
     assert bucket_bytes(np.array([size]))[0] in ({expected} if size < 1 << 53 else {expected, 2 * expected})
 

@@ -29,7 +29,7 @@ SIGNATURE = Signature(3, "g", "all_reduce", "sum", "float32", "direct", 1, "shm"
 def memory() -> Iterator[FlightMemory]:
     made = FlightMemory("7-1", WHO)
     yield made
-    made.words.release()  # pytest still has it when it looks for what is left
+    made.words.release()  # pytest still holds it when it looks for leftovers
     made.buffer.close()
 
 

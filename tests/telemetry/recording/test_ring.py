@@ -111,7 +111,7 @@ def test_records_written_after_the_reader_has_looked_come_with_the_next_batch(
     columns = draining._columns
 
     def interrupted(parts: Any) -> Any:
-        for seq in range(4, 10):  # the writer goes on while the reader makes columns
+        for seq in range(4, 10):  # the writer continues while the reader makes columns
             write(ring, seq)
         return columns(parts)
 

@@ -227,7 +227,7 @@ def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
             continue
         unnoticed += 1
         assert found == (records, table, intact.events), position
-    assert unnoticed < len(positions) / 2  # what remains lies in headers that change nothing
+    assert unnoticed < len(positions) / 2  # the rest is in headers that change nothing
 
 
 def test_opening_does_not_run_what_a_file_contains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -401,7 +401,7 @@ def test_an_infinity_that_an_inspection_found_is_told_by_its_name() -> None:
     assert (found.code, found.sentence) == ("nan", "Infinity since step 38, first on replica 2")
     assert judged(even(40), events=[inf, finite])[0].code == "good"
     given = judged(even(40, inputs="not finite"), events=[inf])[0]
-    assert given.sentence.startswith("NaN or infinity since step 0")  # which of them, nobody has seen
+    assert given.sentence.startswith("NaN or infinity since step 0")  # which of them is unknown
 
 
 def test_copies_that_differ_are_named_until_they_agree() -> None:
@@ -515,7 +515,7 @@ def test_sending_that_takes_much_of_each_step_is_told_with_its_rate() -> None:
     assert words(found[0].evidence) == (
         "6.00 ms of 10.0 ms per step; most by all_reduce of 1 MiB at 262 MB/s; limit not measured"
     )
-    assert [each.code for each in paced([200_000] * 40, sent_ns=150_000)] == ["good"]  # nobody feels it
+    assert [each.code for each in paced([200_000] * 40, sent_ns=150_000)] == ["good"]  # nobody notices it
 
 
 def test_steps_that_became_slower_are_told_with_the_step_and_what_grew() -> None:

@@ -325,7 +325,7 @@ def test_html_of_other_groupings_and_of_one_replica_has_no_tabs(fresh: wb.Mirror
 
 def test_threads_of_one_process_are_kept_apart() -> None:
     before = sys.stdout
-    with wb.connect(replicas=4, processes=False, replace=True):  # what tests before keep is not needed
+    with wb.connect(replicas=4, processes=False, replace=True):  # frees what earlier tests keep
         outputs = wb.run_cell(
             "for n in range(3): print(ctx.replica_id_in_sync_group, n)", wb.MirroredStrategy()
         )

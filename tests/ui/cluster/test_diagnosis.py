@@ -29,9 +29,7 @@ def hung(strategy: wb.MirroredStrategy, tmp_path: Path) -> Iterator[None]:
         context = wb.distribute.get_replica_context()
         context.all_reduce("sum", np.ones(3))
         if context.replica_id_in_sync_group == 1:
-            while (
-                not go_on.exists()
-            ):  # the test sees where the replica is, so it must be user code that waits
+            while not go_on.exists():  # user code must be waiting, so that the test sees where the replica is
                 time.sleep(0.005)
         context.all_reduce("sum", np.ones(3))
 
@@ -65,7 +63,7 @@ def test_a_step_that_hangs_is_diagnosed_from_another_thread() -> None:
 @pytest.mark.usefixtures("hung")
 def test_the_banner_says_where_a_missing_replica_is_and_for_how_long(cluster: wb.Cluster) -> None:
     end = time.monotonic() + 30
-    while True:  # as the pane does, while the cell is busy
+    while True:  # as the pane does while the cell is busy
         stuck = next((group.stuck for group in cluster.feed.snapshot().groups if group.stuck), None)
         if stuck is not None and stuck.last and stuck.last[0].now:
             break

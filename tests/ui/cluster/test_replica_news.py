@@ -29,7 +29,7 @@ def fed(size: int, *, bad: int | None = None) -> Feed:
     return feed
 
 
-@pytest.mark.parametrize("size", [4, 40])  # also more than have lanes
+@pytest.mark.parametrize("size", [4, 40])  # including more than have lanes
 def test_each_replica_has_a_busy_share_and_the_late_one_is_named(size: int) -> None:
     news = replica_news(fed(size), "run")["g", 0]
 

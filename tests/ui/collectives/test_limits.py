@@ -26,7 +26,7 @@ def test_between_hosts_the_limit_is_a_large_all_reduce() -> None:
 
 
 class _Group:
-    """Two replicas of one host, of which the second takes twice as long, and has one slower round."""
+    """Two replicas of one host. The second takes twice as long, and has one slower round."""
 
     size = 2
     devices = (SimpleNamespace(host="a"), SimpleNamespace(host="a"))

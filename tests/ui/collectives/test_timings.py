@@ -76,7 +76,7 @@ def test_bandwidth_is_compared_with_a_measured_limit(
     assert row.limit_percent == pytest.approx(100 * row.busbw / limit.of(row.size_bytes))
     assert set(limit.copy) == {1 << 16, 1 << 20, 1 << 24}
     assert min(limit.copy.values()) > 0
-    assert own.group.committed_step == step  # looking is no step of the user's
+    assert own.group.committed_step == step  # looking is not a user step
 
 
 def test_one_replica_has_no_limit(cluster: wb.Cluster) -> None:

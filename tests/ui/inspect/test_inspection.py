@@ -183,7 +183,7 @@ def test_a_number_that_was_inspected_after_its_first_step_is_followed(strategy: 
         return strategy.run(step, args=(i,))
 
     followed = wb.inspect(train(0)).source()
-    assert followed.model()["values"][0]["course"] is None  # one step is no course
+    assert followed.model()["values"][0]["course"] is None  # one step is no history
     assert followed.change() is None
     assert not followed.ended
     assert followed.interval_seconds < 10
@@ -470,7 +470,7 @@ def test_an_empty_batch_is_named_as_a_reason_for_nan(strategy: wb.MirroredStrate
     assert max(map(len, text.splitlines())) <= 88
     assert "empty batch" in Tags(wb.inspect(loss)._repr_html_()).text
     del batch
-    assert "empty batch" not in repr(wb.inspect(loss))  # what is gone tells nothing
+    assert "empty batch" not in repr(wb.inspect(loss))  # a lost replica reports nothing
 
 
 def test_ages_have_two_digits() -> None:
@@ -561,7 +561,7 @@ def test_of_copies_that_differ_everywhere_some_are_compared(
         [some] = wb.inspect(w).values
         [all_of_them] = wb.inspect(w, exact=True).values
 
-        # Of 17 stretches those with numbers 0, 5, 10 and 15 are read, 0 and 10 compared.
+        # Of 17 stretches, it reads numbers 0, 5, 10 and 15, and compares 0 and 10.
         assert some.agreement.max_abs_difference == 11 * 65_536 - 1
         assert any("max|Δ| is that of 131,072 of the 262,144 elements" in hint for hint in some.hints)
         assert all_of_them.agreement.max_abs_difference == 1 << 20
@@ -673,7 +673,7 @@ def test_64_replicas_are_summarised_by_quantiles_and_outliers() -> None:
     assert "40" in found._repr_html_()
 
     arrays = [np.full(4, rank / 64) for rank in range(64)]
-    arrays[9] = np.array([-900.0, 900.0, 0.0, 0.0])  # with the mean of others
+    arrays[9] = np.array([-900.0, 900.0, 0.0, 0.0])  # with the mean of the others
     (value,) = wb.inspect(PerReplica(tuple(arrays))).values
     assert value.spread is not None
     assert [part.figure for part in value.spread.quantiles] == ["mean", "std", "min", "max", "L2"]

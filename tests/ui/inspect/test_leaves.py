@@ -68,7 +68,7 @@ def test_a_structure_of_any_depth_ends() -> None:
 
 def test_leaves_come_one_by_one() -> None:
     class Counting(dict[int, int]):
-        """Not one of `optree`'s containers: a leaf."""
+        """Not one of `optree`'s containers, so a leaf."""
 
     leaves = leaves_of([[number, Counting()] for number in range(10)])
 

@@ -74,7 +74,7 @@ def test_all_copies_agree_only_where_all_variables_were_compared(
     with strategy.scope():
         w, same_name, b = (wb.Variable(np.zeros(3), name=name) for name in "wwb")
     wb.inspect(w)
-    wb.inspect([w, b])  # is no more than the same, so soon after
+    wb.inspect([w, b])  # so soon after the first, it adds nothing
     for _ in range(2):
         wb.inspect([w, same_name, b])
 

@@ -81,7 +81,7 @@ def test_a_step_is_over_for_the_topology_as_soon_as_it_is_over_for_the_notebook(
             time.sleep(0.005)
 
     def told() -> set[int]:
-        """Replicas of whose present step a heartbeat has told."""
+        """Replicas for which a heartbeat has reported the present step."""
         return {
             rank
             for worker in cluster.gang.workers.values()
@@ -364,7 +364,7 @@ def test_runs_are_listed_and_compared(
         "two": False,
         "bad": True,
     }
-    # A recording may begin with what replicas had recorded before and not sent yet.
+    # A recording may start with records that replicas had not sent before it.
     assert found["one"].records >= 4
     assert found["one"].replicas == 2
     assert model.compared == ("one", "two")
@@ -382,7 +382,7 @@ def test_a_damaged_run_cannot_be_compared(tmp_path: Path) -> None:
 
 def test_of_a_closed_cluster_everything_is_stopped() -> None:
     with wb.connect(replicas=2, processes=False, replace=True) as own:
-        strategy = wb.MirroredStrategy()  # whose replicas are shown as long as it is there
+        strategy = wb.MirroredStrategy()  # its replicas are shown while it exists
         strategy.run(reduce_twice)
         history = DeviceHistory(own)
 

@@ -133,7 +133,7 @@ def test_a_run_is_read_once_as_long_as_its_file_stays_as_it_is(
 
     file = tmp_path / "runs" / "first.parquet"
     (tmp_path / "new").write_bytes(run)
-    os.utime(tmp_path / "new", ns=(0, 0))  # recorded again, within the resolution of the clock
+    os.utime(tmp_path / "new", ns=(0, 0))  # recorded again, within the clock's resolution
     os.replace(tmp_path / "new", file)
     runs.replay(path)
     assert read == ["first", "first"]

@@ -91,7 +91,7 @@ def test_a_dataset_that_nobody_keeps_is_not_followed_any_more(strategy: wb.Mirro
 def test_where_a_dataset_came_to_is_known_when_it_is_gone(strategy: wb.MirroredStrategy) -> None:
     data = wb.data.Dataset.range(8).batch(4)
     source = DatasetSource(explained(data, strategy), data, Followed(strategy, data))
-    elements = iter(strategy.distribute_dataset(data))  # which nobody else keeps
+    elements = iter(strategy.distribute_dataset(data))  # it has no other references
     batches = [next(elements)]
     assert source.model()["progress"]["given"] == 1
     batches += elements

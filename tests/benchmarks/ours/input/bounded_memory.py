@@ -32,7 +32,7 @@ def main() -> None:
     if not script.wants("workbench", cases.MEMORY):
         return
     path = cases.file("large.tfrecord")
-    for _ in TFRecordDataset(cases.record_files()[0]).batch(cases.BATCH):  # imports what it needs
+    for _ in TFRecordDataset(cases.record_files()[0]).batch(cases.BATCH):  # covers its imports
         pass
     allowed = _status_bytes("VmData") + _ALLOWED_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))

@@ -50,7 +50,7 @@ def _records(seed: int, count: int) -> Iterable[bytes]:
 
 
 def _write_large(path: Path) -> None:
-    """1 GiB: the same records over and over."""
+    """Writes 1 GiB that repeats the same records."""
     _write_records(path, _records(99, 65_536))
     block = path.read_bytes()
     with path.open("ab") as file:

@@ -25,7 +25,7 @@ _FEATURES: dict[str, dict[str, Any]] = {
 
 
 def _parsed(what: str, kind: str) -> Iterable[Any]:
-    """Batches of examples in memory, parsed one after the other, over and over."""
+    """Repeatedly parses batches of in-memory examples."""
     batches = list(TFRecordDataset(cases.file(f"{kind}.examples")).batch(cases.PARSED_BATCH))
     features = _FEATURES[kind]
     if what == cases.PARSED_VIEWS:
@@ -36,7 +36,7 @@ def _parsed(what: str, kind: str) -> Iterable[Any]:
 
 
 def _scan(columns: list[str] | None) -> Iterable[Any]:
-    """Batches of pyarrow's own size, as NumPy arrays, as ours are."""
+    """Batches of pyarrow's default size, as NumPy arrays, like ours."""
     table = pyarrow.dataset.dataset(cases.file("table.parquet"))
     for batch in table.to_batches(columns=columns):
         rows = [column.to_numpy() for column in batch.columns]
@@ -71,7 +71,7 @@ def main() -> None:
             )
     for what, kind in cases.PARSED.items():
         examples = _parsed(what, kind)
-        next(iter(examples))  # reads the file
+        next(iter(examples))  # reads the file into the page cache
         cases.measure_rate(
             script,
             "workbench",

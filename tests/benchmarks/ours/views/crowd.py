@@ -87,7 +87,7 @@ def produce(connection: Connection, replicas: int, seconds: float) -> None:
             crowd.work(1, at_ns=round(1e9 * (begins + turn * TURN_SECONDS + step / STEPS_PER_SECOND)))
         crowd.speak(round(LINES_PER_SECOND * TURN_SECONDS))
         turns.append(list(crowd.batches()))
-    begins = max(begins, time.monotonic())  # never faster than it should be
+    begins = max(begins, time.monotonic())  # never faster than expected
     for turn, batches in enumerate(turns):
         time.sleep(max(0.0, begins + (turn + 1) * TURN_SECONDS - time.monotonic()))
         connection.send(batches)
@@ -139,7 +139,7 @@ def measure(script: Script, page: Any, seconds: float) -> None:
     page.keyboard.press("End")
     page.evaluate(WATCH)
     tools = page.context.new_cdp_session(page)
-    # What it computes, not how long it waits.
+    # The time that it computes, without its waits.
     tools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
     tools.send("Performance.enable")
     page.wait_for_timeout(1000 * FILLING_SECONDS)

@@ -128,7 +128,7 @@ class Notebook:
         return Look(visible, began, ended, (after - before) / (ended - began), messages)
 
     def _received(self, seconds: float) -> int:
-        """How many updates come within that time."""
+        """How many updates arrive within that time."""
         ends, updates = time.monotonic() + seconds, 0
         while (left := ends - time.monotonic()) > 0:
             if self._client.iopub_channel.is_alive() and self._client.iopub_channel.socket.poll(1000 * left):

@@ -51,7 +51,7 @@ def main() -> None:
     """Measures it. The page is served by a process of its own, which the job's process tells what happens."""
     script = Script("views", __doc__, pages=3, picture="", tab="")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["WORKBENCH_RUNTIME_DIR"] = folder  # no other jobs of this user
+        os.environ["WORKBENCH_RUNTIME_DIR"] = folder  # hides this user's other jobs
         command = [sys.executable, "-m", "workbench", "dashboard", "--no-browser"]
         with job(work) as pid, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None

@@ -60,7 +60,7 @@ def picture(file: str) -> None:
         page.set_viewport_size(PICTURE)
         show(page, "array_sharding", plain(wb.explain_sharding(value).model))
         show(page, "values", plain(wb.inspect(value, elements=...).model))
-        page.wait_for_timeout(500)  # it is drawn by then
+        page.wait_for_timeout(500)  # drawn by then
         page.screenshot(path=file)
 
 

@@ -32,7 +32,7 @@ def _slow(number: Any) -> Any:
 
 
 def _in_python(function: Any) -> Any:
-    """What tf.data takes as a map, for a function of Python."""
+    """Wraps a Python function so that tf.data accepts it as a map."""
 
     def called(x: Any) -> Any:
         return tf.numpy_function(function, [x], tf.int64, stateful=False)
@@ -47,7 +47,7 @@ def _consumed(dataset: Any) -> Iterable[Any]:
 
 
 def _parsed(kind: str) -> Iterable[Any]:
-    """Batches of examples in memory, parsed by a compiled function, over and over."""
+    """Repeatedly parses batches of in-memory examples by a compiled function."""
     batches = list(tf.data.TFRecordDataset(cases.file(f"{kind}.examples")).batch(cases.PARSED_BATCH))
     parse = tf.function(lambda serialized: tf.io.parse_example(serialized, _FEATURES[kind]))
     while True:

@@ -20,7 +20,7 @@ def main() -> None:
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer()
     config = service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1])
-    _workers = [service.WorkerServer(config) for _ in range(2)]  # they serve while somebody holds them
+    _workers = [service.WorkerServer(config) for _ in range(2)]  # they serve while a reference exists
 
     def shared(dataset: Any) -> Any:
         distribute = service.distribute(processing_mode="distributed_epoch", service=dispatcher.target)

@@ -35,7 +35,7 @@ class _Images(Dataset[Any]):
 
 
 class _Called(Dataset[Any]):
-    """A function's results."""
+    """The results of a function."""
 
     def __init__(self, function: Callable[[int], Any]) -> None:
         self.function = function
@@ -69,7 +69,7 @@ def _slow(index: int) -> int:
 
 
 def _image_batches() -> DataLoader[Any]:
-    """A batch is indexed at once: four times as fast as the default, which collates picture by picture."""
+    """Indexes a whole batch at once: four times as fast as the default, which collates picture by picture."""
     sampler = BatchSampler(RandomSampler(_Images()), cases.BATCH, drop_last=True)
     return DataLoader(_Images(), sampler=sampler, batch_size=None)
 

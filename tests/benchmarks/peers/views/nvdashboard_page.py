@@ -91,7 +91,7 @@ def picture(file: str) -> None:
 
 
 def _cpu(process: psutil.Process, page: Page, seconds: float) -> float:
-    """How much of one core the server uses for so long."""
+    """How much of one core the server uses during some seconds."""
     before = sum(process.cpu_times()[:2])
     page.stay(seconds)
     return float(sum(process.cpu_times()[:2]) - before) / seconds
@@ -99,7 +99,7 @@ def _cpu(process: psutil.Process, page: Page, seconds: float) -> float:
 
 @contextmanager
 def _lab() -> Iterator[tuple[str, psutil.Process]]:
-    """A JupyterLab in folders of its own: its address and its process."""
+    """Starts JupyterLab in temporary folders; returns its address and its process."""
     with tempfile.TemporaryDirectory() as home:
         folders = {f"JUPYTER_{name}_DIR": f"{home}/{name}" for name in ("CONFIG", "DATA", "RUNTIME")}
         folders |= {f"JUPYTERLAB_{name}_DIR": f"{home}/{name}" for name in ("SETTINGS", "WORKSPACES")}
@@ -125,7 +125,7 @@ def _lab() -> Iterator[tuple[str, psutil.Process]]:
 
 
 def _told(runtime: Path) -> dict[str, str]:
-    """What a server that has started writes down."""
+    """What a server writes down when it has started."""
     ends = time.monotonic() + START_SECONDS
     while time.monotonic() < ends:
         for file in runtime.glob("jpserver-*.json"):

@@ -73,7 +73,7 @@ def picture(file: str) -> None:
     with chromium() as browser:
         page = browser.new_page(viewport=PICTURE)
         page.set_content('<body style="margin: 12px">' + "<hr>".join(parts))
-        page.wait_for_timeout(2000)  # it unpacks itself
+        page.wait_for_timeout(2000)  # the script unpacks itself
         page.screenshot(path=file)
 
 
@@ -82,12 +82,12 @@ def _nothing(_value: Any, _path: Any) -> None:
 
 
 def _sharded(large: np.ndarray, replicas: int) -> Any:
-    """The same array, its rows over so many emulated devices."""
+    """The same array, with its rows sharded over emulated devices."""
     jax_devices.mesh(replicas)
     import jax
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    # With the explicit axes that make_mesh makes now, treescope 0.1.10 fails to slice.
+    # With the explicit axes that make_mesh creates now, treescope 0.1.10 fails to slice.
     devices = Mesh(np.array(jax.devices()), ("i",))
     return jax.block_until_ready(jax.device_put(large, NamedSharding(devices, PartitionSpec("i"))))
 

@@ -15,7 +15,7 @@ from tests.reference.interpreter.codec import Json
 
 
 def _outcome(given: Json) -> Json:
-    tf.compat.v1.reset_default_graph()  # which knows the strategy that an earlier program has set
+    tf.compat.v1.reset_default_graph()  # it knows the strategy that an earlier program has set
     try:
         return KINDS[given["kind"]](given)
     except Exception as error:
@@ -24,7 +24,7 @@ def _outcome(given: Json) -> Json:
 
 if __name__ == "__main__":
     cases = json.loads(Path(sys.argv[1]).read_text())
-    if cases[0]["kind"] == "multi_worker_program":  # of an area, all or none are
+    if cases[0]["kind"] == "multi_worker_program":  # all tests of an area or none
         Path(sys.argv[2]).write_text(json.dumps(of_all_workers(cases)))
         sys.exit()
     (cpu,) = tf.config.list_physical_devices("CPU")

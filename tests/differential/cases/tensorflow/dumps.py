@@ -45,7 +45,7 @@ def dumped_operations(given: Json) -> Json:
 
 
 def _told(reader: Any, execution: Any, mode: str) -> dict[str, Any]:
-    """The operation and what the mode tells of what it gave; nothing where that is nothing."""
+    """The operation and the mode's facts about its result; nothing without facts."""
     op = {"op": _NAMES.get(execution.op_type, execution.op_type)}
     if mode == "NO_TENSOR":
         return op

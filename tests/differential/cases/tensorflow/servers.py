@@ -51,7 +51,7 @@ def _cluster() -> Any:
     spec = tf.train.ClusterSpec(
         {job: [f"localhost:{free_port()}" for _ in range(n)] for job, n in jobs.items()}
     )
-    # Functions on workers wait for each other, so that each needs more threads than a small machine gives it.
+    # Functions on workers wait for each other, so each needs more threads than a small machine offers.
     threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=_WORKERS + _SERVERS + 1)
     _running.extend(
         tf.distribute.Server(spec, job_name=job, task_index=task, config=threads, protocol="grpc")

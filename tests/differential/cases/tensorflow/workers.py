@@ -68,7 +68,7 @@ def _outcome(given: Json, strategy: Any, worker: int) -> Json:
 
 
 class _Steps(list[Any]):
-    """What the worker's replica got, step by step, as vectors have it."""
+    """What the worker's replica got, step by step, in the form of the vectors."""
 
 
 if __name__ == "__main__":
