@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli import _parser
+from workbench.cli.command_line import parser
 
 ROOT = Path(__file__).parents[1]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -188,7 +188,7 @@ def test_help_lists_each_command_and_installs_nothing(clone: Clone) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z-]+(?:, [a-z-]+)*)(?:  |$)", done.stdout, re.MULTILINE)
-    commands = next(action for action in _parser()._actions if action.dest == "command").choices
+    commands = next(action for action in parser()._actions if action.dest == "command").choices
     assert {*", ".join(listed).split(", ")} == {*(commands or ()), "test", "check", "install", "pythons"}
     assert not (clone.folder / ".venv").exists()
 

@@ -81,14 +81,14 @@ class CommandHelp(SphinxDirective):
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        from workbench.cli import _parser
+        from workbench.cli.command_line import parser
 
         os.environ["COLUMNS"] = "90"  # argparse fills the terminal that it finds
-        parser = _parser()
+        command = parser()
         if self.arguments:
-            (commands,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-            parser = commands.choices[self.arguments[0]]
-        text = parser.format_help()
+            (commands,) = [a for a in command._actions if isinstance(a, argparse._SubParsersAction)]
+            command = commands.choices[self.arguments[0]]
+        text = command.format_help()
         return [nodes.literal_block(text, text, language="text")]
 
 

@@ -212,10 +212,10 @@ def test_every_environment_variable_is_described() -> None:
 
 
 def test_every_command_and_magic_is_described() -> None:
-    from workbench.cli import _parser
+    from workbench.cli.command_line import parser
     from workbench.ui.magics import WorkbenchMagics
 
-    commands = next(action for action in _parser()._actions if action.dest == "command").choices
+    commands = next(action for action in parser()._actions if action.dest == "command").choices
     text = (GUIDE / "reference" / "command-line.md").read_text(encoding="utf-8")
     described = (GUIDE / "reference" / "magics.md").read_text(encoding="utf-8")
     magics = {name for names in WorkbenchMagics.magics.values() for name in names}

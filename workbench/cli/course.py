@@ -18,10 +18,10 @@ from workbench.cli.whole_files import digest, put
 from workbench.runtime.placement_text import counted
 
 _WRITTEN = ".workbench-course.json"
-"""In a folder that this command has written to: the version, and by name the digest of each file as it was written."""
+"""In a folder that this command has written: the version, and the digest of each file as it was written, by name."""
 
 _FOR_TEACHERS = "\n## For teachers\n"
-"""Where the part of the map begins that only the instructor's version has."""
+"""The start of the part of the map that only the instructor's version has."""
 
 STUDENT, INSTRUCTOR = "student", "instructor"
 _DESCRIBED = {STUDENT: "without solutions", INSTRUCTOR: "with solutions and notes"}

@@ -17,7 +17,7 @@ from workbench.cli.lab import shipped_notebooks
 from workbench.extras import install_command
 
 _KEPT: Final = 2
-"""Sites that are kept: that of this version, and one before it."""
+"""How many sites to keep: that of this version, and an earlier one."""
 
 
 class GuideMissing(Exception):

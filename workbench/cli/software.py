@@ -24,7 +24,7 @@ CORE = (
     "fsspec",
     "pyarrow",
 )
-"""What workbench cannot do without; the same as in pyproject.toml."""
+"""Required packages, as in pyproject.toml."""
 
 EXTRAS = {
     "lab": ("jupyterlab", "ipykernel", "nbformat", "scikit-learn"),
@@ -34,10 +34,10 @@ EXTRAS = {
     "remote": ("aiohttp", "s3fs"),
     "zarr": ("zarr",),
 }
-"""Packages of each optional part, as in pyproject.toml; those for GPUs are looked up where there is one."""
+"""Packages of each optional part, as in pyproject.toml. Those for GPUs are only looked up if there is a GPU."""
 
 FRAMEWORKS = {"torch": "PyTorch"}
-"""Libraries that people bring themselves, which a lab uses."""
+"""Libraries that users install themselves and that a lab uses."""
 
 
 def python() -> Iterator[Finding]:

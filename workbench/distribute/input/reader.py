@@ -19,15 +19,15 @@ from workbench.errors import CancelledError
 from workbench.runtime.comm.failure_report import FailureReport, report
 
 _AHEAD_BYTES: Final = 64 << 20
-"""Steps that nobody has asked for yet take up to so much memory; one may always be ready."""
+"""How much memory the steps may take that were not requested yet; one of them may always be ready."""
 _CHECK_SECONDS: Final = 1.0
 _AHEAD_CHUNKS: Final = 2
-"""So many times as many steps as are asked for at once are read ahead: one chunk is on its way, one is being read."""
+"""How far to read ahead, in requests: while one request's steps are sent, those of the next one are read."""
 _END: Final = object()
 _TELL_NS: Final = 250_000_000  # often enough for people who look at the cost of stages
 _MOST_COST_BYTES: Final = 32 << 10  # bytes; messages contain it
 Chunk = tuple[list[ReadStep], FailureReport | None]
-"""Some steps, and the failure of the one that follows, if that is why there are fewer than were asked for."""
+"""Some steps, and the failure of the next one if that is why there are fewer than requested."""
 
 
 class Reading(Protocol):
@@ -177,23 +177,8 @@ class Reader:
 
     def _read(self) -> None:
         """Reads one step, or detects the end."""
-        assert self._elements is not None
-        step: ReadStep | FailureReport | None
         try:
-            values = next(self._elements, _END)
-            if values is _END:
-                step = None
-            elif isinstance(values, Failed):
-                step = report(-1, values.error)
-            else:
-                if numerics.is_enabled():
-                    with self._changed:
-                        number = self._first + len(self._steps)
-                    with numerics.checking("in a dataset"):
-                        for rank, value in zip(self._ranks, values, strict=True):  # type: ignore[call-overload]
-                            numerics.check(value, f"the element for replica {rank} in step {number}")
-                leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
-                step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
+            step = self._next_step()
         except (Exception, SystemExit) as error:  # the pipeline may not continue: then the end follows
             step = report(-1, error)
         except BaseException:  # an interrupt ended the generator midway; the next request reads again
@@ -205,6 +190,26 @@ class Reader:
             else:
                 self._steps.append(step)
             self._changed.notify_all()
+
+    def _next_step(self) -> ReadStep | FailureReport | None:
+        """The pipeline's next step; None at its end."""
+        assert self._elements is not None
+        values: Any = next(self._elements, _END)
+        if values is _END:
+            return None
+        if isinstance(values, Failed):
+            return report(-1, values.error)
+        if numerics.is_enabled():
+            self._check_numerics(values)
+        leaves = [tree.flatten(value)[0] for value in values]
+        return self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
+
+    def _check_numerics(self, values: Sequence[Any]) -> None:
+        with self._changed:
+            number = self._first + len(self._steps)
+        with numerics.checking("in a dataset"):
+            for rank, value in zip(self._ranks, values, strict=True):
+                numerics.check(value, f"the element for replica {rank} in step {number}")
 
 
 def _until_failure(steps: Sequence[ReadStep | FailureReport]) -> Chunk:

@@ -40,11 +40,12 @@ _POLL_SECONDS: Final = 0.01
 
 
 def serve(driver: socket.socket) -> None:
-    """Forks a process for each request, and tells how it ended, until the driver is gone.
+    """Forks a process for each request, and reports how it ended, until the driver is gone.
 
-    A request is a message with descriptors. The first is where the child's pid and later its exit code go. With `FORK`
-    follow where it reads what it shall run, the resource tracker's, and those that what it runs has. Else the message
-    names a function, which the child calls with the others. Each child has a line to the server, for its own requests.
+    A request is a message with descriptors. The first one receives the child's pid, and later its exit code. With
+    `FORK`, the others are the pipe from which the child reads what to run, the resource tracker's, and those that its
+    code uses. Any other message names a function, which the child calls with the other descriptors. Each child has a
+    connection to the server for requests of its own.
     """
     for name in _PRELOADED:  # for the workers; the server itself uses none of them
         importlib.import_module(name)
@@ -55,51 +56,74 @@ def serve(driver: socket.socket) -> None:
     util._close_stdin()  # type: ignore[attr-defined]
     # Objects imported so far stay, so no worker's garbage collector needs to visit them.
     gc.freeze()
-    bell, ear = os.pipe()
-    os.set_blocking(bell, False)
-    os.set_blocking(ear, False)
-    children: dict[int, Any] = {
-        signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
-        signal.SIGINT: signal.default_int_handler,
-    }
-    signal.set_wakeup_fd(ear)
-    statuses: dict[int, int] = {}  # for each living child, where to report how it ended
-    lines = {driver.fileno(): driver}  # connections that may send requests
     with selectors.DefaultSelector() as selector:
-        selector.register(driver, selectors.EVENT_READ)
-        selector.register(bell, selectors.EVENT_READ)
+        family = _Family(driver, selector)
         while driver.fileno() >= 0:
-            for key, _ in selector.select():
-                if key.fd == bell:
-                    os.read(bell, 65536)
-                    _bury(statuses)
-                    continue
-                line = lines[key.fd]
-                try:
-                    message, descriptors, _, _ = socket.recv_fds(line, 256, MAX_DESCRIPTORS)
-                except ConnectionError:  # the peer was killed
-                    message, descriptors = b"", []
-                if not message:
-                    selector.unregister(line)
-                    del lines[key.fd]
-                    line.close()
-                    continue
-                status, *given = descriptors
-                mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                pid = os.fork()
-                if not pid:
-                    selector.close()
-                    unused = [status, bell, ear, mine.detach(), *statuses.values()]
-                    unused += [other.detach() for other in lines.values()]
-                    _run(message.decode(), given, partial(_begin, children, unused, its))
-                its.close()
-                lines[mine.fileno()] = mine
-                selector.register(mine, selectors.EVENT_READ)
-                statuses[pid] = status
-                _tell(status, pid)
-                for each in given:
-                    os.close(each)
-    _leave(statuses)
+            family.attend()
+    _leave(family.statuses)
+
+
+class _Family:
+    """The processes that the server has forked, and the connections on which it receives requests.
+
+    Attributes:
+      statuses: For each living child, where to report how it ended.
+    """
+
+    def __init__(self, driver: socket.socket, selector: selectors.BaseSelector) -> None:
+        self.statuses: dict[int, int] = {}
+        self._selector = selector
+        self._lines: dict[int, socket.socket] = {}
+        self._bell, self._rope = os.pipe()  # Python pulls the rope at each signal
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._rope, False)
+        self._handlers_in_children: dict[int, Any] = {
+            signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+            signal.SIGINT: signal.default_int_handler,
+        }
+        signal.set_wakeup_fd(self._rope)
+        selector.register(self._bell, selectors.EVENT_READ)
+        self._listen_to(driver)
+
+    def attend(self) -> None:
+        """Waits for requests and for the ends of children, and handles those that have come."""
+        for key, _ in self._selector.select():
+            if key.fd == self._bell:
+                os.read(self._bell, 65536)
+                _bury(self.statuses)
+            else:
+                self._receive_from(self._lines[key.fd])
+
+    def _listen_to(self, line: socket.socket) -> None:
+        self._lines[line.fileno()] = line
+        self._selector.register(line, selectors.EVENT_READ)
+
+    def _receive_from(self, line: socket.socket) -> None:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(line, 256, MAX_DESCRIPTORS)
+        except ConnectionError:  # the peer was killed
+            message, descriptors = b"", []
+        if message:
+            self._fork(message.decode(), *descriptors)
+        else:
+            self._selector.unregister(line)
+            del self._lines[line.fileno()]
+            line.close()
+
+    def _fork(self, what: str, status: int, *given: int) -> None:
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if not pid:
+            self._selector.close()
+            unused = [status, self._bell, self._rope, mine.detach(), *self.statuses.values()]
+            unused += [other.detach() for other in self._lines.values()]
+            _run(what, given, partial(_begin, self._handlers_in_children, unused, its))
+        its.close()
+        self._listen_to(mine)
+        self.statuses[pid] = status
+        _tell(status, pid)
+        for each in given:
+            os.close(each)
 
 
 def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket) -> None:
