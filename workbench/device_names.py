@@ -12,7 +12,7 @@ from workbench.device_spec import DeviceSpec
 from workbench.errors import InvalidArgumentError, WrongType
 
 SERVICE_JOBS: Final = ("ps", "evaluator")
-"""Jobs on whose devices strategies run replicas only if they are named: parameter servers and evaluators."""
+"""Jobs on whose devices strategies run replicas only on request: parameter servers and evaluators."""
 
 
 @dataclass(frozen=True, slots=True)

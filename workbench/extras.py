@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 DISTRIBUTION: Final = "replica-workbench"
-"""The name for pip. `workbench` there belongs to another project; `import workbench` is ours."""
+"""The name for pip. There, `workbench` belongs to another project; `import workbench` is ours."""
 
 
 def install_command(extra: str) -> str:

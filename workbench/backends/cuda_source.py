@@ -13,7 +13,7 @@ from workbench.backends.numpy import can_be_infinite
 from workbench.backends.summary import BINS, NONE_BAD
 
 MOST_BUFFERS = 16
-"""Buffers that one launch combines; more are combined in chunks, in order."""
+"""The most buffers that one launch combines; more are combined in chunks, in order."""
 
 _INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
 

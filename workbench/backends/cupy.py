@@ -31,12 +31,12 @@ DTYPES = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 bfloat16 float32 float64 complex64 complex128".split()
 )
-"""Names of the dtypes that CuPy has; it refuses float8, extended precision, dates and texts."""
+"""Names of the dtypes that CuPy supports; it refuses float8, extended precision, dates and texts."""
 _flags: list[Flags] = []  # never freed: kernels that nothing waits for may still write to them
 _flags_lock = threading.Lock()
 _SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs report no clock rate
 BLOCK = 256
-"""Threads of a block of a kernel."""
+"""Threads in a block of a kernel."""
 _BLOCKS_PER_PROCESSOR = 8
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 FLAG = np.dtype(np.uint32)
 WORDS = 16_384
-"""Words of a process: with two replicas, 8,192 collectives in flight."""
+"""Words per process: with two replicas, enough for 8,192 collectives in progress."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

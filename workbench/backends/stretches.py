@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 STRETCH: Final = 1 << 16
-"""Elements: what is made of so many stays in the level-2 cache."""
+"""Elements; an array of this size stays in the level-2 cache."""
 MOST_READ: Final = 1 << 28
-"""Of arrays with more elements than this some are read, unless all are asked for: an answer takes no longer."""
+"""Of larger arrays, only a part is read unless the caller requests all, so that an answer takes no longer."""
 _MOST_STRETCHES: Final = (1 << 26) // STRETCH  # of an array larger than that
 
 

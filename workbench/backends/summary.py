@@ -15,7 +15,7 @@ from workbench.backends.stretches import STRETCH, checksum, numbers_read, stretc
 BINS: Final = 24
 """Bins of a histogram."""
 MOST_IN_HISTOGRAM: Final = 1 << 16
-"""Of larger arrays a histogram counts about so many elements, evenly spaced."""
+"""For larger arrays, a histogram counts about this many elements, evenly spaced."""
 PARTIAL: Final = np.dtype(
     [
         *((name, np.float64) for name in ("n", "mean", "m2", "least", "greatest")),
@@ -24,9 +24,9 @@ PARTIAL: Final = np.dtype(
         ("first_bad", np.int64),
     ]
 )
-"""What is known of one piece of an array; the summary kernel of GPUs writes one per block."""
+"""The facts about one piece of an array. On GPUs, the summary kernel writes one per block."""
 NONE_BAD: Final = np.iinfo(np.int64).max
-"""`first_bad` of a piece in which everything is finite."""
+"""`first_bad` of a piece whose elements are all finite."""
 _SHORT_BYTES: Final = 1 << 20
 
 

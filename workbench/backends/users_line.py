@@ -32,7 +32,7 @@ Apply = Callable[..., Any]
 _LIMIT = 4096  # lines kept; each notebook cell makes new code objects
 _STAND_IN = "__workbench_stand_in__"  # the name in a frame's globals
 PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
-"""What the file names of this package's own code begin with."""
+"""The start of the file names of this package's own code."""
 # Includes code in between: NumPy's operators for our classes, `with` on our generators, our cached properties.
 _OURS = PACKAGE, mixins.__file__, contextlib.__file__, functools.__file__
 # By identity, because equal code objects may come from different files or different runs of a cell. The entry keeps

@@ -25,7 +25,7 @@ from workbench.io.storage import absolute
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _GONE: Final = (errno.ENOENT, errno.ESTALE)
 _OBJECT_STORES: Final = frozenset("s3 s3a gs gcs abfs abfss az adl oci oss r2 b2".split())
-"""Protocols without folders: making one would make a bucket, also where its name is misspelled."""
+"""Protocols without folders: creating one would create a bucket, even under a misspelled name."""
 
 
 class Folder(Protocol):

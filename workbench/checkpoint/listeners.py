@@ -9,4 +9,4 @@ from collections.abc import Callable
 from typing import Any, Final
 
 listeners: Final[list[Callable[[Any], object]]] = []
-"""Each is called with a `Transfer` when it begins, whenever it has moved, and when it has ended; from any thread."""
+"""Each is called with a `Transfer` when it begins, after each movement, and when it has ended; from any thread."""

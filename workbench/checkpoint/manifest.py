@@ -21,7 +21,7 @@ _FORMAT: Final = "workbench checkpoint"
 _VERSION: Final = 1
 SHARD: Final = re.compile(r"[0-9a-f]{16}-[0-9]{1,6}\.safetensors")
 OURS: Final = re.compile(rf"{SHARD.pattern}|lock|preserved|{re.escape(NAME)}(\.[0-9a-f]{{16}})?")
-"""What a checkpoint may leave in its folder; anything else there is somebody else's."""
+"""The files that a checkpoint may leave in its folder; others belong to somebody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ from workbench.distribute.variables.variable import Variable
 from workbench.errors import WorkbenchError
 
 Entry = tuple[str, Piece]
-"""What is in a file: the path in the state, and which piece of a variable it is."""
+"""An entry of a file: the path in the state, and the piece of a variable."""
 _seen: Final[weakref.WeakKeyDictionary[DescribedStrategy, tuple[str, Any, list[bool]]]] = (
     weakref.WeakKeyDictionary()
 )
-"""By strategy: the folder above that of the last checkpoint, the places of its replicas, and which of them saw it."""
+"""By strategy: the parent folder of the last checkpoint, the places of its replicas, and which of them saw that folder.
+"""
 
 
 class ReplicaShards:

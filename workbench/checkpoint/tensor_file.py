@@ -19,9 +19,9 @@ from workbench.distribute.arrays.as_array import Array
 from workbench.io.checksums import crc32c
 
 PIECE_BYTES: Final = 8 << 20
-"""So much is written at a time, and read behind a URL."""
+"""How much to write at a time, and to read at a time behind a URL."""
 _CACHED_BYTES: Final = 256 << 10
-"""So much of a file on this machine is read at a time: it is still in the processor's cache for its checksum."""
+"""How much of a local file to read at a time: it is then still in the processor's cache for its checksum."""
 _NAMES: Final = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
     "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",

@@ -12,7 +12,7 @@ from typing import Final
 from workbench.errors import InvalidArgumentError, UnsafeBind
 
 _ORIGIN: Final = re.compile(r"(https?://)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?")
-"""As browsers write them: lower case, no path, no user."""
+"""An origin in the form that browsers send: lower case, without path and user."""
 
 
 @dataclass(frozen=True, slots=True)

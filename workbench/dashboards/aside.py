@@ -8,7 +8,7 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 Later = Callable[[Callable[[], None]], None]
-"""Has something done soon by the event loop of a page, one after the other. Any thread may ask for it."""
+"""Schedules work on a page's event loop, in order. Any thread may call it."""
 
 
 def at_once(work: Callable[[], Found], then: Callable[[Found], None]) -> None:

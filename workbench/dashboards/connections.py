@@ -7,8 +7,9 @@ from typing import Final
 from tornado.iostream import IOStream
 
 MAX_CONNECTIONS: Final = 256
-"""A page has one, and six more for a moment while it loads. Descriptors are the whole process's, and `wb.dashboard`
-must not use up those of a notebook."""
+"""A page has one connection, and six more for a moment while it loads. Descriptors belong to the whole process, and
+`wb.dashboard` must not use up those of a notebook.
+"""
 
 
 class Connections:

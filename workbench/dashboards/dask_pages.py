@@ -20,8 +20,9 @@ _VIEWS: Final = {
     "lateness": "heat_map",
     "sweep": "sweep",
 }
-"""Name of the page -> view. Dask's pages have no authentication, so there are only those that tell of times and sizes:
-what replicas print, alerts, values and data are shown where a person has proved who they are."""
+"""Name of the page -> view. Dask's pages have no authentication, so only views of times and sizes are among them.
+Prints of replicas, alerts, values and data appear only where users have authenticated themselves.
+"""
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <head>

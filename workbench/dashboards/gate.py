@@ -19,8 +19,9 @@ POLICY: Final = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' blob:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
-"""Content security: whatever a page contains, it loads nothing from another place, and sends nothing there. Panel
-compiles components in the browser, hence 'unsafe-eval'; the WebSocket is in `connect-src 'self'`."""
+"""Content security policy: whatever a page contains, it loads nothing from elsewhere and sends nothing there. Panel
+compiles components in the browser, hence 'unsafe-eval'; `connect-src 'self'` covers the WebSocket.
+"""
 
 
 class Gate(Router):

@@ -61,7 +61,7 @@ _CARD: Final = {
     "justify-self": "stretch",
 }
 _ALONE: Final = {"container-type": "size", "overflow": "auto", "min-height": "320px"}
-"""Of a view that has a page for itself: as high as that, so that its charts can fill it."""
+"""For the only view of a page: as high as the page, so that its charts can fill it."""
 
 
 class Body:

@@ -15,11 +15,11 @@ from workbench.errors import WorkbenchError
 from workbench.ui.widgets.sources import Message, Source
 
 VIEWS_ROUTE: Final = "views"
-"""Where the server has `workbench/static`."""
+"""The route under which the server serves `workbench/static`."""
 _log = logging.getLogger("workbench")
 
 Work = Callable[[Callable[[], Message | None], Callable[[Message | None], None]], None]
-"""Makes a message, here or in a thread, and passes it on: on the event loop, one after the other; see `aside`."""
+"""Makes a message, on this thread or another one, and passes it to the event loop, in order; see `aside`."""
 
 
 def drawn_by(call: str) -> str:

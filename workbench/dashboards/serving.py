@@ -41,12 +41,14 @@ _MAX_MESSAGE_BYTES: Final = 256 * 1024
 _MAX_BODY_BYTES: Final = 64 * 1024
 _MAX_PAGES: Final = 64
 _IDLE_SECONDS: Final = 60.0
-"""So long a connection may say nothing, or leave a request unfinished."""
+"""How long a connection may be silent, or leave a request unfinished."""
 _FRAGMENTS_PER_SECOND: Final = 1000.0
-"""A message is three. A page says of each of its views, ten times a second, that it has taken what it got."""
+"""A message is three fragments. Ten times a second, a page acknowledges what each of its views has received."""
 _BURST: Final = 3000
 _COMPRESSION: Final = 6
-"""zlib's. Neighbouring views get the same changes, and each much that the last had: a tenth of the bytes is left."""
+"""zlib's options. Neighbouring views get the same changes, and much of each repeats the last: a tenth of the bytes is
+left.
+"""
 _TOO_MANY: Final = 1008
 
 

@@ -34,11 +34,11 @@ _WIDTH: Final = 88
 _NAME_WIDTH: Final = 30
 _MOST_REPLICAS: Final = 32
 _LONGEST: Final = 8
-"""Of more replicas than `_MOST_REPLICAS` only so many are told of, those that waited longest."""
+"""Of more than `_MOST_REPLICAS` replicas, only this many are listed: those that waited longest."""
 _HEADINGS: Final = ("stage", "elements/s", "range", "now", "MB/s", "busy", "own/element", "queue", "workers")
 DEFAULT_SECONDS: Final = 1.0
 listeners: Final[list[Callable[[InputExplanation], object]]] = []
-"""Each is called with what was explained, and must return at once: so this layer needs to know no view."""
+"""Each is called with an explained dataset and must return at once, so that this layer needs to know no view."""
 
 
 class InputExplanation:

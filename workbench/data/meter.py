@@ -24,7 +24,7 @@ from workbench.data.structure import Array, Structure
 from workbench.data.tables import Failed, Leaves, Rows, Run, Segment, Table, nbytes
 
 _MOST_INPUTS: Final = 8
-"""Pipelines of different stages that one stage may open and still have measured by themselves."""
+"""The most pipelines with different stages that one stage may open and still have measured separately."""
 _SAMPLED_RUNS: Final = 64  # measures the size of elements in one of this many runs
 
 

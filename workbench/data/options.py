@@ -13,7 +13,7 @@ from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
 
 AUTOTUNE: Final = -1
-"""In the place of a number: what a measurement finds."""
+"""In place of a number: the value that a measurement finds."""
 
 
 class AutoShardPolicy(enum.IntEnum):

@@ -304,9 +304,9 @@ def single(leaves: Leaves, structure: Structure, ids: Array | None = None) -> Ru
 
 
 Item = tuple[Leaves, Structure, Array | None]
-"""Components of an element, its structure, and ids of its source elements where they are asked for."""
+"""Components of an element, its structure, and the ids of its source elements if requested."""
 Task = tuple[int, Item] | Failed
-"""Number of an element and the element; or why there is none."""
+"""Number of an element and the element; or the reason why there is none."""
 
 
 def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:

@@ -23,7 +23,7 @@ from workbench.runtime.comm.failure_report import is_users as is_users_file
 
 _WATCHED: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump", "watched.py")
 _BETWEEN: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep, _WATCHED
-"""Files whose frames may lie between a line and the operation that it calls: those of NumPy, and of recorded arrays."""
+"""Files whose frames may lie between a line and its operation: NumPy's, and those of recorded arrays."""
 _MAKES: Final = {"invalid value": "a NaN", "divide by zero": "an infinity", "overflow": "an infinity"}
 _OF_JAX: Final = "invalid value ("
 _SHOWN_CHARACTERS: Final = 120

@@ -12,7 +12,7 @@ from workbench.io.headers import Header
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Position = tuple[int, int]
-"""Behind how many features of varying length, and how many bytes behind the last one of them."""
+"""How many features of varying length precede a position, and its distance in bytes from the last of these."""
 
 _WORD: Final = 8
 _SEVEN_BITS: Final = 0x7F

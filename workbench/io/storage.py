@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from workbench.errors import InvalidArgumentError, StorageFull, WrongType
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Why a file cannot become longer."""
+"""Error numbers that mean that a file cannot grow."""
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from workbench.runtime.layout import Layout
 from workbench.runtime.process.tpu import keep_notebook_off
 
 _FORMING_SECONDS = 60.0
-"""So long the tasks of a resolver may take to join."""
+"""How long a resolver's tasks may take to join."""
 _RETRY_SECONDS = 0.2
 
 

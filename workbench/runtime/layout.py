@@ -16,8 +16,9 @@ Layout = dict[str, tuple[str, int]]
 """Worker name -> (host label, devices), in the order of the hosts."""
 
 REPLICA_BYTES = 512 << 20
-"""So much of the machine's or container's memory is there for each worker process that nobody asked for: a tenth of it
-or more for the process itself, the rest for values."""
+"""The memory of the machine or container that must be available for each worker process by default: a tenth or more of
+it for the process itself, the rest for values.
+"""
 
 
 def check_gpus(address: Any, otherwise: bool, per_worker: int) -> None:

@@ -18,7 +18,7 @@ from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC
 
 PLUGIN: Final = "workbench-pages"
 _PREFIX: Final = "individual-workbench-"
-"""Dask calls its pages of a single plot "individual-…", and lists these."""
+"""Dask calls its single-plot pages "individual-…", and lists these."""
 
 
 class Site(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 FEED: Final = "collectives"
-"""The channel that travels as changes of a snapshot; the others travel whole, when they have changed."""
+"""The channel that sends changes of a snapshot; the others send their whole model when it has changed."""
 
 CHANNEL_OF: Final[dict[str, str]] = {
     "overview": FEED,
@@ -25,10 +25,10 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "collectives": FEED,
     "devices": "devices",
 }
-"""View -> channel; `runs` and `replay` are none of a cluster."""
+"""View -> channel. `runs` and `replay` do not belong to a cluster."""
 
 SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input", "data_service", "servers"})
-"""Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
+"""Views of what a user has requested in the notebook; the others are always available."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 RUNS: Final = ("", "runs")
-"""Watched like a channel of a cluster, and told of like one: the list of recorded runs, which no cluster has."""
+"""The list of recorded runs, which belongs to no cluster. Watched and sent like a cluster's channel."""

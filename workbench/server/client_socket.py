@@ -18,7 +18,7 @@ from workbench.server.session import Session
 from workbench.server.watched_runs import WatchedRuns
 
 RESOURCE: Final = "workbench"
-"""What an authorizer is asked about."""
+"""The resource that an authorizer is asked about."""
 _MAX_MESSAGE_BYTES: Final = 16 * 1024
 _MESSAGES_PER_SECOND: Final = 20.0
 _BURST: Final = 60

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 _HEADER: Final = struct.Struct("<I")
 MAX_REQUEST_BYTES: Final = 16 * 1024
-"""A job reads no longer message."""
+"""The longest message that a job reads."""
 MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
-"""The server reads no longer message."""
+"""The longest message that the server reads."""
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ from workbench.server.client_socket import RESOURCE
 
 _FIRST_PAGE: Final = "guide/index.html"
 _PATIENCE_SECONDS: Final = 0.5
-"""How long a page opened from the menu stays blank: a site that is built already takes less."""
+"""How long a page opened from the menu may stay blank; a site that is already built takes less."""
 _WAITING: Final = """<!doctype html>
 <html lang="en">
 <title>Workbench guide</title>

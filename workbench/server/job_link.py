@@ -20,7 +20,7 @@ from workbench.server.mirror import Mirror
 _CONNECT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 5.0
 STALE_SECONDS: Final = 5.0
-"""A process that tells every second that it goes on, and has not for so long, is suspended or fully occupied."""
+"""A process that has sent no heartbeat for this long, instead of one per second, is suspended or fully occupied."""
 _LIMIT_BYTES: Final = 1024 * 1024
 _log = logging.getLogger("workbench")
 

@@ -32,4 +32,4 @@ class Limits:
 
 
 USUAL: Final = Limits()
-"""Where nothing is configured."""
+"""The limits without a configuration."""

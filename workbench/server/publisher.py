@@ -21,7 +21,7 @@ from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Source
 
 ASKING: Final = frozenset({"devices"})
-"""Channels of which the model is not known without asking Dask's scheduler."""
+"""Channels whose model needs a query to Dask's scheduler."""
 _REST_SECONDS: Final = 0.2  # each update costs the job and the server some milliseconds of CPU
 _LOOK_SECONDS: Final = 1.0
 _SEND_SECONDS: Final = 10.0

@@ -11,7 +11,7 @@ from workbench.ui.runs.recorded_runs import RecordedRuns
 
 _LOOK_SECONDS: Final = 2.0
 _SHARE: Final = 20
-"""A look that took t seconds, as on a slow file system, is followed by a pause of this many t."""
+"""A reading that took t seconds, as on a slow file system, is followed by a pause of this many t."""
 
 
 class WatchedRuns:

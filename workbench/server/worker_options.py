@@ -10,7 +10,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime.layout import check_limits
 
 MAX_REPLICAS: Final = 256
-"""As many workers a cluster of the panel can have."""
+"""The most workers that a cluster of the panel can have."""
 KINDS: Final = ("cpu", "gpu", "tpu")
 
 

@@ -31,13 +31,13 @@ from workbench.server.worker_options import WorkerOptions, check_number, check_r
 
 _SCALE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.25
-"""How often a cluster that adapts looks whether somebody uses it."""
+"""How often a cluster that adapts its size checks whether it is used."""
 _UNUSED_SECONDS: Final = 30.0
-"""After so long without a user it shrinks: a notebook that connects again would wait for workers otherwise."""
+"""How long it stays unused before it shrinks; a notebook that reconnects earlier need not wait for workers."""
 _STOP: Final = None
 
 Answer = Callable[[str], None]
-"""Called with why something cannot be done, or ""."""
+"""Called with the reason why something is impossible, or ""."""
 
 
 class HeldWorkers:

@@ -3,4 +3,4 @@
 from typing import Final
 
 ADDED: Final = {"added": True}
-"""Metadata of fields of models that files of earlier versions lack: views draw what they have without them."""
+"""Metadata of model fields that files of earlier versions lack; views draw these files without them."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DRIFT: Final = 100e-6
-"""Two quartz clocks part by at most this fraction: an old estimate gets worse by that much of its age."""
+"""The largest rate at which two quartz clocks diverge: an estimate gets worse by this fraction of its age."""
 
 
 @dataclass(frozen=True, slots=True)

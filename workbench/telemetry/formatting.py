@@ -10,9 +10,9 @@ from typing import Final
 NOTHING: Final = "–"
 """Printed where a number has no meaning."""
 SIGNS: Final = {"info": "", "good": "✔", "watching": "…", "warning": "▲", "error": "✖"}
-"""By severity, what stands for it in text, where no icon is drawn."""
+"""The sign for each severity in text, where no icon is drawn."""
 MOST_NAMED: Final = 16
-"""How many replicas to name in an error or alert, which has room for more than a line of a view."""
+"""How many replicas to name in an error or alert, which has more room than a line of a view."""
 
 _DTYPES: Final = {
     "float16": "f16",

@@ -92,7 +92,7 @@ TEXT_COLUMNS: Final = frozenset(
     name for name, field in Record.__dataclass_fields__.items() if field.type == "str"
 )
 ADDED_COLUMNS: Final = {"inputs": ""}
-"""Columns that recorded runs of this version may lack, as they came later, with what stands for "unknown"."""
+"""Columns added within this format version, with the value that stands for "unknown"; recorded runs may lack them."""
 INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
 
 

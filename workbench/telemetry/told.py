@@ -9,7 +9,7 @@ from typing import Final
 from workbench.telemetry.added import ADDED
 
 _IN_USE: Final = 0.25
-"""Steps that use less than this of a core sleep, or wait for files and networks."""
+"""Steps that use less of a core than this sleep, or wait for files and networks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime.deploy.registry import runtime_folder
 
 _SUFFIX = "-check"
-"""Ends the id of a cell that checks an exercise; before it stands the exercise's name."""
+"""The end of the id of a cell that checks an exercise, after the exercise's name."""
 
 
 @dataclass(frozen=True, slots=True)

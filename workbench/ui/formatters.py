@@ -53,7 +53,7 @@ LIVE: Final = (
     ("workbench.data.service.dispatcher", "DispatchServer", "dispatcher_bundle"),
     ("workbench.data.service.overview", "ServiceStatus", "service_status_bundle"),
 )
-"""The same for those with a live view; without a kernel this is what they print anyway."""
+"""The same for classes with a live view; without a kernel, they print this anyway."""
 _MAX_ROWS: Final = 32
 _PATIENCE_SECONDS: Final = 0.5
 

@@ -7,7 +7,7 @@ from typing import Final
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 MIME: Final = "application/vnd.workbench.layout+json"
-"""What the pages of JupyterLab that show this notebook listen for, among what its kernel publishes."""
+"""The MIME type of kernel messages that JupyterLab pages with this notebook listen for."""
 
 LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "overview": ("overview", "lanes", "log"),
@@ -15,7 +15,9 @@ LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "debugging": ("stuck", "log", "values", "lanes"),
     "data": ("dataset_sharding", "input", "data_service", "array_sharding", "values", "servers"),
 }
-"""Those that come with workbench, with their views; how these lie is said in `extension/src/lab/layouts/layouts.ts`."""
+"""The layouts that come with workbench, and their views. `extension/src/lab/layouts/layouts.ts` says how to arrange
+them.
+"""
 
 
 def layout_names() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from workbench.ui.render import html
 _T = TypeVar("_T")
 _REPAINT_SECONDS: Final = 0.1
 _Paint = Callable[[int, float, bool], None]
-"""Called with the count, the seconds since the beginning, and whether that was the end."""
+"""Called with the count, the seconds since the start, and whether that was the end."""
 
 
 def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "") -> Iterator[_T]:

@@ -19,7 +19,7 @@ from workbench.backends.jax.interpreter import Frames, frames_of, inner_program,
 from workbench.backends.users_line import PACKAGE
 
 Add = Callable[[str, Sequence[Any], Frames], None]
-"""`add(op, outputs, frames)`; there are frames only for operations of a compiled function."""
+"""`add(op, outputs, frames)`; only operations of a compiled function have frames."""
 
 
 @contextlib.contextmanager

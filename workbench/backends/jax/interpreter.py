@@ -17,10 +17,10 @@ _INLINED: Final = {
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
 }
-"""Operations that stand for several, and where they have them."""
+"""Operations that stand for several others, and the parameter that holds these."""
 
 Frames = tuple[tuple[str, int, str], ...]
-"""File, line and function of the calls that led to an operation, the innermost first."""
+"""File, line and function of the calls that led to an operation, innermost first."""
 
 
 def interpreted(

@@ -22,12 +22,12 @@ NOT_FINITE: Final = "not finite"
 NOT_READ: Final = ""
 
 ALWAYS: Final = 4096
-"""Arrays of so many elements are read however little time there is."""
+"""Arrays up to this size are read however little time there is."""
 SHARE: Final = 100
-"""Reading takes one part in so many of a replica's time."""
+"""Reading takes at most one part in this many of a replica's time."""
 MOST_SAVED_NS: Final = 250_000_000
 FIRST_NS: Final = 20_000_000
-"""Saved before the first step: it has saved nothing yet, and many NaN come in it."""
+"""Time in advance for the first step, which has saved none yet and in which many NaNs enter."""
 
 
 class Finiteness:

@@ -14,7 +14,7 @@ from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.position import Position
 
 Blocks = dict[int, np.ndarray]
-"""Byte blocks by number: a rank's data, or a negative number for what describes them."""
+"""Byte blocks by number: a rank's data, or, under a negative number, a description of the data."""
 
 
 class Link(Protocol):

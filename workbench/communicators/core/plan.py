@@ -20,7 +20,7 @@ from workbench.communicators.core.packing import Pack, flatten, packs_of
 from workbench.communicators.core.position import Position
 
 MAX_PLANS: Final = 4096
-"""Call sites × shapes remembered; a notebook makes new call sites in every cell."""
+"""Call sites × shapes to remember; a notebook creates new call sites in every cell."""
 _P = TypeVar("_P")
 
 

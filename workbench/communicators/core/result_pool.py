@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 IDLE_SECONDS = 10.0
-"""After this long without use, memory of collectives goes back to the system."""
+"""The memory of collectives returns to the system after this long without use."""
 _SMALLEST_BYTES = 32 * 1024  # malloc itself reuses smaller memory
 _KEPT_BYTES = 256 * 1024 * 1024
 

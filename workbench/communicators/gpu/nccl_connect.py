@@ -17,7 +17,7 @@ from workbench.communicators.threads.rendezvous import Exchange
 from workbench.errors import BackendUnavailable
 
 _UNIQUE_ID: Final = -1
-"""Number of the block that carries it."""
+"""Number of the block that carries the id."""
 
 
 class Blocking(Protocol):

@@ -37,18 +37,19 @@ from workbench.telemetry.records import Signature
 
 POLL_SECONDS = 0.025
 DEADLINE_SECONDS = 300.0
-"""Of a queued collective whose call gives no timeout; its peers had all arrived, so only a failure takes so long."""
+"""For a queued collective whose call gives no timeout. Its peers have all arrived, so only a failure takes this long.
+"""
 CONNECT_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 """How long a thread may stay inside NCCL after its failure was published, before the process is given up."""
 _IDLE_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 _SPIN_SECONDS = 0.002
-"""How long the end of a step only gives way, as CUDA does: any sleep, also one of 0, takes 60 to 130 µs."""
+"""How long to wait for a step's end by yielding, as CUDA does: any sleep, even one of 0, takes 60 to 130 µs."""
 _PAUSE_SECONDS = 0.0005
-"""How long it sleeps at most before it asks again; the first sleeps after giving way are shorter."""
+"""The longest sleep between two checks; the first ones after yielding are shorter."""
 _DRAIN_SECONDS = 2.0
-"""How long closing waits for what is queued, while nothing has failed."""
+"""How long closing waits for queued work while nothing has failed."""
 
 Launch = Callable[[GpuOps, Sequence[Work]], None]
 

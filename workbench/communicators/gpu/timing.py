@@ -15,7 +15,9 @@ from workbench.communicators.gpu.inputs import Inputs, found
 from workbench.communicators.gpu.work import Work
 
 REBASE_SECONDS = 10.0
-"""Elapsed times are float32 milliseconds: against a base of ten seconds ago they resolve 1 µs, of 17 minutes 62 µs."""
+"""Elapsed times are float32 milliseconds: they resolve 1 µs ten seconds after their base, and 62 µs 17 minutes after
+it.
+"""
 _BASE_PAUSE_SECONDS = 0.00005
 _BASE_SECONDS = 0.005  # a base event that takes longer than this is too imprecise
 

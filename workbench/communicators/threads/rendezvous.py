@@ -25,7 +25,7 @@ _TICK_SECONDS = 0.5  # how long a wait lasts before it checks its deadline again
 Execute = Callable[[Position, list[Any]], Any]
 Exchange = Callable[[Blocks], Blocks]
 Together = Callable[[list[Any], Blocks, Exchange], Any]
-"""Called once per process: with what its replicas brought, everybody's blocks, and how to exchange more of them."""
+"""Called once per process with its replicas' contributions, all blocks, and a function that exchanges more of them."""
 
 
 class Rendezvous:

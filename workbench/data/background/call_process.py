@@ -28,7 +28,7 @@ _SMALL_BYTES: Final = 1 << 16
 RETURNED: Final = "returned"
 RAISED: Final = "raised"
 PRINTED: Final = "printed"
-"""Kinds of what such a process sends: an answer to a call, or text that comes before one."""
+"""Kinds of messages from such a process: an answer to a call, or text printed before one."""
 _END_SECONDS: Final = 10.0  # a killed process is gone much sooner
 _PROGRAM: Final = """
 import json, signal, socket, sys

@@ -13,7 +13,7 @@ from workbench.data.tables import Failed, Run
 from workbench.errors import CancelledError
 
 Call = Callable[[Any], Run]
-"""Makes a run of a task; what it raises stands for the element."""
+"""Makes a run from a task; an error that it raises stands for the element."""
 _AHEAD: Final = 2  # tasks per thread that may wait or be in progress: one of each
 _MOST_THREADS: Final = 1024
 

@@ -17,9 +17,9 @@ from workbench.errors import FailedPreconditionError
 
 _T = TypeVar("_T")
 CHECK_SECONDS: Final = 1.0
-"""Who waits looks around this often; what it waits for wakes it before."""
+"""How often a waiting thread looks around; wake-ups do not wait for it."""
 _GRACE_SECONDS: Final = 0.5
-"""How long closing waits for threads. One that is in a user's function then goes on until that returns."""
+"""How long closing waits for threads. A thread in a user function then continues until that returns."""
 _here = threading.local()
 _living: weakref.WeakSet[Threads] = weakref.WeakSet()
 

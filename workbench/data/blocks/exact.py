@@ -20,11 +20,11 @@ DTYPES: Final = frozenset((bool, int, float, np.bool_, *_FLOATS, *_WHOLE_NUMBERS
 ALLOWED: Final = frozenset(np.dtype(kind) for kind in DTYPES)
 
 WRAPPING: Final = frozenset((np.add, np.subtract, np.multiply, np.negative, np.absolute, np.square))
-"""Whole numbers may go beyond their dtype; single numbers then warn, arrays do not."""
+"""Operations whose integer results may exceed their dtype; single numbers then warn, arrays do not."""
 WHOLE: Final = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.maximum, np.minimum))
-"""For bool and whole numbers only."""
+"""Operations for bool and integers only."""
 BY_CONSTANT: Final = frozenset((np.floor_divide, np.remainder))
-"""For whole numbers, divided by a constant."""
+"""Operations on integers that are divided by a constant."""
 FUNCTIONS: Final = (
     WRAPPING
     | WHOLE

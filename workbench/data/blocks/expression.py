@@ -15,7 +15,7 @@ from workbench.data.structure import Array
 from workbench.data.tables import Leaves
 
 Place = int
-"""Of a value: first the components of a row, then the results of the steps."""
+"""The position of a value: first the components of a row, then the results of the steps."""
 _WARNINGS: Final = ("divide", "over", "under", "invalid")
 _BOUNDS: Final[dict[Any, Callable[..., Any]]] = {
     np.add: operator.add,

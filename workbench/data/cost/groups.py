@@ -19,9 +19,9 @@ from workbench.data.cost.flow import (
 
 MOST_FLOWS: Final = 6
 MOST_SINGLE: Final = 4
-"""As many pipelines are shown one by one, of more only so many that stand out."""
+"""Up to this many pipelines are shown one by one; of more, at most this many that stand out."""
 FAR: Final = 1.25
-"""Times the median: below, hosts are alike."""
+"""Multiples of the median; hosts below it count as alike."""
 _FENCE: Final = 3.0  # multiples of the interquartile range beyond the quartile
 _WORTH: Final = 0.2  # of the time; a stage that is busy for less delays nothing
 

@@ -8,7 +8,7 @@ from typing import Final
 from workbench.data.cost.profile import PipelineProfile
 
 RECENT_SECONDS: Final = 5.0
-"""Rates of the last seconds are those of so many at least."""
+""""Recent" rates cover at least this many seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def _checked(dataset: Any, function: str) -> Dataset:
 class _Passes:
     dataset: Dataset
     _parts: dict[tuple[int, int], Dataset] = field(default_factory=dict, compare=False, repr=False)
-    """Those that were read here: what a part has cached is there in its next pass."""
+    """The parts that were read in this process, so that a part's caches are there in its next pass."""
 
     def __len__(self) -> int:
         return len(self.dataset)

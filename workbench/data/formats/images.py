@@ -28,7 +28,7 @@ from workbench.extras import install_command
 _FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 _CHANNELS: Final = {"L": 1, "RGB": 3, "RGBA": 4}
 _MOST_PIXELS: Final = 89_478_485
-"""As Pillow's own limit for warnings: 256 MiB of RGB."""
+"""Pillow's own limit for warnings: 256 MiB of RGB."""
 
 
 class ImageFolderDataset(Dataset):

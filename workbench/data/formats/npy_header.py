@@ -15,7 +15,8 @@ from workbench.errors import DataLossError, InvalidArgumentError
 
 MAGIC: Final = b"\x93NUMPY"
 MOST_ROW_BYTES: Final = 1 << 30
-"""Larger rows are refused: what a few bytes of a compressed file unpack to is held row by row."""
+"""Larger rows are refused, because a row is held whole, and a few bytes of a compressed file may unpack to a huge one.
+"""
 _SPLIT_BYTES: Final = 1 << 16
 _FEWEST_SPLITS: Final = 1024
 

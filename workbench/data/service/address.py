@@ -10,7 +10,7 @@ from workbench.communicators.core.tcp import is_loopback
 from workbench.errors import InvalidArgumentError, UnsafeBind
 
 PROTOCOL = "grpc"
-"""What addresses begin with, as in the reference. The frames are this project's own."""
+"""The start of addresses, as in the reference. The frames are this project's own."""
 
 
 @dataclass(frozen=True, slots=True)

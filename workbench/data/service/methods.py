@@ -28,7 +28,7 @@ from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgum
 from workbench.runtime.comm.messages import dumps
 
 TIMEOUT_SECONDS = 60.0
-"""How long a service that is away, or has no worker, is waited for."""
+"""How long to wait for a service that is unreachable or has no worker."""
 _SERVICE = "the data service"
 
 

@@ -19,13 +19,13 @@ from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
 
 ENDLESS = -1
-"""A number of splits without end."""
+"""The number of splits of an endless source."""
 _ROWS = (Counting, Counter, Slices, Whole)
 _SPLITS_WANTED = 128
 _MOST_ROWS, _ENDLESS_ROWS = 4096, 1024
 _FEW_FILES = 16
 Ask = Callable[[int, int, int], int | None]
-"""`ask(provider, visit, nth)`: the nth split that a lane gets in its visit to a source; None at the end."""
+"""`ask(provider, visit, nth)`: the nth split that a lane gets in one of its visits to a source; None at the end."""
 
 
 @dataclass(frozen=True)

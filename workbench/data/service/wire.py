@@ -30,7 +30,7 @@ _MOST_HELLO_BYTES = 1024
 HELLO_SECONDS = 5.0
 """How long a peer may take to connect and show its token."""
 REPLY_SECONDS = 60.0
-"""How long a reply may take, besides what the request asks the server to wait."""
+"""How long a reply may take, in addition to the wait that the request asks for."""
 
 
 class Connection:

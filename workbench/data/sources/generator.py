@@ -21,7 +21,7 @@ from workbench.data.tables import Failed, Run, single
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 _EXACT_FLOATS: Final = 2.0**53
-"""Below it, float64 has each integer."""
+"""float64 represents every integer below this."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,13 @@ from workbench.extras import install_command
 REQUEST_SECONDS: float = 30.0
 """How long one request may take."""
 ATTEMPTS: Final = 3
-"""How often a request is made that fails for a reason that may pass. All of them only read."""
+"""How often to make a request that fails for a temporary reason. All requests only read."""
 _PAUSE_SECONDS: Final = 0.2
 _AHEAD_BYTES: Final = 1 << 22
 _VERSION: Final = frozenset(
     "etag last-modified lastmodified content-md5 md5hash generation created mtime updated size".split()
 )
-"""What file systems call that which changes with a file's content."""
+"""Names that file systems use for an attribute that changes with a file's content."""
 _REFUSED: Final = {400, 401, 403, 405, 407, 410, 451}
 
 

@@ -15,7 +15,7 @@ from workbench.device_spec import DeviceSpec
 from workbench.errors import InvalidArgumentError
 
 _NO_NUMBERS = "OUSMmV"
-"""Kinds of dtypes that no device has: text, dates, records."""
+"""Kinds of dtypes that no device supports: text, dates, records."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from workbench.arguments import whole_number
 from workbench.errors import InvalidArgumentError, WrongType
 
 Tasks = list[str] | dict[int, str]
-"""Addresses by task: a list, or a dict where some numbers are missing."""
+"""Addresses by task: a list, or a dict if some numbers are missing."""
 
 _NUMBERS_END = 2**31  # as in the reference, whose numbers have 32 bits
 

@@ -20,7 +20,7 @@ from workbench.runtime.process import gpus
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 DEALT = "WORKBENCH_SLURM_GPUS"
-"""What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the GPUs of the host that it dealt from."""
+"""What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the host's GPUs that it distributed."""
 
 _MOST_GPUS = 4096  # a number such as 2**31 is a mistake, not a list to build
 _TASKS_PER_NODE = "SlurmClusterResolver: tasks_per_node"

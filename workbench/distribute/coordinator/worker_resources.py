@@ -68,7 +68,7 @@ class _Thread(threading.local):
 
 
 thread = _Thread()
-"""The resources of the worker that the calling thread runs functions of."""
+"""The resources of the worker whose functions the calling thread runs."""
 
 
 @contextlib.contextmanager

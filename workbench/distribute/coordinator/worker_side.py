@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 End: TypeAlias = bytes | FailureReport | int
-"""How a call ended: its result, pickled; what it raised; or the number of the server that it did not reach."""
+"""The outcome of a call: its pickled result; its error; or the number of the server that it could not reach."""
 
 
 class WorkerSide:

@@ -36,7 +36,7 @@ _CHUNK_BYTES: Final = 8 << 20
 # How often to retry a fetch while replicas are lost, beyond what recovery itself does.
 _ATTEMPTS: Final = 4
 _GIVEN_AGAIN: Final = 3
-"""How often an element is given again because a replica was lost in its step; it may be what ends the replicas."""
+"""How often an element is given again after a replica was lost in its step, because it may be what kills replicas."""
 
 
 class HereElements(Elements):

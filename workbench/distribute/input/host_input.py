@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 Steps = list[list[Any]]
-"""Per step, the leaves of a replica's element."""
+"""For each step, the leaves of a replica's element."""
 
 
 @dataclass(frozen=True, slots=True)

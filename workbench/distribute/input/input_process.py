@@ -23,10 +23,10 @@ from workbench.distribute.input.reader import Chunk, Reader
 from workbench.runtime.comm.failure_report import report
 
 MESSAGE_BYTES: Final = 64 << 10
-"""No message is larger: what may be large travels as a descriptor."""
+"""No message is larger: what may be large is sent as a descriptor."""
 MAX_DESCRIPTORS: Final = 64
 LINE_CHARACTERS: Final = 10_000
-"""So much of what is printed travels at once."""
+"""At most this much of printed text is sent at once."""
 _NAME: Final = "workbench-input"  # a process name on this machine has at most fifteen characters
 
 

@@ -26,7 +26,7 @@ BY_PROCESS: Final = "by process"
 HERE: Final = "here"
 UNREACHABLE: Final = "unreachable"
 HEAD: Final = 4
-"""Leaves of what `fetch` returns before those of its elements."""
+"""How many leaves in the result of `fetch` precede those of its elements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
 
 _FETCHES: Final = 64
-"""As many of the newest fetches, and elements, have a place on the axis of steps."""
+"""How many of the newest fetches and elements have a place on the axis of steps."""
 _WAITS: Final = 1024
-"""So many times that replicas waited are kept for views: of 512 replicas those of two fetches."""
+"""How many waits of replicas are kept for views: with 512 replicas, those of two fetches."""
 _REMEMBERED: Final = 256  # elements; many times more than the steps in progress can hold
 
 

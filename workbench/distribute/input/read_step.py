@@ -20,7 +20,7 @@ from workbench import by_value
 from workbench.errors import CaptureError, StorageFull
 
 SHARED: Final = hasattr(os, "memfd_create")
-"""Whether there is memory that processes can share without a name."""
+"""Whether processes can share memory without a name."""
 _ALIGNMENT: Final = 64
 _Part = tuple[tuple[int, int], ...]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Name = tuple[str, str | None]
 _TRAILS: Final = 64
-"""Newest distributed datasets of which it is known how far replicas came, also when they are gone."""
+"""For how many of the newest distributed datasets, including collected ones, to remember how far replicas came."""
 
 
 class Readable(Protocol):

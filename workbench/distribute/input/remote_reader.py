@@ -35,10 +35,10 @@ from workbench.runtime.process.side_process import SideProcess
 
 _CHECK_SECONDS: Final = 0.5
 _STOPPED_CHECKS: Final = 20
-"""So often it may be seen stopped by a signal in the midst of a request: ten seconds. Then it counts as lost."""
+"""How often the process may be found stopped during a request: for ten seconds. Then it counts as lost."""
 _ENDING_SECONDS: Final = 1.0  # how long to wait for the exit code after the socket has ended
 _ATTEMPTS: Final = 4
-"""So often a request is made in vain because the process ends: a function of the user may be what ends it."""
+"""How often to repeat a request during which the process ends, because a user function may be what ends it."""
 
 
 class InputProcess:

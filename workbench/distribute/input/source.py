@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _SHARED_BYTES: Final = 1 << 20
-"""From here on sharing the arrays of a plan takes less time than sending them."""
+"""From this size on, sharing a plan's arrays takes less time than sending them."""
 PlanFor = Callable[[Sequence[Device]], InputPlan]
 """The plan for replicas on these devices."""
 

@@ -17,12 +17,12 @@ from workbench.runtime.services.frames import Array, Fields, raised_by
 from workbench.runtime.services.service import Connection, ServiceAddress
 
 Arrays: TypeAlias = Sequence[Array] | Callable[[], Sequence[Array]]
-"""Those of a request, or what makes them each time that they are sent."""
+"""A request's arrays, or a function that makes them for each sending."""
 Request: TypeAlias = tuple[int, Fields, Arrays]
 """Number of a server, and what it is asked."""
 Reply: TypeAlias = tuple[Fields, list[Array]]
 _MOST_TOGETHER: Final = 64
-"""Updates that a server is sent before their replies are read, which are small enough to wait for that."""
+"""How many updates to send before reading their replies, if they are small."""
 _clients: weakref.WeakValueDictionary[str, ServerClient] = weakref.WeakValueDictionary()
 
 

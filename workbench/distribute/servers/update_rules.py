@@ -69,7 +69,7 @@ class _Range(NamedTuple):
 
 
 _REAL: Final = "biufV"
-"""Kinds of dtypes of real numbers; bfloat16 is one of V."""
+"""Kinds of dtypes for real numbers; bfloat16 has kind V."""
 _FINITE: Final = _Range("a number", math.isfinite)
 _POSITIVE: Final = _Range("0 or more", lambda number: 0 <= number < math.inf)
 _SHARE: Final = _Range("a number from 0 to 1", lambda number: 0 <= number <= 1)

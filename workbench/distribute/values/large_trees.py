@@ -16,7 +16,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime.driver.handle import Handle, fetch_all
 
 FEW = 8
-"""Up to so many leaves are computed one by one, which costs no more."""
+"""Up to this many leaves are computed one by one, which is no slower."""
 _LARGE_BYTES = 64 * 1024  # from this size on, copying an array costs more than the saved calls
 
 

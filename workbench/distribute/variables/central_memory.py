@@ -16,7 +16,7 @@ from workbench.distribute.arrays.as_array import Array
 from workbench.errors import FailedPreconditionError
 
 Place = np.ndarray
-"""Where a value is: process, file descriptor there, the memory's own number, offset. int64 of shape (4,)."""
+"""The place of a value: process, file descriptor in it, the memory's own number, offset. int64, shape (4,)."""
 
 
 class CentralValue:

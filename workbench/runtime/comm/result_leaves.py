@@ -20,7 +20,7 @@ from workbench.runtime.comm.messages import INLINE_BYTES, PickledLeaf, RemoteLea
 _SMALL_TYPES = (int, float, bool, complex, type(None))
 _NUMBERS = "biufc"
 _FEW = 64
-"""So many leaves that are alike are pickled one by one."""
+"""Up to this many similar leaves are pickled one by one."""
 
 
 class PackedLeaves(NamedTuple):

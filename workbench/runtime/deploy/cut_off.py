@@ -18,9 +18,9 @@ from distributed.comm.core import connect
 from distributed.core import Status
 
 REJOINS: Final = "WORKBENCH_REJOINS"
-"""In the environment of workers whose nanny's owner joins again by itself, as `workbench join` does."""
+"""Set in the environment of workers whose nanny's owner joins again by itself, as `workbench join` does."""
 _BROKEN: Final = ("worker-handle-scheduler-connection-broken", "worker-heartbeat-missing")
-"""What Dask's worker says when it closes because the scheduler is out of reach, or has given it up meanwhile."""
+"""The reasons that Dask's worker gives when it closes because the scheduler is unreachable or has given it up."""
 _PATIENCE_SECONDS: Final = 300.0
 _ANSWER_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.5

@@ -42,16 +42,16 @@ forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 _CLOSE_SECONDS = 10.0
 RESTART_AGAIN_SECONDS = 2.0
-"""How long after a restart that failed the next one is tried."""
+"""How long after a failed restart to try the next one."""
 _KILLED_MOST = 3
-"""A process that is killed while it starts is started again at once; after so many in a row that is a failure, too."""
+"""A process that is killed while it starts is restarted at once; this many in a row count as a failure, too."""
 # Measured: the open files of a driver with 1, 2 and 8 workers, plus room for the user's files.
 _DESCRIPTORS = 64
 _FILE_BYTES = 64 * 1024 * 1024
 _LOOPBACK_SECONDS = 5.0
 _DESCRIPTORS_PER_WORKER = 16
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
-"""Under these settings Dask keeps so many events of a topic and messages of a connection: telemetry would pile up."""
+"""Limits how many events of a topic and messages of a connection Dask keeps; telemetry would pile up otherwise."""
 
 
 class WorkerExit(NamedTuple):

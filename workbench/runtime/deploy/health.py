@@ -22,11 +22,10 @@ _STUCK: Final = {
     "GPU": "its GPU had failed, or a replica was stuck in NCCL",
     "TPU": "a replica was stuck in a traced program",
 }
-"""Kind of device -> why a worker with such devices ends itself. One with CPUs does not: code of the user chose its exit
-code."""
+"""Kind of device -> why a worker with such devices ends itself. On CPUs, only user code chooses the exit code."""
 
 _CLOSED_SECONDS: Final = 1.0
-"""A process whose connection has ended has so long to end, too."""
+"""How long a process may live after its connection has ended."""
 
 
 def kernel_memory_kills() -> int:

@@ -12,10 +12,10 @@ from workbench.runtime.deploy.registry import Registry
 
 SCHEME: Final = "workbench://"
 _EXPECTED: Final = ["workbench", "workers"]
-"""Where Dask's scheduler has how many workers a driver waits for."""
+"""Where Dask's scheduler keeps the number of workers that drivers wait for."""
 _GROW_SECONDS: Final = 60.0
 _CLIENT: Final = "Client-"
-"""What Dask's names of clients begin with, other than its own."""
+"""The start of the names that Dask gives to the clients of programs; its own clients have other names."""
 
 
 class Pool(NamedTuple):

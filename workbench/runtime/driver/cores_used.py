@@ -12,7 +12,7 @@ from typing import Final
 from workbench.telemetry.feed.step_window import STEPS
 
 _LEAST: Final = 5
-"""So many steps have to be seen: the first ones import, compile and connect."""
+"""How many steps must have been seen: the first ones import, compile and connect."""
 
 
 class CoresUsed:

@@ -18,7 +18,7 @@ _MAX_LEAVES: Final = 4
 _MAX_BYTES: Final = 64
 _MOST_KEPT_BYTES: Final = 1024 * 1024
 _LEAF_BYTES: Final = 128
-"""What a leaf takes besides its value."""
+"""The bytes that a leaf takes besides its value."""
 
 
 class RecentResults:

@@ -14,7 +14,7 @@ from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.told import ResultCourse
 
 _MOST_LINES: Final = 16
-"""Of more replicas their spread says more than each of them."""
+"""With more replicas, their spread says more than each of them."""
 _MAX_NAME: Final = 40
 
 

@@ -29,9 +29,9 @@ _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _LEAVE_SECONDS: Final = 5.0
 _TOLD_SECONDS: Final = 1.0
-"""How much later than its workers a task may hear that the cluster has ended."""
+"""How long after its workers a task may learn that the cluster has ended."""
 _FAREWELL: Final = "scheduler-close"
-"""What Dask's scheduler tells its workers when it is closed, other than when it is lost."""
+"""What Dask's scheduler tells its workers when it is closed rather than lost."""
 
 
 class WrongSecret(UnavailableError):

@@ -22,9 +22,9 @@ from workbench.errors import FailedPreconditionError
 from workbench.runtime.deploy.registry import data_folder
 
 VARIABLE: Final = "WORKBENCH_SECRET"
-"""The secret itself, as batch systems and Kubernetes hand out secrets."""
+"""The secret itself, in the form in which batch systems and Kubernetes pass on secrets."""
 FILE_VARIABLE: Final = "WORKBENCH_SECRET_FILE"
-"""The file that holds it; by default one below the user's data folder, which hosts of a cluster mostly share."""
+"""The file with the secret; by default one in the user's data folder, which a cluster's hosts usually share."""
 _LEAST_CHARACTERS: Final = 32
 _REMEDY: Final = 'make one with `python -c "import secrets; print(secrets.token_hex(32))"`'
 _VALID: Final = (datetime.datetime(2020, 1, 1), datetime.datetime(2120, 1, 1))

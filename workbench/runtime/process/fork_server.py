@@ -29,19 +29,21 @@ from workbench import forks
 from workbench.errors import UnavailableError
 
 AVAILABLE: Final = sys.platform == "linux"
-"""Elsewhere system libraries do not survive a fork, or there is none: processes are spawned."""
+"""On other systems, libraries do not survive a fork, or there is none: processes are spawned."""
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)
 MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
-"""Freed arrays up to 64 MiB stay in the process: taking each one anew from the system costs a page fault per 4 KiB."""
+"""Freed arrays up to 64 MiB stay in the process: requesting each one again from the system costs a page fault per 4
+KiB.
+"""
 MAX_DESCRIPTORS: Final = 64
-"""So many travel with one request."""
+"""How many can be sent with one request."""
 FORK: Final = b"fork"
-"""Asks for a process that runs what `multiprocessing` has written for it."""
+"""Requests a process that runs what `multiprocessing` has written for it."""
 _FORK_SECONDS: Final = 60.0  # includes the imports of a new server
 _CHECK_SECONDS: Final = 1.0
 _NUMBER: Final = struct.Struct("q")
 UNKNOWN_EXIT: Final = 256
-"""An exit code that no process has, for one that ended after the server: nobody knows its own."""
+"""Stands for the exit code of a process that ended after the server, whose own is unknown. No process has it."""
 _PROGRAM: Final = """
 import json, os, signal, socket, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -28,7 +28,7 @@ METHOD: Final = "workbench"
 _DASK_METHOD: Final = "distributed.worker.multiprocessing-method"
 _ATTEMPTS: Final = 3
 TELL_SECONDS: Final = 5.0
-"""So long after the end of a process its exit code is waited for: a busy machine delays the server that knows it."""
+"""How long to wait for a process's exit code after its end: on a busy machine, the server that knows it is late."""
 _before: Any = None
 _forking = 0
 _lock = forks.lock(threading.Lock())

@@ -19,7 +19,7 @@ from typing import Any
 from workbench.runtime.process import gpus
 
 METRIC = "workbench-gpus"
-"""Under this name workers add the use of their GPUs to their heartbeats."""
+"""The name under which workers add the use of their GPUs to their heartbeats."""
 _AGAIN_SECONDS = 0.9
 """How old an answer may be: heartbeats of small clusters come twice a second."""
 _PATIENCE_SECONDS = 1.0

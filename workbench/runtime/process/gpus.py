@@ -18,11 +18,10 @@ from workbench.errors import BackendUnavailable, InvalidArgumentError
 from workbench.extras import install_command
 
 STUCK_EXIT_CODE = 70
-"""A worker ends itself with this when one of its threads is stuck in NCCL or in a traced program."""
+"""The exit code of a worker that ends itself because a thread is stuck in NCCL or in a traced program."""
 WORKER_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-"""For all worker processes, also those with CPU devices, unless the user's environment says otherwise.
-
-JAX, which takes the GPU that it finds, would take three quarters of its memory for each process.
+"""For all worker processes, including those with CPU devices, unless the user's environment says otherwise. JAX uses
+any GPU that it finds, and would take three quarters of its memory for each process.
 """
 _HIDDEN = ("", "-1", "none", "NoDevFiles")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 last_writes: Final[list[Callable[[], list[str]]]] = []
-"""Each writes what it keeps, and returns why what could not be written was not; it may be called again."""
+"""Each writes what it keeps, and returns the reason if it could not; it may be called again."""
 
 
 def write_all() -> list[str]:

@@ -24,9 +24,9 @@ HEAD: Final = struct.Struct("<IQ")
 _MOST_HEADER_BYTES: Final = 64 * 1024 * 1024
 _ALIGNED_BYTES: Final = 64
 _JOINED_BYTES: Final = 8 * 1024
-"""Smaller frames are one piece: copying them takes less time than a list of pieces does in the kernel."""
+"""Smaller frames are sent in one piece: copying them takes less time than passing a list of pieces to the kernel."""
 _AT_ONCE_BYTES: Final = 256 * 1024
-"""Smaller bodies are received, and sent through TLS, in one go."""
+"""Smaller bodies are received, and sent through TLS, in one piece."""
 _MOST_PIECES: Final = 64
 _ARRAYS: Final = "arrays"
 # Made once: `json.dumps` would create an encoder for each frame, and `json.loads` guess the encoding.

@@ -11,7 +11,7 @@ from typing import Any, Final
 import cloudpickle
 
 MAIN: Final = frozenset({"__main__", "__mp_main__"})
-"""What the script is called; by the second name in a child of `multiprocessing`, which imports it."""
+"""The names of the script's module; the second one is its name in a child of `multiprocessing`, which imports it."""
 _WORKER = "Dask Worker process (from Nanny)"  # the name that Dask gives its worker processes
 _MAIN = ("init_main_from_name", "init_main_from_path")
 

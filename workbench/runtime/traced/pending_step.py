@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 50e-6
 _GRACE_SECONDS = 2.0
-"""So long after another host has failed a step may end: that one may have failed once its collectives were over."""
+"""How long a step may still take after another host has failed, which may have happened after its collectives."""
 
 
 @dataclass(slots=True)

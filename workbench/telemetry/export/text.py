@@ -28,7 +28,7 @@ from workbench.telemetry.verdicts.words import verdict_text
 WIDTH: Final = 88
 _LEFT: Final = ("op", "for", "how", "late")
 _EXPENDABLE: Final = ("cv%", "algbw", "p50", "how", "for")
-"""Left out, in this order, until a table is no wider than `WIDTH`."""
+"""Columns to leave out, in this order, until a table is no wider than `WIDTH`."""
 _SAMPLED: Final = "sampled: of a few profiled steps of compiled programs; other steps may differ"
 
 

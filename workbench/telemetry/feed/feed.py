@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FOLD_AT: Final = 2048
-"""Few, so that what a fold needs for a moment is small: a process keeps most of the memory that it has used once."""
+"""Few, so that a fold needs little temporary memory: a process keeps most of the memory that it has used once."""
 _MAX_EVENTS: Final = 512
 _MAX_EVENT_CHARACTERS: Final = 256 << 10
-"""Of their messages together: every page that opens gets them all."""
+"""For all messages together, because every page that opens gets them all."""
 _MAX_GROUPS: Final = 8
 _MAX_SOURCES: Final = 4096
 

@@ -10,7 +10,9 @@ import numpy as np
 
 MAX_LANES: Final = 32
 _KEEPS: Final = 2.0
-"""So many times as late has to be who takes the lane of another: else rows would jump with every collective."""
+"""A replica must be this many times as late as another to take its lane; otherwise rows would jump with every
+collective.
+"""
 
 GroupKey = tuple[int, int, int]
 """Numbers of run_id and group, and the generation."""

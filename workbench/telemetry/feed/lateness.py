@@ -22,7 +22,7 @@ _MIN_LATE_OF_STEP: Final = 0.05
 _CROWDED_LATE_OF_STEP: Final = 0.6
 _MOST_NAMED: Final = 4
 _CHANCE: Final = 1e-3
-"""How probable it may be that any replica at all is named where all are late by chance."""
+"""The probability with which any replica at all may be named although all are late only by chance."""
 
 
 def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) -> Lateness:

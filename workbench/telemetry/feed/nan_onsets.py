@@ -20,7 +20,7 @@ _MOST: Final = 64
 _T = TypeVar("_T")
 
 Group = tuple[int, int]
-"""Numbers of the texts of a run and of a group's label: an onset may outlast a generation."""
+"""Numbers of the texts of a run and of a group's label, because an onset may outlast a generation."""
 
 
 @dataclass(slots=True)

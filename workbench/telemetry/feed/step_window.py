@@ -11,7 +11,7 @@ from workbench.telemetry.feed.history import numbered, selected
 from workbench.telemetry.told import SentSteps
 
 STEPS: Final = 64
-"""So many of the newest steps are looked at, and have a place on the axes of views."""
+"""How many of the newest steps are examined, and have a place on the axes of views."""
 _LONGEST: Final = 3.0  # × the median step; anything longer is a compilation, or a pause that was not reported
 
 

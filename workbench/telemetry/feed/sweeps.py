@@ -13,7 +13,7 @@ from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import TableRow
 
 _MIN_SIZES: Final = 3
-"""A line through two points fits whatever they are."""
+"""A line through two points always fits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from workbench.telemetry.feed.input_log import InputLog
 from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 _OTHER: Final = 0.05
-"""Cores used that differ by less than this are the same, or what is said about them would come and go."""
+"""Changes in the cores used below this count as none, so that statements do not come and go."""
 
 _MOST_SENT: Final = 2048
-"""Steps of which is kept when they were sent: as far back as slow steps are compared with those before."""
+"""How many steps keep their time of sending: as far back as slow steps are compared with earlier ones."""
 
 
 class ToldOfGroups:

@@ -18,7 +18,7 @@ from workbench.telemetry.records import Signature
 
 PREFIX: Final = "workbench-flight"
 ROWS: Final = 4096
-"""Records that are kept, the newest."""
+"""How many of the newest records are kept."""
 ROW: Final = struct.Struct("=9q")
 """A record: its number, that of its signature, then `ring.NUMBERS`."""
 HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR, _BEGAN = range(7)

@@ -32,7 +32,7 @@ _Records = TypeVar("_Records", "pa.Table", "pa.RecordBatch")
 _BATCH: Final = 16_384
 _EXTENT: Final = ("t_enter_ns", "t_end_ns", "clock_offset_ns", "replica", "step")
 _MAX_REPLICAS: Final = 1 << 16
-"""A file that names more is damaged, or made to occupy its reader."""
+"""A file that names more is damaged, or made to keep its reader busy."""
 
 
 @dataclass(frozen=True, slots=True)

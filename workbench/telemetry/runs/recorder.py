@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ROW_GROUP: Final = 65_536
 _MAX_EVENTS: Final = 10_000
 _MAX_EVENT_CHARACTERS: Final = 4 << 20
-"""Of their messages together: they lie in the metadata of the file, of which readers take 100 MB at most."""
+"""For all messages together: they are in the file's metadata, of which readers accept 100 MB at most."""
 
 
 class Recorder:

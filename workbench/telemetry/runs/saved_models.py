@@ -14,7 +14,7 @@ from workbench.telemetry.told import EpochFacts, InputFacts, MemoryFacts, Result
 
 LOOKS_KEY: Final = b"workbench.looks"
 MAX_MODEL_BYTES: Final = 4 * 1024 * 1024
-"""A larger model is left out of the file, and named among those."""
+"""A larger model is left out of the file, which lists it as omitted."""
 
 
 @dataclass(frozen=True, slots=True)

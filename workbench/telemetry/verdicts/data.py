@@ -13,7 +13,7 @@ from workbench.telemetry.verdicts.words import count_text, evidence, sentence
 
 _STARVING: Final = 0.2
 _MIN_WAIT_US: Final = 1000.0
-"""Per element; nobody feels less, and of replicas that share a reader the first one always waits a little."""
+"""Per element. Less is not noticeable, and among replicas that share a reader, the first one always waits a little."""
 _MORE: Final = 3.0
 _EMPTY: Final = 4  # elements in a row; the last one of an epoch may well leave some replicas without any
 

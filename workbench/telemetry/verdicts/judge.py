@@ -32,7 +32,7 @@ PRIORITY: Final = (
 """Codes of verdicts, the most important first."""
 
 _TOGETHER_NS: Final = 10_000_000_000
-"""A strategy that has been idle for so much longer than another one is over: what it was like is no news."""
+"""A strategy that has been idle for this much longer than another one has ended: its state is no news."""
 
 
 def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:

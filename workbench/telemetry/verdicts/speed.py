@@ -14,12 +14,12 @@ from workbench.telemetry.verdicts.words import count_text, evidence, sentence, t
 _SENDING: Final = 0.4
 _FULL: Final = 0.9
 _MIN_STEP_US: Final = 1000.0
-"""Of shorter steps nobody feels what part is what."""
+"""In shorter steps, nobody notices how the time is divided."""
 _COMPUTING: Final = 0.5
 _WAITING: Final = 0.2
 _OFTEN: Final = 0.8
 _SHORT_STEP_US: Final = 10_000.0
-"""In shorter steps, delays that every process has now and then are a large part."""
+"""In shorter steps, occasional delays, which every process has, are a large part."""
 
 
 def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Verdict]:

@@ -7,9 +7,9 @@ from typing import Final, Literal, NamedTuple
 Severity = Literal["error", "warning", "good", "watching"]
 
 MOST_CHARACTERS: Final = 80
-"""Of a sentence."""
+"""For a sentence."""
 MIN_STEPS: Final = 20
-"""Before so many steps were seen nothing is said of how fast they are."""
+"""A verdict says nothing about speed before it has seen this many steps."""
 
 
 class Verdict(NamedTuple):

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from workbench.ui.models.inspected import InspectedValue, ReplicaSummary
 
 _told: weakref.WeakKeyDictionary[Group, tuple[int, set[tuple[Hashable, int]]]] = weakref.WeakKeyDictionary()
-"""Generation, and what was not finite in it at the last look, on which replica: a variable, or a result of a place in
-the user's code. Verdicts go by the events of the newest generation, so each begins anew."""
+"""The generation, and what was not finite in it at the last look, by replica: a variable, or a result at a place in the
+user's code. Verdicts use the events of the newest generation, so each generation starts afresh.
+"""
 
 
 def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workbench.ui.models.inspected import ReplicaSummary
 
 _LEAST: Final = 2
-"""Fewer steps are no course."""
+"""Fewer steps are no history."""
 
 
 def are_numbers(replicas: Sequence[ReplicaSummary]) -> bool:

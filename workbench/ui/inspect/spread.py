@@ -12,7 +12,7 @@ from workbench.backends.summary import Summary
 from workbench.ui.models.inspected import Quantiles, ReplicaSpread, ReplicaSummary
 
 MAX_ROWS: Final = 32
-"""More replicas are summarised."""
+"""More replicas than this are summarized."""
 _MAX_OUTLIERS: Final = 8
 _LEVELS: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
 # Tukey's outer fences: one of 400,000 normally distributed numbers lies beyond them.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 MOST_CELLS: Final = 2500
-"""With three digits they are at most 28 kB of JSON, which a notebook gets twice: in the output and in the widget."""
+"""With three digits, they take at most 28 kB of JSON, which a notebook gets twice: in the output and in the widget."""
 _MOST_ALONG_AN_AXIS: Final = 256
 
 

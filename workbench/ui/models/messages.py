@@ -39,4 +39,4 @@ MODELS: Final[dict[str, type]] = {
     "runs": Runs,
     "replay": Replay,
 }
-"""View -> what it draws."""
+"""View -> the model that it draws."""

@@ -12,7 +12,7 @@ from workbench.ui.models.collectives import Overview, Verdict
 
 _MOST_OTHERS: Final = 4
 _VIEWS: Final = {"lateness": "heat_map", "dataset": "dataset_sharding"}
-"""What verdicts link to -> the view that shows it, where that has another name."""
+"""What verdicts link to -> the view that shows it, if that has another name."""
 
 
 def overview_model(snapshot: Snapshot, *, status: str) -> Overview:

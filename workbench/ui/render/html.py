@@ -40,7 +40,7 @@ _TABS: Final = (
     "border-top:1px solid var(--jp-border-color2,rgba(128,128,128,.5))}"
     ".ID>input:checked+label+div{display:block}"
 )
-"""Styles of `tabs`; ID stands for the class of one."""
+"""Styles of `tabs`; ID stands for its class."""
 _QUIET: Final = "color:var(--jp-content-font-color2,inherit);opacity:.85"
 _CODE: Final = "font-family:var(--jp-code-font-family,monospace)"
 _ALERT: Final = "border-left:3px solid #D55E00;padding-left:6px"

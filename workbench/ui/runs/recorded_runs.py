@@ -28,7 +28,7 @@ from workbench.ui.runs.runs_model import (
 _MAX_OPEN: Final = 4
 
 Version = tuple[Path, int, int, int]
-"""A file, and what tells whether it is still the same: inode, time of the last change, size."""
+"""A file's inode, time of the last change and size, which together show whether it is still the same."""
 Read = TypeVar("Read")
 
 

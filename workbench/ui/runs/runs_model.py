@@ -32,13 +32,13 @@ LOOKED_AT: Final = (
     "data_service",
     "servers",
 )
-"""What a recording holds beside records, where somebody has looked at it."""
+"""What a recording holds besides records, if anyone has looked at it."""
 _ALIKE: Final = 0.05
-"""Medians closer than this are called alike, however sure they are."""
+"""Medians closer than this count as alike, however certain the difference is."""
 _FEW: Final = 8
-"""Of fewer collectives the quartiles say too little."""
+"""With fewer collectives, the quartiles say too little."""
 _NOTCH: Final = 1.57
-"""Medians differ, at about 95 %, where median ± this × interquartile range / √n do not overlap (McGill)."""
+"""Medians differ, at about 95 %, if median ± this × interquartile range / √n do not overlap (McGill)."""
 _ORDER: Final = ("slower", "faster", "alike", "too few", "only in one")
 
 

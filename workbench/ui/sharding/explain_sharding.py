@@ -28,7 +28,7 @@ from workbench.ui.widgets.sources import Fixed
 _MAX_ROWS = 32
 _LEFT = ("replica", "host:device", "slice")
 _origins: dict[int, tuple[Dataset | None, Followed | None]] = {}
-"""By the id of an explanation, as long as that lives: what it is about, and who may be going through it."""
+"""By the id of a living explanation: its subject, and the iterators that may be reading it."""
 
 
 class ArrayShardingView:

@@ -10,11 +10,11 @@ from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.sources import Source
 
 MIME: Final = "application/vnd.workbench.view+json"
-"""View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
+"""View and model, for front ends that can draw them without a kernel, such as a saved notebook in JupyterLab."""
 VERSION: Final = 1
-"""Of that form; `extension/src/lab/saved/saved_model.ts` draws no other."""
+"""The version of that format; `extension/src/lab/saved/saved_model.ts` draws no other."""
 Bundle: TypeAlias = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
-"""What IPython takes from `_repr_mimebundle_`: formats, or formats and what a front end has to know to show them."""
+"""What IPython accepts from `_repr_mimebundle_`: formats, or formats with metadata for front ends."""
 
 
 def mimebundle(source: Source, *, text: str, html: str, include: Container[str] | None = None) -> Bundle:

@@ -14,10 +14,11 @@ from workbench.ui.widgets.widget import ViewWidget
 
 _IDLE_SECONDS: Final = 1.0
 _SHARE: Final = 35
-"""A push that took t seconds is followed by a pause of this many t: three hundredths of a core for a view, at most."""
+"""A push that took t seconds is followed by a pause of this many t, so a view takes at most three hundredths of a core.
+"""
 _MAX_WIDGETS: Final = 32
 _CALM_SECONDS: Final = 0.3
-"""So long after the last cell every view is brought up to date, hidden or not: the notebook may be saved now."""
+"""How long after the last cell every view is updated, even a hidden one, because the notebook may be saved now."""
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Pusher:
 
 
 pusher: Final = Pusher()
-"""The one of this kernel."""
+"""The pusher of this kernel."""
 
 
 @cache

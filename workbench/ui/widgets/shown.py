@@ -12,7 +12,7 @@ from workbench.ui.widgets.live_sources import data_service_source, input_source,
 from workbench.ui.widgets.sources import Source
 
 listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
-"""Each is called with a view, and what makes a source of its own of it; it must return at once."""
+"""Each is called with a view, and a function that creates another source for it; it must return at once."""
 
 
 def tell(view: str, make: Callable[[], Source]) -> None:

@@ -14,7 +14,7 @@ from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.errors import InvalidArgumentError
 
 CSV_TYPES: Final = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]
-"""What is tried, one after the other, before text."""
+"""The types to try, in this order, before text."""
 
 
 class CsvHeads:

@@ -13,7 +13,7 @@ from workbench.data.structure import Array
 from workbench.errors import DataLossError, InvalidArgumentError
 
 MOST_RECORD_BYTES: Final = 1 << 26
-"""Longer records are taken for a quotation mark that is never closed."""
+"""A longer record counts as a quotation mark that is never closed."""
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 

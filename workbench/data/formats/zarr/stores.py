@@ -41,7 +41,7 @@ _CODECS: Final = set(
     "adler32 astype bitround blosc bytes bz2 crc32 crc32c delta fixedscaleoffset fletcher32 gzip lz4 lzma packbits "
     "quantize sharding_indexed shuffle transpose vlen-array vlen-bytes vlen-utf8 zlib zstd".split()
 )
-"""Those that only compute. Others, such as "pickle", may run what a file says."""
+"""Codecs that only compute. Others, such as "pickle", may run code from a file."""
 _BLOCK_BYTES: Final = 1 << 28
 
 

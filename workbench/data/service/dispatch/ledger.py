@@ -14,7 +14,7 @@ from workbench.io.storage import storage
 _MOST_BYTES = 1 << 20
 _GROWTH = 4
 _OFTEN = ("ack", "deal")
-"""Entries that come with every block of elements."""
+"""Entries that are written with every block of elements."""
 
 
 class Ledger:

@@ -78,7 +78,7 @@ class Regroup(Stage):
     sizes: tuple[int, ...]
     drop_remainder: bool = False
     specs: tuple[TensorSpec, ...] = field(default=(), compare=False, repr=False)
-    """Of the components, where they are known and a size is 0."""
+    """Of the components, if they are known and a size is 0."""
 
     @staticmethod
     def of(sizes: int | Sequence[int], drop_remainder: bool) -> Regroup:

@@ -16,7 +16,7 @@ from workbench.runtime.driver.gang.interrupts import DeferredInterrupt
 from workbench.runtime.shipping.function_registry import Shipping
 
 CHECK_SECONDS: Final = 0.5
-"""A wait looks around at least this often."""
+"""How often, at least, a waiting thread looks around."""
 _FETCH_DEADLINE_SECONDS: Final = 600.0
 
 
