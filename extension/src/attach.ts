@@ -1,4 +1,4 @@
-// A view of a widget: draws its model, takes what the kernel pushes, and tells it when nobody looks.
+// A view of a widget: draws its model, receives what the kernel pushes, and tells the kernel when nobody looks.
 import { type Change, merge } from "./delta";
 import type { Code } from "./export/modules";
 import type { Collectives, Models } from "./models";
@@ -7,7 +7,7 @@ import { sayFieldTerms } from "./parts/terms";
 import type { Request } from "./view";
 import type { ViewName } from "./views";
 
-/** The part of a widget's model that is used here; anywidget gives it. */
+/** The part of a widget's model that is used here; anywidget provides it. */
 export interface WidgetModel {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
@@ -16,7 +16,7 @@ export interface WidgetModel {
   off(event: string, handler: (...parts: never[]) => void): void;
 }
 
-/** The event with which a view tells the page its newest model: JupyterLab keeps it when the notebook is saved. */
+/** The event that passes a view's newest model to the page; JupyterLab keeps it when the notebook is saved. */
 export const NEWEST = "workbench:newest";
 export interface Newest {
   view: ViewName;
@@ -32,7 +32,7 @@ export type Message =
 
 const GONE = "The kernel that drew this was restarted or has ended: run the cell again.";
 
-/** Tells the kernel something; false where it cannot: the comm of a kernel that was restarted throws "Cannot send". */
+/** Sends the kernel a message; false if that fails: the comm of a restarted kernel throws "Cannot send". */
 function sent(model: WidgetModel, content: unknown): boolean {
   try {
     model.send(content);
@@ -50,7 +50,7 @@ export function attach(model: WidgetModel, element: HTMLElement, code?: Code): (
     if (!sent(model, request)) mounted.tell(GONE);
   };
   const mounted = mount(view, element, newest, {
-    // A dashboard of a running job answers nothing, so its views offer nothing to ask.
+    // A dashboard of a running job answers no requests, so its views offer none.
     ...(model.get("answers") === false ? {} : { ask }),
     code,
     hasNotebook: model.get("has_notebook") !== false,
@@ -70,7 +70,7 @@ export function attach(model: WidgetModel, element: HTMLElement, code?: Code): (
     }
     mounted.tell("");
     const next = newerBy(newest, message);
-    // Kept in the widget's model, too, so that a further view of it begins with the newest.
+    // Kept in the widget's model, too, so that another view of it starts with the newest.
     if (next) model.set("model", next);
     else sent(model, { kind: "resync" });
   };
@@ -86,9 +86,11 @@ export function attach(model: WidgetModel, element: HTMLElement, code?: Code): (
 
 const followed = new WeakSet();
 
-/** Lets the views of the page say the field's terms, or plain words, whenever a kernel says which: `wb.field_terms`. */
+/**
+ * Lets the views of the page use the field's terms, or plain words, whenever a kernel requests it: `wb.field_terms`.
+ */
 export function followTerms(code: Pick<WidgetModel, "get" | "on">): void {
-  if (followed.has(code)) return; // a further view of the kernel is no news of it
+  if (followed.has(code)) return; // another view of the same kernel does not change this
   followed.add(code);
   const follow = () => {
     const said = code.get("field_terms");

@@ -1,7 +1,7 @@
-// Colours with a meaning. None of them is ever the only sign: each comes with an icon, a text or a hatching.
+// Colours with a meaning. None is ever the only sign: each comes with an icon, a text or a hatching.
 import { blended } from "./scale";
 
-/** Okabe–Ito, for categories, told apart by colour-blind people too; on light and on dark ground. */
+/** Okabe–Ito, for categories. Colour-blind people can distinguish them, too, on light and on dark ground. */
 export const CATEGORIES = [
   "#0072B2",
   "#E69F00",
@@ -12,7 +12,7 @@ export const CATEGORIES = [
   "#B8A800",
 ] as const;
 
-/** For elements, also where no view is around them; canvases have them in their palette. */
+/** For elements, even outside of a view; canvases have them in their palette. */
 export const GOOD = "var(--wb-good, var(--jp-success-color0))";
 export const WARNING = "var(--wb-warning, var(--jp-warn-color0))";
 export const BAD = "var(--wb-error, var(--jp-error-color0))";
@@ -31,7 +31,7 @@ export function opColour(op: string): string {
   return category(index >= 0 ? index : OPS.length);
 }
 
-/** Viridis at 17 shares; between them it is nearly a line: no channel is off by more than 5 of 255. */
+/** Viridis at 17 shares. Linear in between: no channel is off by more than 5 of 255. */
 const VIRIDIS = (
   "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c " +
   "1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725"
@@ -67,7 +67,7 @@ const STATUS: Record<string, Status> = {
   diverged: { sign: "✖", colour: BAD },
 };
 
-/** Sign and colour of a status word; the word itself stands beside them. */
+/** Sign and colour of a status word; the word itself is beside them. */
 export function statusOf(word: string): Status {
   return STATUS[word] ?? { sign: "○", colour: "currentColor" };
 }
@@ -88,16 +88,16 @@ const COLOURS = [
   "more",
 ] as const;
 
-/** Colours of the surroundings, for canvases; from the style sheet, so that themes decide. */
+/** Colours of the surroundings, for canvases. From the style sheet, so that themes decide. */
 export interface Palette extends Record<(typeof COLOURS)[number], string> {
   waitLine: string;
-  /** The colour of a replica, beside which its number always stands; undefined of what is no replica. */
+  /** The colour of a replica, always beside its number; undefined if it is not a replica. */
   replica(number: number): string | undefined;
-  /** From on time to as late as anybody usually is. */
+  /** From on time to the latest usual lateness. */
   lateness: readonly string[];
   font: string;
   strong: string;
-  /** Of the names of rows. */
+  /** For the names of rows. */
   label: string;
 }
 
@@ -119,13 +119,13 @@ export function paletteOf(element: Element): Palette {
   };
 }
 
-/** So many replicas have colours that people told apart by eye; those of all others are computed. */
+/** This many replicas have colours that people distinguished by eye; the others' are computed. */
 const CHOSEN = 8;
 const LIGHTS = 3;
 
 /**
- * The colour of a replica, which is its own in every view: none comes again. Their hues and lightnesses keep those of 32
- * replicas apart, and 3:1 from the ground; `read` knows what the theme makes of tokens.
+ * The colour of a replica, unique and the same in every view. Hues and lightnesses distinguish 32 replicas, at 3:1 from
+ * the ground; `read` returns what the theme makes of tokens.
  */
 function colourOf(replica: number, read: (token: string) => string): string | undefined {
   if (!(replica >= 0)) return undefined;
@@ -133,7 +133,7 @@ function colourOf(replica: number, read: (token: string) => string): string | un
   return `hsl(${((105 + 104.01 * replica) % 360).toFixed(2)},60%,${read(`light-${replica % LIGHTS}`)})`;
 }
 
-/** The same for elements; grey of what is no replica. */
+/** The same for elements; grey if it is not a replica. */
 export function replicaColour(replica: number): string {
   return colourOf(replica, (token) => `var(--wb-${token})`) ?? "var(--wb-ink-3)";
 }

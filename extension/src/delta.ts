@@ -6,7 +6,7 @@ export interface Keyed<T> {
   changed: T[];
 }
 
-/** What a view that has version `since` needs to get to `version`. */
+/** What a view with version `since` needs to reach `version`. */
 export interface Change {
   since: number;
   version: number;
@@ -17,10 +17,10 @@ export interface Change {
   events: Keyed<EventItem>;
 }
 
-/** The newer snapshot, or null if the change begins after the state. */
+/** The newer snapshot, or null if the change starts after this state. */
 export function merge(state: Snapshot, change: Change): Snapshot | null {
   if (change.since > state.version) return null;
-  if (change.version < state.version) return state; // older than what is here
+  if (change.version < state.version) return state; // older than this state
   const before = new Map(state.groups.map((group) => [`${group.run_id}|${group.group}`, group.items]));
   return {
     version: change.version,

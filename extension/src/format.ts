@@ -12,7 +12,7 @@ const DTYPES: Record<string, string> = {
   complex128: "c128",
 };
 
-// Kept: to make one takes far longer than to write a number.
+// Kept, because creating one takes far longer than formatting a number.
 const WHOLE = new Intl.NumberFormat("en-US");
 const THREE = new Intl.NumberFormat("en-US", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 
@@ -23,7 +23,7 @@ export function significant(value: number | null): string {
   return whole ? count(Math.round(value)) : THREE.format(value);
 }
 
-/** A value of an array with 3 significant digits, with an exponent where it is very small or large. */
+/** A value of an array with 3 significant digits; with an exponent if it is very small or large. */
 export function figure(value: number | null): string {
   if (value === null) return NOTHING;
   const size = Math.abs(value);
@@ -47,7 +47,7 @@ export function sizeText(bytes: number | null): string {
   return `${Number.isInteger(value) ? value : significant(value)} ${unit}`;
 }
 
-/** Memory in use, in whole MiB: it is not known more exactly. */
+/** Memory in use, in whole MiB, because it is not known more exactly. */
 export function memoryText(bytes: number | null): string {
   if (bytes === null) return NOTHING;
   return sizeText(bytes >= 1 << 20 ? Math.round(bytes / (1 << 20)) * (1 << 20) : bytes);
@@ -70,7 +70,7 @@ export interface TimeUnit {
   us: number;
 }
 
-/** The unit in which a column of times is best read; the middle decides, so that one outlier does not. */
+/** The best unit for a column of times. The median decides, so that one outlier does not. */
 export function timeUnit(timesUs: readonly number[]): TimeUnit {
   const middle = medianOf(timesUs);
   if (middle < 1000) return { name: "µs", us: 1 };
@@ -102,7 +102,7 @@ export function ageText(seconds: number | null): string {
   return `${value.toFixed(Number(value.toFixed(1)) < 10 ? 1 : 0)}${name}`;
 }
 
-/** A percentage for people: whole, and never a false 0 or 100; its sign stays in the line of the number. */
+/** A percentage for people: whole, and never a wrong 0 or 100; its sign stays on the number's line. */
 export function percent(value: number | null): string {
   return value === null ? NOTHING : `${wholePercent(value)}\u202f%`;
 }
@@ -120,7 +120,7 @@ export function dtypeText(dtype: string): string {
   return dtype.replace(/^uint/, "u").replace(/^int/, "i");
 }
 
-/** Those of some texts that are there, in one. */
+/** The non-empty ones among some texts, joined. */
 export function joined(
   texts: readonly (string | number | false | null | undefined)[],
   between = " · ",
@@ -128,7 +128,7 @@ export function joined(
   return texts.filter(Boolean).join(between);
 }
 
-/** Those of some values that are known. */
+/** The known ones among some values. */
 export function known<T>(values: readonly (T | null)[]): T[] {
   return values.filter((value) => value !== null);
 }
@@ -143,7 +143,7 @@ export function meanOf(values: readonly number[]): number | null {
   return values.length ? sumOf(values, (value) => value) / values.length : null;
 }
 
-/** The middle one of some values, or of two the higher; 0 of none. */
+/** The median of some values, or the higher one of two medians; 0 for none. */
 export function medianOf(values: readonly number[]): number {
   return ascending(values)[Math.floor(values.length / 2)] ?? 0;
 }
@@ -153,7 +153,7 @@ export function ascending(values: readonly number[]): number[] {
   return [...values].sort((one, other) => one - other);
 }
 
-/** A text as the beginning of a sentence; a name of code stays as it is. */
+/** A text as the start of a sentence; a name of code stays unchanged. */
 export function capitalized(text: string): string {
   return /^\w+[.:([]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
 }

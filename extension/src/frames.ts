@@ -1,6 +1,6 @@
-// When a view repaints: at most ten times a second, only while somebody can see it, always with the newest model.
+// When a view repaints: at most ten times a second, only while it is visible, always with the newest model.
 
-/** What the scheduler needs of the browser; tests give their own. */
+/** What the scheduler needs from the browser; tests pass their own. */
 export interface Clock {
   now(): number;
   after(ms: number, run: () => void): number;
@@ -18,7 +18,7 @@ export const browserClock: Clock = {
 export const REPAINT_MS = 100;
 let repaintMs = REPAINT_MS;
 
-/** Lets all views of the page repaint more rarely than ten times a second, or as often as that again. */
+/** Makes all views of the page repaint less often than ten times a second, or restores that rate. */
 export function setRepaintsPerSecond(most: number): void {
   repaintMs = Math.max(REPAINT_MS, 1000 / most);
 }
@@ -37,7 +37,7 @@ export class FrameScheduler {
     private readonly clock: Clock = browserClock,
   ) {}
 
-  /** Asks for a repaint, which comes at least `pause` milliseconds after the last. */
+  /** Requests a repaint, which comes at least `pause` milliseconds after the last. */
   request(pause = repaintMs): void {
     if (this.#stopped || (this.#waiting && pause >= this.#pause)) return;
     this.clock.cancel(this.#timer);
@@ -46,7 +46,7 @@ export class FrameScheduler {
     if (this.#visible) this.#start();
   }
 
-  /** Tells whether the view can be seen; a repaint that was asked for meanwhile happens when it can be again. */
+  /** Sets whether the view is visible. A repaint requested while it was hidden follows when it is visible again. */
   setVisible(visible: boolean): void {
     if (visible === this.#visible) return;
     this.#visible = visible;
@@ -54,7 +54,7 @@ export class FrameScheduler {
     if (visible && this.#waiting) this.#start();
   }
 
-  /** No repaint from now on. */
+  /** Stops repainting. */
   stop(): void {
     this.#stopped = true;
     this.clock.cancel(this.#timer);

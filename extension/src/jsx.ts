@@ -1,2 +1,3 @@
-// What the build makes of an element in a view: a call of `createElement`, half as long as one of the runtime that `tsc` knows.
+// What the build turns a view's element into: a `createElement` call, half as long as one of the runtime that `tsc`
+// knows.
 export { createElement, Fragment } from "preact";

@@ -1,8 +1,8 @@
-// What the browser keeps for a person from one page to the next. Where it may not, it counts for this page.
+// What the browser remembers for a user between pages. If it may not, only this page remembers it.
 const PREFIX = "workbench-";
 const here = new Map<string, string>();
 
-/** What was kept under a name, or null. */
+/** The text stored under a name, or null. */
 export function kept(name: string): string | null {
   try {
     return here.get(name) ?? localStorage.getItem(PREFIX + name);
@@ -11,7 +11,7 @@ export function kept(name: string): string | null {
   }
 }
 
-/** Keeps a text under a name. */
+/** Stores a text under a name. */
 export function keep(name: string, text: string): void {
   here.set(name, text);
   try {

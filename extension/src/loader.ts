@@ -1,10 +1,10 @@
-// What each widget brings along: a few lines that fetch the views from the one widget of the kernel that holds their code.
+// What each widget contains: a few lines that fetch the views from the one widget of the kernel that holds their code.
 interface Model {
   get(name: string): unknown;
   send(content: unknown): void;
   on(event: string, handler: (content: { kind: string; text: string }) => void): void;
   off(event: string, handler: (content: never) => void): void;
-  /** False where no kernel has the widget, as in a page that was saved. */
+  /** False if no kernel has the widget, as in a saved page. */
   comm_live?: boolean;
   widget_manager: { get_model(id: string): Promise<Model> };
 }
@@ -31,7 +31,7 @@ async function load(text: string): Promise<Views> {
   }
 }
 
-/** A module that the kernel sends only when it is asked for it. */
+/** A module that the kernel sends only on request. */
 function asked(code: Model, name: string): Promise<string> {
   if (code.comm_live === false) return Promise.reject(new Error(NO_KERNEL));
   return new Promise<string>((resolve, reject) => {
@@ -64,7 +64,7 @@ export default {
     const codeOf = (name: string) => (name === "widget" ? Promise.resolve(text) : asked(code, name));
     const detach = views.attach(model, el, codeOf);
     try {
-      model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
+      model.send({ kind: "attached" }); // changes that the kernel sent before are lost, because nothing listened
     } catch {
       // The comm of a kernel that was restarted meanwhile: the view stays as it was drawn.
     }

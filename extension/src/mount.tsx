@@ -1,4 +1,4 @@
-// How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
+// How a view gets into any kind of page: notebook output, JupyterLab pane, dashboard.
 import { type ComponentChildren, render } from "preact";
 import { type Code, CodeSource, codeOfPage } from "./export/modules";
 import { Exportable } from "./export/scope";
@@ -14,13 +14,13 @@ import style from "./style.css";
 export interface Options {
   /** Unmounts when it aborts. */
   signal?: AbortSignal;
-  /** Shared by the views in which one replica lights up together; by default all of the page. */
+  /** Shared by views in which a replica is highlighted together; by default, the whole page. */
   selection?: Selection;
-  /** Answers requests, or nothing where nobody can. */
+  /** Answers requests; undefined if nobody can. */
   ask?: (request: Request) => void;
-  /** Where it has texts of modules from; by default where the page has them. */
+  /** Its source of module texts; by default, the page's. */
   code?: Code | undefined;
-  /** Told when it comes into sight, and when it goes. */
+  /** Called when it becomes visible, and when it is hidden. */
   onVisible?: (visible: boolean) => void;
   /** Forces "light" or "dark" where the page has no JupyterLab theme. */
   theme?: "light" | "dark";
@@ -31,11 +31,11 @@ export interface Options {
 }
 
 export interface Mounted<M> {
-  /** Draws a newer model soon: at most ten times a second, the newest wins, nothing while it cannot be seen. */
+  /** Draws a newer model soon: at most ten times a second, the newest wins, nothing while hidden. */
   update(model: M): void;
-  /** Says above the view what went wrong, or with "" nothing. */
+  /** Shows above the view what went wrong; "" clears it. */
   tell(problem: string): void;
-  /** Takes the view out of the page. */
+  /** Removes the view from the page. */
   unmount(): void;
 }
 
@@ -80,8 +80,8 @@ export function mount<K extends ViewName>(
       </SavedPage.Provider>,
       root,
     );
-    // What had the focus may be gone, such as the button that fills a view: keys go on from the view, as nothing in it
-    // that would be at hand was meant.
+    // The focused element may be gone, such as the button that fills a view. The view then gets the focus, because
+    // nothing else in it would be expected.
     if (!focused || hasFocus(root)) return;
     root.tabIndex = -1;
     root.focus({ preventScroll: true });
@@ -90,7 +90,7 @@ export function mount<K extends ViewName>(
   const over = new AbortController();
   const ends = [
     () => over.abort(),
-    selection.subscribe(() => frames.request(REPAINT_MS)), // what people do is answered at once
+    selection.subscribe(() => frames.request(REPAINT_MS)), // answers users' actions at once
     whenThemeChanges(() => frames.request(REPAINT_MS)),
     whileVisible(root, (visible) => {
       frames.setVisible(visible);
@@ -124,7 +124,7 @@ export function mount<K extends ViewName>(
   };
 }
 
-/** What stands in the place of a view that has nothing to draw yet; in its look, without a model. */
+/** What stands in for a view without content, in its look but without a model. */
 export function placeholder(name: ViewName, element: HTMLElement, content: ComponentChildren): () => void {
   const root = frame(name, element);
   tone(root);
@@ -147,25 +147,25 @@ function frame(name: ViewName, element: HTMLElement): HTMLElement {
 
 const DARK = "(prefers-color-scheme: dark)";
 
-/** Tells the style sheet which theme there is where the page has none, and which of our colours fit the ground. */
+/** Tells the style sheet the theme where the page has none, and which of our colours fit the ground. */
 function tone(root: HTMLElement, theme?: Options["theme"]): void {
   root.dataset["theme"] = theme ?? (matchMedia(DARK).matches ? "dark" : "light");
   root.dataset["tone"] = isDark(root) ? "dark" : "light";
 }
 
-/** Whether the ground is dark, whatever has made it so: JupyterLab's theme, a dashboard's, or the browser's setting. */
+/** Whether the ground is dark, for any reason: JupyterLab's theme, a dashboard's, or the browser's setting. */
 function isDark(root: Element): boolean {
   const channels =
     getComputedStyle(root)
       .color.match(/[\d.]+/g)
       ?.map(Number) ?? [];
-  const [red = 0, green = 0, blue = 0] = channels; // of the text, which is never the tone's own colour
+  const [red = 0, green = 0, blue = 0] = channels; // of the text, which never has the ground's own colour
   return 0.3 * red + 0.59 * green + 0.11 * blue > 128;
 }
 
 const styled = new WeakSet<Node>();
 
-/** Adds the style sheet once to the document, or to the shadow tree that the element is in. */
+/** Adds the style sheet once to the document, or to the shadow tree that contains the element. */
 function addStyle(element: HTMLElement): void {
   const tree = element.getRootNode();
   const home = tree instanceof ShadowRoot ? tree : element.ownerDocument;
@@ -176,7 +176,7 @@ function addStyle(element: HTMLElement): void {
   (home instanceof ShadowRoot ? home : home.head).append(sheet);
 }
 
-/** JupyterLab tells its theme by attributes of the body; without it the browser's setting counts. */
+/** JupyterLab sets its theme in attributes of the body; without them, the browser's setting counts. */
 function whenThemeChanges(run: () => void): () => void {
   const observer = new MutationObserver(run);
   const attributeFilter = ["data-jp-theme-name", "data-jp-theme-light", "class", "style", "data-theme"];

@@ -1,11 +1,12 @@
-// From numbers to places on a chart and back. d3-scale's `scaleLinear` and `scaleLog` would add 28 kB to the bundle, with formats and dates.
+// From numbers to places on a chart and back. d3-scale's `scaleLinear` and `scaleLog` would add 28 kB to the bundle,
+// with formats and dates.
 
 export interface Scale {
   (value: number): number;
   invert(place: number): number;
 }
 
-/** Linear between each two of ascending numbers, and beyond the outermost as between the last two. */
+/** Linear between each two of ascending numbers; beyond the outermost, as between the last two. */
 export function linear(domain: readonly number[], range: readonly number[]): Scale {
   const scale = (value: number) => between(domain, range, value);
   return Object.assign(scale, { invert: (place: number) => between(range, domain, place) });
@@ -42,13 +43,13 @@ export function roundTicks(low: number, high: number, count: number): number[] {
   const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
   const first = Math.ceil(low / step);
   const last = Math.floor(high / step);
-  // By counting, and rounded: adding steps up would give 0.30000000000000004.
+  // By counting and rounding, because adding steps up would give 0.30000000000000004.
   return Array.from({ length: last - first + 1 }, (_, index) =>
     Number(((first + index) * step).toPrecision(12)),
   );
 }
 
-/** 1, 2 and 5 of each power of ten in a range; fewer where these would be many. */
+/** 1, 2 and 5 of each power of ten in a range; fewer if these would be many. */
 export function logTicks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const factors = decades > 3 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
@@ -59,7 +60,7 @@ export function logTicks(low: number, high: number): number[] {
   return ticks.filter((tick) => tick >= low && tick <= high);
 }
 
-/** Those of ascending ticks whose labels, centred on them, do not run into one another. */
+/** Those of ascending ticks whose labels, centred on them, do not overlap. */
 export function apart(
   ticks: readonly number[],
   at: (tick: number) => number,

@@ -1,6 +1,6 @@
-// What a person has picked out, and points at, in every view of the page at once: a replica, a step, a range of steps.
+// What the user has selected, or points at, in every view of the page at once: a replica, a step, a range of steps.
 
-/** A step of a group of replicas; `of` as `stepsOf` has it. */
+/** A step of a group of replicas; `of` is the group's name from `stepsOf`. */
 export interface PointedStep {
   of: string;
   number: number;
@@ -16,11 +16,11 @@ export interface StepRange {
 }
 
 export interface Selected {
-  /** The replica that is lit up. */
+  /** The highlighted replica. */
   replica: number | null;
-  /** The step that the pointer or the cursor of a chart is at. */
+  /** The step under the pointer or under a chart's cursor. */
   step: PointedStep | null;
-  /** The steps that views show, or null: the newest. */
+  /** The steps that views show; null means the newest. */
   range: StepRange | null;
 }
 
@@ -39,19 +39,19 @@ export function strengthOf(selected: Selected, replica: number): number {
 
 /** The steps of one group, as a chart has them on its axis; made by `stepsOf`. */
 export interface Steps {
-  /** The step of these replicas that is pointed at somewhere on the page, or null. */
+  /** The step of these replicas that the page points at, or null. */
   pointed: number | null;
   /** Points at one of them, or at none. */
   point(step: number | null): void;
-  /** The steps of these replicas that views show, or null: the newest. */
+  /** The steps of these replicas that views show; null means the newest. */
   range: StepRange | null;
-  /** Lets views show those from one to another, whichever comes first. */
+  /** Makes views show the steps between two, in any order. */
   brush(one: number, other: number, time?: StepRange["time"]): void;
-  /** The only step that they show, where people have pinned one. */
+  /** The only step that they show, if the user has pinned one. */
   pinned: number | null;
-  /** Pins a step, and lights up the replica, if there is one; both once more: neither. */
+  /** Pins a step, and highlights the replica, if there is one. The same step and replica again removes both. */
   pick(step: number | undefined, replica?: number): void;
-  /** Lets views show the newest again. */
+  /** Makes views show the newest again. */
   follow(): void;
 }
 
@@ -63,7 +63,7 @@ export class Selection {
     return this.#now;
   }
 
-  /** Selects a replica; the one that is selected already: none. What stands for none, -1, changes nothing. */
+  /** Selects a replica; selecting it again clears the selection. -1, which stands for none, changes nothing. */
   toggle(replica: number): void {
     if (replica >= 0) this.#set({ replica: this.#now.replica === replica ? null : replica });
   }
@@ -74,7 +74,7 @@ export class Selection {
     if (before?.of !== step?.of || before?.number !== step?.number) this.#set({ step });
   }
 
-  /** Lets views show a range of steps, or the newest. */
+  /** Makes views show a range of steps, or the newest. */
   brush(range: StepRange | null): void {
     this.#set({ range });
   }
@@ -91,5 +91,5 @@ export class Selection {
   }
 }
 
-/** The one of this page. */
+/** The page's selection. */
 export const pageSelection = new Selection();

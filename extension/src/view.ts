@@ -1,4 +1,4 @@
-// What a view is: a function of a model, and what it may use beside it.
+// What a view is: a function of a model, and what it may use besides.
 import type { ComponentChildren } from "preact";
 import type { Models } from "./models";
 import type { PointedStep, Selected, StepRange } from "./selection";
@@ -6,19 +6,19 @@ import type { PointedStep, Selected, StepRange } from "./selection";
 export type ViewName = keyof Models;
 
 export interface Context {
-  /** The replica that is selected on the page, the step that is pointed at, and the steps that are shown. */
+  /** The selected replica, the step that is pointed at, and the steps shown. */
   selected: Selected;
-  /** Selects a replica in all views, or none if it was selected; -1 is no replica. */
+  /** Selects a replica in all views, or clears the selection if it was selected; -1 is no replica. */
   select(replica: number): void;
   /** Marks a step in all views of its run, or none; see `stepsOf`. */
   point(step: PointedStep | null): void;
-  /** Lets all views of a run show a range of its steps, or the newest; see `stepsOf`. */
+  /** Makes all views of a run show a range of its steps, or the newest; see `stepsOf`. */
   brush(range: StepRange | null): void;
-  /** Asks whoever owns the model for something, such as another what-if; undefined where nobody can answer. */
+  /** Sends a request to the owner of the model, such as for another what-if; undefined if nobody can answer. */
   ask: ((request: Request) => void) | undefined;
 }
 
-/** What a view may ask for. */
+/** What a view may request. */
 export type Request =
   | {
       kind: "elements";
@@ -37,10 +37,10 @@ export type Request =
   | { kind: "compare_runs"; first: string; second: string }
   | { kind: "show_steps"; first: number; last: number };
 
-/** The event with which a view asks whatever surrounds it to open another one; what can cancels it. */
+/** The event with which a view asks its surroundings to open another one; whoever can do that cancels it. */
 export const OPEN = "workbench:open";
 
-/** The event with which a view asks whatever surrounds it to put code into a notebook; what can cancels it. */
+/** The event with which a view asks its surroundings to put code into a notebook; whoever can do that cancels it. */
 export const INSERT = "workbench:insert";
 
 export interface View<M> {

@@ -1,4 +1,4 @@
-// What Bokeh wants of components that come while the page is open.
+// What Bokeh needs for components that are added while the page is open.
 
 /** The part of a Panel component that is used here. */
 export interface PanelComponent {
@@ -7,7 +7,7 @@ export interface PanelComponent {
 }
 
 const OLDEST = Symbol.for("workbench.oldest");
-// The page's oldest component: of the page, as its bar and its views are two modules.
+// The page's oldest component. On the page itself, because its bar and its views are two modules.
 const page = globalThis as { [OLDEST]?: PanelComponent };
 
 /**
@@ -27,7 +27,7 @@ interface BokehDocument {
   on_event(name: string, handler: () => void): void;
 }
 
-/** Calls `lost` when the page hears nothing more from its server; BokehJS does not try again. */
+/** Calls `lost` when the page has lost its server; BokehJS does not retry. */
 export function onConnectionLost(lost: () => void): void {
   const { Bokeh } = globalThis as { Bokeh?: { documents: BokehDocument[] } };
   for (const each of Bokeh?.documents ?? []) each.on_event("connection_lost", lost);

@@ -1,3 +1,3 @@
-// What only a dashboard needs: its bar, and views in its pages.
+// The dashboard's own parts: its bar, and views in its pages.
 export { pane } from "./pane";
 export { shell } from "./shell";

@@ -1,4 +1,4 @@
-// A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
+// A view in the dashboard: draws what workbench/dashboards/pane.py sends, as a widget's view does.
 import type { attach, Message, WidgetModel } from "../attach";
 import type { ModuleName } from "../export/modules";
 import { OPEN } from "../view";
@@ -8,22 +8,22 @@ type FromPage = Message | { kind: "note"; text: string };
 
 interface What {
   view: string;
-  /** Whether somebody answers what a person asks for in the view. */
+  /** Whether anyone answers the requests that users make in the view. */
   answers: boolean;
-  /** Whether there are pages of other views, which can be opened from this one. */
+  /** Whether there are pages of other views that this one can open. */
   opens: boolean;
-  /** What the view is called while it has nothing to draw. */
+  /** The view's title while it has nothing to draw. */
   title?: string;
-  /** The line of code that gives it something. */
+  /** The line of code that provides its data. */
   line?: string;
 }
 
-/** What the module of the views has: it comes by itself, so that notebooks do not carry what is here. */
+/** The interface of the views' module. It is loaded separately, so that notebooks do not contain this code. */
 interface Views {
   attach: typeof attach;
 }
 
-/** The text of one of the modules, from where the page has them all. */
+/** The text of one of the modules, from the page. */
 async function codeOf(name: ModuleName): Promise<string> {
   const answer = await fetch(new URL(`views/${name}.js`, document.baseURI));
   if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
@@ -37,12 +37,12 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   note.textContent = "loading …";
   note.style.cssText =
     "margin: 0; padding: 10px; color: var(--jp-content-font-color2); font: 13px/1.45 var(--jp-ui-font-family)";
-  element.classList.add("wb-one-status"); // the bar above has it
+  element.classList.add("wb-one-status"); // the bar above shows it
   element.append(note);
   const host = (element.getRootNode() as ShadowRoot).host as HTMLElement | undefined;
   const column = host?.style.gridColumn ?? "";
   for (const one of [host, element]) if (one) fill(one);
-  // What is still empty needs no row of its own, nor all of one.
+  // An empty part needs no row of its own, nor a whole one.
   if (host && what.line) Object.assign(host.style, { alignSelf: "start", gridColumn: "auto" });
   if (what.opens) {
     element.addEventListener(OPEN, (event) => {
@@ -54,7 +54,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   let detach = () => component.send_msg({ kind: "visible", visible: false });
   const take = (text: string) => {
     const message = JSON.parse(text) as FromPage;
-    // Before drawing: the server may prepare the next while this one is drawn.
+    // Before drawing, so that the server may prepare the next model meanwhile.
     component.send_msg({ kind: "taken" });
     if (message.kind === "note") tell(note, message.text, what);
     else if (shown) shown.take(message);
@@ -71,12 +71,12 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   sendFirst(component, { kind: "resync" });
 }
 
-/** Gives an element the height that there is, and what is in it all of that; Panel would have it as high as that is. */
+/** Gives an element and its content the available height; Panel would make it as high as its content. */
 function fill({ style }: HTMLElement): void {
   Object.assign(style, { display: "flex", flex: "1 0 auto", flexDirection: "column", height: "auto" });
 }
 
-/** Says what is missing; the line that brings it apart, under the name of what it brings. */
+/** Says what is missing, with the line of code that provides it separate, under the name of the data. */
 function tell(note: HTMLElement, text: string, { title = "", line = "" }: What): void {
   const at = line ? text.indexOf(line) : -1;
   note.textContent = text;
@@ -90,7 +90,7 @@ function tell(note: HTMLElement, text: string, { title = "", line = "" }: What):
   note.replaceChildren(heading, text.slice(0, at), code, text.slice(at + line.length));
 }
 
-/** What `attach` takes for the model of a widget. */
+/** What `attach` accepts as the model of a widget. */
 class Shown implements WidgetModel {
   #component: PanelComponent;
   #values: Record<string, unknown>;

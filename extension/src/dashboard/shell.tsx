@@ -1,4 +1,4 @@
-// What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
+// The bar above the views of the dashboard: cluster or run, status, pages, theme.
 import { render } from "preact";
 import { keep, kept } from "../kept";
 import { sayWhereOthersAre } from "../overview/others";
@@ -8,15 +8,15 @@ import { sayKeptTerms, termsSwitch } from "../parts/terms_switch";
 import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
-/** As workbench/dashboards/shell.py sends it. */
+/** The state, as workbench/dashboards/shell.py sends it. */
 export interface ShellState {
   /** What is shown, in a few words. */
   title: string;
   status: string;
-  /** What a person can do to see something, or what went wrong. */
+  /** What a user can do to see something, or what went wrong. */
   note: string;
   clusters: { id: string; name: string; pid: number; status: string; text: string }[];
-  /** The cluster that was chosen; "" shows the newest. */
+  /** The chosen cluster; "" shows the newest. */
   cluster: string;
   /** Whether to ask first which one to show. */
   choose: boolean;
@@ -131,7 +131,7 @@ function Choice({ state, send }: Pick<Props, "state" | "send">) {
 
 type Theme = (typeof THEMES)[number];
 
-/** What was chosen on this page, or before in this browser; "auto" follows the browser's setting. */
+/** The choice on this page, or an earlier one in this browser; "auto" follows the browser's setting. */
 function theme(): Theme {
   const chosen = document.documentElement.dataset["theme"] ?? kept("theme");
   return THEMES.find((one) => one === chosen) ?? "auto";
@@ -141,7 +141,7 @@ function next(chosen: Theme): Theme {
   return THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length]!;
 }
 
-/** The page's style sheet has the colours; views notice the attribute and draw again. */
+/** The page's style sheet has the colours; views notice the attribute and redraw. */
 function applyTheme(chosen: Theme): Theme {
   document.documentElement.dataset["theme"] = chosen;
   return chosen;

@@ -11,9 +11,9 @@ import { sheetOf } from "./sheet";
 import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
 
 export interface Shown extends Scope {
-  /** What is on the page. */
+  /** The content of the page. */
   root: HTMLElement;
-  /** How the charts in it are drawn. */
+  /** How to draw its charts. */
   charts: typeof drawings;
   /** For reports, which can do everything that the page can. */
   code(): Promise<Record<ModuleName, string>>;
@@ -24,7 +24,7 @@ const json = (value: unknown) => `${JSON.stringify(value)}\n`;
 const timed = ({ model }: Scope) => ("collectives" in model ? model.collectives : model) as Collectives;
 const JSON_TYPE = "application/json";
 
-/** By the ending of a file: its type, and its content. */
+/** File extension -> type and content. */
 const FILES = {
   ".png": ["image/png", ({ root, charts }: Shown) => pngOf(pictureOf(root, charts))],
   ".svg": ["image/svg+xml", ({ root, charts }: Shown) => pictureOf(root, charts).markup],
@@ -39,20 +39,20 @@ const FILES = {
 
 export type Ending = keyof typeof FILES;
 
-/** What is shown as a file. */
+/** A view as a file. */
 export async function fileOf(ending: Ending, shown: Shown): Promise<Blob> {
   const [type, make] = FILES[ending];
   return new Blob([await make(shown)], { type });
 }
 
-/** Makes what is shown a file, which the browser keeps. */
+/** Creates a file of a view, which the browser saves. */
 export async function save(name: string, ending: Ending, shown: Shown): Promise<void> {
   const address = URL.createObjectURL(await fileOf(ending, shown));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
-  // Not at once: the browser may still have to begin reading.
+  // Not at once, because the browser may not have started reading.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 

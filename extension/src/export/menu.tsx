@@ -1,4 +1,4 @@
-// The menu "Export" in the head of a view: files of what it shows, made and kept by the browser alone.
+// The menu "Export" in the head of a view: files of its content, created and saved by the browser alone.
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Ending } from "./index";
 import { allCode, CodeSource, loadExports } from "./modules";
@@ -31,7 +31,7 @@ export function ExportMenu() {
   const scope = useContext(ExportScope);
   const code = useContext(CodeSource);
   const [open, setOpen] = useState(false);
-  /** How the last export went; what failed is in sight. */
+  /** How the last export went; a failure stays visible. */
   const [said, setSaid] = useState({ text: "", failed: false });
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {
@@ -45,7 +45,7 @@ export function ExportMenu() {
 
   const close = (focus: boolean) => {
     setOpen(false);
-    setSaid((now) => (now.failed ? { ...now, failed: false } : now)); // a person has seen it
+    setSaid((now) => (now.failed ? { ...now, failed: false } : now)); // the user has seen it
     if (focus) box.current?.querySelector<HTMLElement>("button")?.focus();
   };
   const keep = async (ending: Ending) => {

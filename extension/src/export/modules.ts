@@ -2,21 +2,21 @@
 import { createContext } from "preact";
 import type * as Exports from "./index";
 
-/** The views, and what makes files of them; each is a file in workbench/static. */
+/** The views, and the module that creates files of them; each is a file in workbench/static. */
 export type ModuleName = "widget" | "exports";
 export type Code = (name: ModuleName) => Promise<string>;
 
 let page: Code = () => Promise.reject(new Error("this page does not say where it is"));
 let loaded: { exports: typeof Exports; text: string } | null = null;
 
-/** Tells where the text of a module can be had, for views of the page that are not told where they have it from. */
+/** Sets the default source of module texts, for views that have no source of their own. */
 export function provideCode(from: Code): void {
   page = from;
 }
 
 export const codeOfPage: Code = (name) => page(name);
 
-/** Where a view has texts of modules from: each widget from its own kernel, of which a page may have several. */
+/** A view's source of module texts: each widget's own kernel, of which a page may have several. */
 export const CodeSource = createContext(codeOfPage);
 
 /** The texts of all modules. */

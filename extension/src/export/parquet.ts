@@ -1,5 +1,5 @@
-// A table as a Parquet file: one row group, plain pages without compression, every column optional. The smallest part of the
-// format that every reader understands; npm's writers are half as large as all views together.
+// A table as a Parquet file: one row group, plain pages without compression, every column optional. The smallest part
+// of the format that every reader understands; npm's writers are half as large as all views together.
 import { known, sumOf } from "../format";
 import type { Cell, Row } from "./sheet";
 
@@ -45,7 +45,7 @@ function kindOf(cells: readonly Cell[]): Kind {
   return there.every((cell) => Number.isSafeInteger(cell)) ? "INT64" : "DOUBLE";
 }
 
-/** Which cells are there (definition levels, a bit each), then the values of those. */
+/** Which cells exist (definition levels, one bit each), followed by their values. */
 function pageOf(cells: readonly Cell[], kind: Kind): Bytes {
   const levels = new Bytes();
   const groups = Math.ceil(cells.length / 8);

@@ -1,4 +1,4 @@
-// A view as a picture: what is drawn on the page as SVG of plain shapes and text, which every program reads; and that as PNG.
+// A view as a picture: SVG of plain shapes and text, which every program reads, drawn from the page; or that as PNG.
 import type { drawings } from "../parts/painting";
 import { vectorOf } from "./svg_canvas";
 import { element, escaped } from "./xml";
@@ -138,7 +138,7 @@ class Painter {
     return markup;
   }
 
-  /** A text node, line by line where it was broken. */
+  /** A text node, with the line breaks that it has on the page. */
   #lines(node: Text, style: CSSStyleDeclaration): string {
     const range = document.createRange();
     range.selectNodeContents(node);
@@ -187,14 +187,14 @@ class Painter {
         "font-size": style.fontSize,
         "font-weight": style.fontWeight === "400" ? undefined : style.fontWeight,
         "xml:space": "preserve",
-        textLength: width, // as wide as here, also where the font is another one
+        textLength: width, // as wide as here, even if the font is another one
         lengthAdjust: "spacingAndGlyphs",
       },
       escaped(shown),
     );
   }
 
-  /** With single spaces; at the ends those that are shown, which its width tells. */
+  /** With single spaces. Keeps those at the ends that are visible, which the width shows. */
   #collapsed(text: string, width: number): string {
     const inner = text.trim().replace(/\s+/g, " ");
     const away = (one: string) => Math.abs(this.#text.measureText(one).width - width);
@@ -221,7 +221,7 @@ interface Side {
   colour: string;
 }
 
-/** A copy whose style is in its attributes: a file has no style sheet. */
+/** A copy with its style in attributes, because a file has no style sheet. */
 function svgOf(svg: SVGSVGElement, { x, y, width, height }: DOMRect): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const copies = [copy, ...copy.querySelectorAll("*")];

@@ -1,4 +1,4 @@
-// The text of a page of one file that shows a view without a server: the twin of workbench/ui/report.py.
+// The text of a self-contained page that shows a view without a server: the twin of workbench/ui/report.py.
 import { count, counted, joined, momentText } from "../format";
 import type { Collectives } from "../models";
 import type { ModuleName } from "./modules";
@@ -16,13 +16,13 @@ td, th { padding: 1px 8px; text-align: right; white-space: pre; }
 section { margin: 0 0 28px; overflow-x: auto; }
 summary { cursor: pointer; opacity: .75; }`;
 
-/** The page, with all code in it; it opens on the view with the title `first`. */
+/** The page with all of its code; it opens the view with the title `first`. */
 export function reportOf(shown: Shown, first: string, code: Record<ModuleName, string>): string {
   const title = titleOf(shown, first);
-  // Scripts without this word do not run; nobody who wrote a text that is shown could know it.
+  // Scripts without this nonce do not run. Nobody who wrote a displayed text could have known it.
   const nonce = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))));
   const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
-  // JSON without "<" is nothing but JSON to a parser of HTML.
+  // An HTML parser takes JSON without "<" for nothing else.
   const part: Part = { ...shown, open: first };
   const data = JSON.stringify([part]).replaceAll("<", "\\u003c");
   return `<!doctype html>
@@ -48,12 +48,14 @@ export function reportOf(shown: Shown, first: string, code: Record<ModuleName, s
 `;
 }
 
-/** Code as it may stand in a page: in literals, the only places that have these, a backslash changes nothing. */
+/**
+ * Code in a form that a page may contain: only literals have these sequences, and there a backslash changes nothing.
+ */
 function inScript(code: string): string {
   return code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 }
 
-/** Such as "Collective lanes: MirroredStrategy, run 7a3f". */
+/** For example "Collective lanes: MirroredStrategy, run 7a3f". */
 function titleOf({ model }: Shown, first: string): string {
   const groups = timedOf(model)?.snapshot.groups ?? [];
   const names = new Set(groups.map(({ group }) => group));
@@ -68,7 +70,7 @@ function runOf(model: Shown["model"]): string {
   return typeof model.run === "string" ? model.run : model.run.name;
 }
 
-/** A line on what this is, and one on each strategy. */
+/** A line about this page, and one about each strategy. */
 function summaryOf({ model }: Shown): string[] {
   const recorded = "notes" in model ? `recorded ${momentText(model.run.written)}, ` : "";
   const written = `${recorded}exported ${new Date().toLocaleString("sv")} by workbench`;

@@ -8,5 +8,5 @@ export const EXPORTS = "workbench-exports";
 /** Where the module of the views leaves for the other one what it has. */
 export const VIEWS_HERE = Symbol.for("workbench.page");
 
-/** What the page has of each view: what is shown, and the title of the view that opens first in it. */
+/** The page's data for each view: what is shown, and the title of the view that opens first in it. */
 export type Part = Shown & { open?: string };

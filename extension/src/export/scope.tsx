@@ -1,4 +1,4 @@
-// What the menu "Export" of a view's head writes: the nearest view around it, and the whole that it is a part of.
+// What the menu "Export" in a view's head exports: the nearest view around it, and the whole that contains it.
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Models } from "../models";
@@ -12,7 +12,7 @@ export interface Shown<K extends ViewName = ViewName> {
 export interface Scope extends Shown {
   /** Of the view. */
   title: string;
-  /** What was mounted; for reports. */
+  /** The mounted view, for reports. */
   whole: Shown;
 }
 

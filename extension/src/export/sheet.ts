@@ -1,4 +1,4 @@
-// What each view shows as rows and columns, with units in the names and no rounding: for CSV and Parquet.
+// The content of each view as rows and columns, with units in the names and no rounding: for CSV and Parquet.
 import type { Collectives, GroupView, LaneItem, Models, Runs } from "../models";
 import type { ViewName } from "../view";
 
@@ -128,7 +128,7 @@ function timings(model: Collectives): Row[] {
   );
 }
 
-/** One row per replica and collective, of those that the view has. */
+/** One row per replica and collective in the view. */
 function records(model: Collectives): Row[] {
   return model.snapshot.groups.flatMap((group) =>
     group.items.flatMap((item) => takers(group, item).map(({ row }) => row)),
@@ -140,7 +140,7 @@ export function takers(group: GroupView, item: LaneItem) {
   return group.lanes.flatMap((lane, index) => {
     const enter = item.enter_ns[index] ?? null;
     if (enter === null) return [];
-    // A label is "r3 host device"; of those the first two have no spaces.
+    // A label is "r3 host device"; the first two have no spaces.
     const [, host = "", ...device] = lane.label.split(" ");
     const row = {
       run_id: group.run_id,
@@ -164,7 +164,7 @@ export function takers(group: GroupView, item: LaneItem) {
   });
 }
 
-/** Fields of an object that fit a cell; those of objects in it under both names, lists as text. */
+/** The fields of an object that fit a cell. Nested objects' fields get both names; lists become text. */
 function flat(value: object, prefix = ""): Row {
   const row: Row = {};
   for (const [name, part] of Object.entries(value) as [string, unknown][]) {

@@ -1,4 +1,4 @@
-// A canvas that writes SVG: what charts draw, as lines and text instead of pixels.
+// A canvas that writes SVG: charts draw lines and text on it instead of pixels.
 import { element, escaped, short } from "./xml";
 
 const STYLE = {
@@ -14,7 +14,7 @@ const STYLE = {
 const ANCHORS: Record<string, string> = { center: "middle", right: "end", end: "end" };
 let clips = 0;
 
-/** The part of a canvas that charts use, with the text baseline in the middle; what else they call is an error. */
+/** The part of a canvas that charts use, with the text baseline in the middle; any other call is an error. */
 class SvgCanvas {
   now = { ...STYLE };
   parts: string[] = [];
@@ -47,7 +47,7 @@ class SvgCanvas {
     this.#add("path", { d: this.#path, fill: this.now.fillStyle });
   }
 
-  /** About as wide as in most fonts: where labels have room is all that is asked. */
+  /** About the width in most fonts: charts only ask whether labels have room. */
   measureText(text: string): { width: number } {
     return { width: 6 * text.length };
   }
@@ -102,7 +102,7 @@ class SvgCanvas {
   }
 }
 
-/** What a chart draws as SVG in the coordinates of its canvas, or null where that is what only a canvas can. */
+/** A chart as SVG in the coordinates of its canvas; null if only a canvas can draw it. */
 export function vectorOf(draw: (context: CanvasRenderingContext2D) => void): string | null {
   const svg = new SvgCanvas();
   const context = new Proxy(svg, {

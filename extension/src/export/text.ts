@@ -1,9 +1,10 @@
-// Files for other tools, of what a view shows; the twins of workbench/telemetry/export/trace_files.py, which has whole runs.
+// A view's content as files for other tools; the twins of workbench/telemetry/export/trace_files.py, which has whole
+// runs.
 import { known, meanOf, NOTHING } from "../format";
 import type { Collectives, TableRow } from "../models";
 import { takers, type Cell, type Row } from "./sheet";
 
-/** CSV with a header line, quoted as RFC 4180 has it; texts that a spreadsheet would calculate begin with "'". */
+/** CSV with a header line, quoted as in RFC 4180. Text that a spreadsheet would calculate gets a "'" in front. */
 export function csv(rows: readonly Row[]): string {
   const names = Object.keys(rows[0] ?? {});
   const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -1,4 +1,4 @@
-// Text as XML that shows it and nothing else.
+// Text as XML that shows only this text.
 
 const ESCAPES: Record<string, string> = {
   "&": "&amp;",
@@ -7,7 +7,7 @@ const ESCAPES: Record<string, string> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-// Control characters, which replicas may print, and halves of pairs have no place in XML at all.
+// Control characters, which replicas may print, and lone surrogates are not allowed in XML.
 const FORBIDDEN =
   // eslint-disable-next-line no-control-regex -- they are what is looked for
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
@@ -16,7 +16,7 @@ export function escaped(text: string): string {
   return text.replace(FORBIDDEN, "\ufffd").replace(/[&<>"']/g, (sign) => ESCAPES[sign]!);
 }
 
-/** An element; attributes that are undefined are left out, and `inside` is markup already. */
+/** An element. Leaves out undefined attributes; `inside` is already markup. */
 export function element(
   name: string,
   attributes: Record<string, string | number | undefined>,
@@ -28,7 +28,7 @@ export function element(
   return `<${name}${written.join("")}${inside ? `>${inside}</${name}>` : "/>"}`;
 }
 
-/** A number with at most two digits behind the point. */
+/** A number with at most two decimals. */
 export function short(value: number): string {
   return String(Math.round(100 * value) / 100);
 }

@@ -1,4 +1,4 @@
-// Commands as a table: what JupyterLab's menus, keys and palette run.
+// Commands as a table, for JupyterLab's menus, keys and palette.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -15,7 +15,7 @@ export interface Command {
   execute(args: Arguments): unknown;
   isEnabled?(): boolean;
   isToggled?(): boolean;
-  /** What the palette offers it with, once for each; once without any unless given. */
+  /** The arguments that the palette offers it with, one entry each; one entry without arguments by default. */
   offered?: readonly Arguments[];
 }
 
@@ -48,12 +48,12 @@ export const COMMANDS = {
   guide: "workbench:guide",
 } as const;
 
-/** The heading of all commands in the palette. */
+/** The palette's heading for all commands. */
 export function categoryOf(trans: TranslationBundle): string {
   return trans.__("Workbench");
 }
 
-/** Adds the commands of a table, and offers them in the palette where there is one. */
+/** Adds the commands of a table, and offers them in the palette, if there is one. */
 export function addCommands(
   app: JupyterFrontEnd,
   palette: ICommandPalette | null,

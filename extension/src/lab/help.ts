@@ -1,4 +1,4 @@
-// The help pane: what the views show and which keys there are, as text.
+// The help pane: what the views show, and the keyboard shortcuts, as text.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { VIEWS, type ViewName } from "../views";

@@ -1,13 +1,13 @@
-// An icon for each pane, so that tabs can be told apart where there is no room for their titles.
+// An icon for each pane, so that tabs can be distinguished where there is no room for titles.
 import { LabIcon } from "@jupyterlab/ui-components";
 import type { ViewName } from "../views";
 
-/** That of workbench itself. */
+/** The icon of workbench itself. */
 export const ICON =
   '<circle cx="8" cy="3" r="2"/><circle cx="3" cy="12" r="2"/><circle cx="13" cy="12" r="2"/>' +
   '<path d="M7.3 4.4 3.9 10.2l.9.5L8.2 4.9zM8.7 4.4l3.4 5.8-.9.5L7.8 4.9zM5 11.5h6v1H5z"/>';
 
-/** What is drawn in 16 × 16, in the colour of JupyterLab's icons. */
+/** Drawings in 16 × 16, in the colour of JupyterLab's icons. */
 const SHAPES: Record<ViewName, string> = {
   overview:
     '<path d="M1 2h14v6H1zm1.300 1.300v3.400h11.400V3.300zM1 9.500h6.200V14H1zm1.300 1.300v1.900h3.600v-1.900zM8.800 9.500H15V14H8.800zm1.300 1.300v1.900h3.600v-1.900z"/>',
@@ -34,7 +34,7 @@ const SHAPES: Record<ViewName, string> = {
   replay: '<path d="M3 2l11 6-11 6z"/>',
 };
 
-/** What commands do, in the same way. */
+/** Icons of commands, in the same way. */
 const DOING = {
   alert: '<path d="M8 1.500 15 14H1zM7.300 6v4h1.400V6zm0 5v1.500h1.400V11z"/>',
   baseline:
@@ -74,7 +74,7 @@ export function iconOf(name: string, shapes: string): LabIcon {
   return new LabIcon({ name: `workbench:${name}`, svgstr });
 }
 
-/** What the icon of a view's pane consists of, as SVG. */
+/** The icon of a view's pane, as SVG. */
 export function shapesOf(view: ViewName): string {
   return SHAPES[view];
 }
@@ -85,12 +85,12 @@ export function viewIcons(): Record<ViewName, LabIcon> {
   return Object.fromEntries(pairs) as Record<ViewName, LabIcon>;
 }
 
-/** What the icon of an action consists of, as SVG; to open the overview is one. */
+/** The icon of an action, as SVG; opening the overview is one. */
 export function actionShapes(name: keyof typeof DOING | "overview"): string {
   return name === "overview" ? SHAPES.overview : DOING[name];
 }
 
-/** The icon of what a command does. */
+/** The icon of a command's action. */
 export function commandIcon(name: keyof typeof DOING): LabIcon {
   return iconOf(`do-${name}`, DOING[name]);
 }

@@ -1,5 +1,5 @@
-// What the plugin uses of JupyterLab's packages. They are JupyterLab's at run time, so they are no dependencies of the build;
-// in an application that has not got one of them, such as Notebook 7, what it exports is undefined.
+// What the plugin uses of JupyterLab's packages. JupyterLab provides them at run time, so they are no dependencies of
+// the build. In an application that lacks one of them, such as Notebook 7, its exports are undefined.
 
 declare module "@lumino/signaling" {
   export interface ISignal<T, U> {
@@ -18,7 +18,7 @@ declare module "@lumino/coreutils" {
   export class Token<T> {
     constructor(name: string);
     readonly name: string;
-    // Never there: keeps tokens of different services apart for the compiler.
+    // Never set: distinguishes tokens of different services for the compiler.
     private readonly _: T;
   }
   export class MimeData {
@@ -131,7 +131,7 @@ declare module "@jupyterlab/application" {
     provides?: Token<T>;
     requires?: Token<unknown>[];
     optional?: Token<unknown>[];
-    // Services in the order of `requires` and `optional`; null for an optional one that is not there.
+    // Services in the order of `requires` and `optional`; null for a missing optional one.
     activate(app: JupyterFrontEnd, ...services: never[]): T;
   }
   export interface ILayoutRestorer {

@@ -1,11 +1,11 @@
-// How much moves on the page: as often as the settings say, and little where a person or their system wants that.
+// How much moves on the page: as often as the settings say, and little if the user or their system wants that.
 import { setRepaintsPerSecond } from "../frames";
 import type { Settings } from "./settings";
 
 const REDUCED = "(prefers-reduced-motion: reduce)";
 const STILL = "wb-still";
 
-/** Follows the settings, and what the system asks for. */
+/** Follows the settings and the system's preference. */
 export function followMotion(settings: Settings): void {
   const system = matchMedia(REDUCED);
   const apply = () => {

@@ -1,13 +1,13 @@
-// What a person has set for workbench on JupyterLab's page of settings: `schema/plugin.json`, of which this has the defaults.
+// What a user has set for workbench on JupyterLab's settings page: `schema/plugin.json`, whose defaults are here.
 import type { ISettingRegistry, ISettings as Loaded } from "@jupyterlab/settingregistry";
 
-/** The settings have the name of this plugin, which keeps what people have set under it. */
+/** The settings have this plugin's name, under which JupyterLab keeps the user's values. */
 export const SETTINGS = "workbench-lab:plugin";
 
 export class Settings {
   #loaded: Loaded | null = null;
   #listeners = new Set<() => void>();
-  /** When they are read; until then, and where there are none, all is as it is by default. */
+  /** When they are read; until then, and without settings, the defaults apply. */
   readonly ready: Promise<void>;
 
   constructor(registry: ISettingRegistry | null) {
@@ -19,7 +19,7 @@ export class Settings {
     this.ready = registry ? registry.load(SETTINGS).then(use, () => undefined) : Promise.resolve();
   }
 
-  /** Where layouts are kept; null where nothing can be. */
+  /** Where layouts are kept; null if that is impossible. */
   get stored(): Loaded | null {
     return this.#loaded;
   }
@@ -33,7 +33,7 @@ export class Settings {
     return this.#get("notebookLayouts") !== false;
   }
 
-  /** Whether a pane that a person opens follows the newest cluster, not that of the notebook in front. */
+  /** Whether a pane that a user opens follows the newest cluster instead of that of the notebook in front. */
   get followsNewest(): boolean {
     return this.#get("newPanesFollow") === "newest";
   }
@@ -46,18 +46,18 @@ export class Settings {
     return this.#get("connectNewNotebooks") === true;
   }
 
-  /** "reduced", or "system": what the browser says. */
+  /** "reduced", or "system" for the browser's preference. */
   get motion(): string {
     return this.#get("motion") === "reduced" ? "reduced" : "system";
   }
 
-  /** Options of workers by the names that a person gave them, as they were kept. */
+  /** Worker options by the names that a user gave them, as stored. */
   get workerPresets(): Readonly<Record<string, unknown>> {
     const given = this.#get("workerPresets");
     return typeof given === "object" && given !== null ? { ...given } : {};
   }
 
-  /** Whether headings, the timing table and facts say the field's terms, not plain words. */
+  /** Whether headings, the timing table and facts use the field's terms instead of plain words. */
   get fieldTerms(): boolean {
     return this.#get("fieldTerms") === true;
   }
@@ -67,7 +67,7 @@ export class Settings {
     return given >= 1 && given <= 10 ? given : 10;
   }
 
-  /** Calls `changed` after each change, and when they are read first. */
+  /** Calls `changed` after each change, and after the first reading. */
   listen(changed: () => void, signal = new AbortController().signal): void {
     this.#listeners.add(changed);
     signal.addEventListener("abort", () => this.#listeners.delete(changed), { once: true });

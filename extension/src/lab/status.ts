@@ -1,4 +1,4 @@
-// The plugin of the status bar: how the cluster of the notebook in front is, in a few words.
+// The plugin of the status bar: the state of the cluster of the notebook in front, in a few words.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -13,7 +13,7 @@ import type { Settings } from "./settings";
 import { ISettings, optional } from "./tokens";
 import { isWrong, statusWord } from "./words";
 
-/** As "4/4 replicas • 38 GB/s • 0 NaN". */
+/** For example "4/4 replicas • 38 GB/s • 0 NaN". */
 export function statusText(cluster: ClusterInfo, trans: TranslationBundle): string {
   const { summary } = cluster;
   const parts = [trans.__("%1/%2 replicas", summary.replicas_live, summary.replicas)];
@@ -24,7 +24,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
   return parts.join(" • ");
 }
 
-/** What the numbers mean, and where there is more. */
+/** What the numbers mean, and where to see more. */
 export function titleText(cluster: ClusterInfo, trans: TranslationBundle): string {
   const { summary } = cluster;
   const parts = [trans.__("Workbench: %1", summary.text)];
@@ -41,7 +41,7 @@ export function titleText(cluster: ClusterInfo, trans: TranslationBundle): strin
   return parts.join("\n");
 }
 
-/** Why there is nothing to say, and what to do for there to be. */
+/** Why there is nothing to show, and how to change that. */
 export function noClusterText(notebook: string, ended: boolean, trans: TranslationBundle): string {
   if (!notebook) return trans.__("Workbench: no cluster runs. Run wb.connect() in a notebook or a script.");
   return ended
@@ -92,7 +92,7 @@ export const status: JupyterFrontEndPlugin<void> = {
   ) => {
     if (!bar) return;
     const item = new StatusItem(followed, trans, () => void commands.execute(COMMANDS.showPanel));
-    // The status bar shows an item again at each change of the layout, unless this says no.
+    // The status bar shows an item again at each change of the layout, unless this returns false.
     const isActive = () => settings.statusBar;
     bar.registerStatusItem("workbench:status", { item, align: "left", rank: 50, isActive });
     const show = () => item.setHidden(!settings.statusBar);

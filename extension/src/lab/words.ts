@@ -1,4 +1,4 @@
-// Names of views and of statuses, in the language of the application.
+// Names of views and statuses, in the application's language.
 import type { Summary } from "./server/messages";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ViewName } from "../views";
@@ -53,7 +53,7 @@ export function purposeOf(view: ViewName, trans: TranslationBundle): string {
   return purposes[view];
 }
 
-/** A status as the server says it, translated if it is a known one. */
+/** A status as the server sends it, translated if it is a known one. */
 export function statusWord(word: string, trans: TranslationBundle): string {
   const words = new Map([
     ["starting", trans.__("starting")],
@@ -67,7 +67,7 @@ export function statusWord(word: string, trans: TranslationBundle): string {
   return words.get(word) ?? word;
 }
 
-/** Whether what is to be said of a cluster first is something to look at. */
+/** Whether the most important statement about a cluster deserves attention. */
 export function isWrong({ severity }: Summary): boolean {
   return severity === "error" || severity === "warning";
 }

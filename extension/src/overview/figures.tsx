@@ -1,4 +1,4 @@
-// Four figures with their course over the newest steps.
+// Four figures with their history over the newest steps.
 import { replicaColour } from "../colours";
 import { ascending, NOTHING, count, joined, percent, significant, sumOf, wholePercent } from "../format";
 import type { EpochFacts, GroupView, Overview, StepTiming } from "../models";
@@ -80,17 +80,17 @@ export function Figures({ overview, group, steps, open }: Props) {
   );
 }
 
-/** As "epoch 2, batch 40 of 100". */
+/** For example "epoch 2, batch 40 of 100". */
 export function epochText({ number, batches, of }: EpochFacts): string {
   return `epoch ${number}, batch ${count(batches)}${of < 0 ? "" : ` of ${count(of)}`}`;
 }
 
-/** As "epoch 2, 40 %", where there is little room. */
+/** For example "epoch 2, 40 %", where there is little room. */
 export function epochShare({ number, batches, of }: EpochFacts): string {
   return joined([`epoch ${number}`, of > 0 && percent((100 * batches) / of)], ", ");
 }
 
-/** The figures of some of the newest steps, as `Pace` has those of all: a step counts as at most three usual ones. */
+/** The figures of some of the newest steps, as `Pace` has them for all. A step counts as at most three median steps. */
 export function figuresOf(group: GroupView, range: StepRange) {
   const chosen = group.steps.filter(({ step }) => isIn(range, step));
   const most = (3 * group.pace.step_us) / 1e6;
@@ -110,18 +110,18 @@ const HEIGHT = 26;
 
 interface CourseProps {
   values: readonly number[];
-  /** Number of the value that is pointed at, or -1. */
+  /** Number of the value under the pointer, or -1. */
   pointed: number;
-  /** Numbers of those that are picked out. */
+  /** Numbers of the selected values. */
   chosen: readonly number[];
   top: number | undefined;
   filled: boolean;
 }
 
-/** From zero, or up to `top`; the newest at the right end. */
+/** From zero, or up to `top`; the newest value at the right end. */
 function Course({ values, pointed, chosen, top, filled }: CourseProps) {
   if (!values.length) return <svg class="wb-course" aria-hidden viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
-  // The top of what is usual: one short step must not flatten all others.
+  // The top is that of usual values, so that one short step does not flatten all others.
   const usual = ascending(values)[Math.floor(0.95 * (values.length - 1))]!;
   const peak = top ?? Math.max(1e-12, 1.25 * usual);
   const x = (index: number) => (values.length < 2 ? WIDTH - 4 : (index / (values.length - 1)) * (WIDTH - 4));
@@ -150,7 +150,10 @@ function Course({ values, pointed, chosen, top, filled }: CourseProps) {
   );
 }
 
-/** A line for each replica that is there; of many, a bar. A saved page may not know which are lost: then none has its colour. */
+/**
+ * A line for each replica that is present; a bar if there are many. A saved page may not know the lost ones, and then
+ * colours none.
+ */
 function Replicas({ live, of, lost }: { live: number; of: number; lost: readonly number[] | undefined }) {
   const isThere = (replica: number) => (lost ? live > 0 && !lost.includes(replica) : replica < live);
   const lines = of <= 8 ? of : 1;

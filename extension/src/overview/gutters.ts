@@ -1,5 +1,5 @@
-// The margins and the axis of steps that all charts of the overview share, so that one lies above the other: names left, the row's
-// own number right.
+// The margins and the axis of steps that all charts of the overview share, so that they align: names on the left, each
+// row's number on the right.
 import { paintEnd, paintText, type Painting } from "../parts/painting";
 import { isIn, paintFrame, paintRange, spanText } from "../parts/steps";
 import { clamped } from "../scale";
@@ -13,7 +13,7 @@ export function gutters(width: number): { left: number; right: number } {
   return { left: 100, right: width < NARROW ? 0 : 92 };
 }
 
-/** Columns for the newest of some steps, as wide as they may be: the number of the first, and how wide they are. */
+/** Columns for the newest steps, as wide as possible: the number of the first one, and their width. */
 export function cellsOf(
   steps: number,
   width: number,
@@ -25,7 +25,7 @@ export function cellsOf(
   return { left, right, first: steps - columns, size: Math.min(widest, room / Math.max(1, columns)) };
 }
 
-/** The one of the steps whose column is closest to an x. */
+/** The step whose column is closest to an x. */
 export function stepAt(steps: readonly number[], x: number, width: number, widest?: number): number {
   const { left, first, size } = cellsOf(steps.length, width, widest);
   return steps[clamped(first + Math.floor((x - left) / size), first, steps.length - 1)]!;
@@ -38,13 +38,13 @@ interface StepAxis {
   left: number;
   /** The steps that the lanes show. */
   shown: { first: number; last: number };
-  /** Those that are picked out. */
+  /** The selected steps. */
   range: StepRange | null;
   top: number;
   foot: number;
 }
 
-/** Numbers of steps below columns, and a frame round those that are picked out, or else that the lanes show. */
+/** Numbers of steps below columns, and a frame around the selected ones, otherwise around those that the lanes show. */
 export function paintSteps(painting: Painting, axis: StepAxis): void {
   const { canvas, palette } = painting;
   const { first, size, left, shown, range, top, foot } = axis;
@@ -72,6 +72,6 @@ export function paintSteps(painting: Painting, axis: StepAxis): void {
   if (hasNote) {
     const frame = { from, to, left, right: left + steps.length * size, top, foot };
     (range ? paintRange : paintFrame)(painting, frame);
-    paintEnd(painting, palette.accent, note, noteEnd, foot + 12); // as the frame
+    paintEnd(painting, palette.accent, note, noteEnd, foot + 12); // like the frame
   }
 }

@@ -1,4 +1,4 @@
-// What a person who sees the overview for the first time is told: what to click, and where the other views are.
+// What users see with their first overview: what to click, and where the other views are.
 import { useContext } from "preact/hooks";
 import { ExportScope } from "../export/scope";
 import { keep, kept } from "../kept";
@@ -8,21 +8,21 @@ import { SavedPage } from "../parts/status";
 import { whereOthersAre } from "./others";
 
 const NAME = "overview-hint";
-/** A class of the page's body: views notice it, and draw again. */
+/** A class of the page's body: views notice it and redraw. */
 const SEEN = "wb-hint-seen";
 
 function isSeen(): boolean {
   return document.body.classList.contains(SEEN) || kept(NAME) !== null;
 }
 
-/** Takes the hint away for good, from all views: a person has read it, or does what it says. */
+/** Removes the hint permanently from all views, because the user has read it or follows it. */
 export function endHint(): void {
   if (isSeen()) return;
   keep(NAME, "seen");
   document.body.classList.add(SEEN);
 }
 
-/** Stands below all charts like a card of the page: it covers and moves nothing, and takes no focus. */
+/** Placed below all charts like a card of the page: it covers and moves nothing, and takes no focus. */
 export function Hint() {
   const scope = useContext(ExportScope);
   const isSaved = useContext(SavedPage) !== null;
@@ -30,7 +30,7 @@ export function Hint() {
   const others =
     scope?.whole.view === "replay" ? "The tabs above have the other views." : isSaved ? "" : whereOthersAre();
   const end = (button: HTMLElement) => {
-    // Keys go on with the first figure, which the hint is about.
+    // Keyboard users continue at the first figure, which the hint is about.
     button.closest(".wb-page")?.querySelector<HTMLElement>(".wb-figure")?.focus();
     endHint();
   };

@@ -25,12 +25,12 @@ import { lateSteps, type Row, timesOf, waitedOf } from "./rows";
 
 const TOP = 20;
 const BOTTOM = 24;
-/** How high a lane may be. */
+/** The height of a lane. */
 const [LEAST, MOST] = [20, 48];
-/** A replica is drawn as late, and others as waiting for it, from this share of the step on. */
+/** From this share of the step on, a replica is drawn as late, and others as waiting for it. */
 const NOTABLE = 0.05;
 
-/** How high they are at most. */
+/** The greatest height of the lanes. */
 export function lanesMost(rows: number): number {
   return TOP + BOTTOM + rows * MOST;
 }
@@ -48,7 +48,7 @@ interface Props {
   group: GroupView;
   rows: readonly Row[];
   steps: { first: number; last: number };
-  /** Whether the newest that is shown is what happens now. */
+  /** Whether the newest step shown is the present one. */
   now: string;
   context: Context;
 }
@@ -109,7 +109,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
         if (box.width < 0.3) continue;
         paintPart(painting, part.kind, box);
       }
-      // The history goes on to the left.
+      // The history continues to the left.
       canvas.globalAlpha = 1;
       for (let column = 0; steps.first > 0 && column < 6; column++)
         paintBox(painting, palette.ground, left + 4 * column, y + 4, 4, bar, 1 - column / 6);
@@ -179,7 +179,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   );
 }
 
-/** Draws what a replica did, each in its own way; in `colour` what it communicated by, where that matters. */
+/** Draws each activity of a replica in its own way; `colour` is that of the operation, where it matters. */
 export function paintPart(
   painting: Painting,
   kind: Part["kind"],
@@ -193,7 +193,10 @@ export function paintPart(
   if (kind === "late") paintBox(painting, palette.warning, x, y + height - 3, width, 3);
 }
 
-/** By collective, what a replica did from its last one to the end of this one; in pauses, nothing that is known. */
+/**
+ * For each collective, what a replica did between the end of its previous one and the end of this one. Pauses count as
+ * unknown.
+ */
 export function partsOfRow(
   group: GroupView,
   row: Pick<Row, "replica" | "lane">,
@@ -209,7 +212,7 @@ export function partsOfRow(
   });
 }
 
-/** What a replica did from the end of its last collective, `before`, to the end of this one. */
+/** What a replica did between the end of its previous collective, `before`, and the end of this one. */
 export function partsOf(
   group: GroupView,
   row: Pick<Row, "replica">,

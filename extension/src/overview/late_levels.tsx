@@ -1,10 +1,12 @@
-// In which colour a replica is drawn that came so late.
+// The colour of a replica, by its lateness.
 import { ascending, known } from "../format";
 import type { GroupView } from "../models";
 
 const LEVELS = 6;
 
-/** Which of the colours a lateness has: the first, close to the ground, where the clocks cannot tell it from none. */
+/**
+ * The number of a lateness's colour: the first one, close to the ground, if the clocks cannot distinguish it from none.
+ */
 export function levels({ late_us, enough_us }: GroupView["lateness"]): (us: number) => number {
   const { peak } = scaleOf(late_us);
   return (us) =>

@@ -1,4 +1,4 @@
-// Who comes last, step by step: a cell for each, quiet where nobody waits.
+// Who comes last, step by step: one cell each, quiet if nobody waits.
 import { joined, timeText } from "../format";
 import type { GroupView } from "../models";
 import {
@@ -21,10 +21,10 @@ import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
 const BOTTOM = 22;
-/** How high a cell may be. */
+/** The height of a cell. */
 const [LEAST, MOST] = [14, 64];
 
-/** How high it is at most. */
+/** The greatest height of the chart. */
 export function latenessMost(rows: number): number {
   return TOP + BOTTOM + rows * MOST;
 }
@@ -46,7 +46,7 @@ interface Props {
   /** The steps that the lanes show. */
   shown: { first: number; last: number };
   context: Context;
-  /** Marks stragglers and the steps that were slow for everybody; names are short, the line of text has the long ones. */
+  /** Marks stragglers, and steps that were slow for all. Names are short; the line of text has the long ones. */
   slow?: boolean;
 }
 

@@ -62,25 +62,25 @@ function Dot({ replica }: { replica: number }) {
 }
 
 interface CourseProps {
-  /** On whose axis of steps it lies. */
+  /** The strategy whose axis of steps it uses. */
   of: Stepping | null;
-  /** Those of the axis. */
+  /** The steps of the axis. */
   steps: readonly number[];
   course: ResultCourse;
   rows: readonly Pick<Row, "replica">[];
-  /** The steps that the lanes show; all where there are none beside it. */
+  /** The steps that the lanes show; all of them without lanes beside it. */
   shown: Span;
   context: Context;
-  /** What the line is. */
+  /** What the line shows. */
   word?: string;
-  /** How wide a step may be, where no chart below or above has to agree. */
+  /** The width of a step, if no chart above or below has to match. */
   widest?: number;
 }
 
 /** A number by step: a line, and a dot for each replica. */
 export function Course({ of, steps, course, rows, shown, context, word = "mean", widest }: CourseProps) {
   const { replicas, mean, low, high } = course;
-  // By column of the axis, which all charts of steps share: number of the value, or -1.
+  // By column of the axis that all charts of steps share: number of the value, or -1.
   const at = steps.map((step) => course.steps.indexOf(step));
   const axis = stepsOf(of, context);
   const finite = known([mean, low, high, ...replicas].flat());

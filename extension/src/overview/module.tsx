@@ -1,4 +1,4 @@
-// A card of the overview: its name, what it shows, a legend, and a way to the pane that shows more of it.
+// A card of the overview: its name, content and legend, and a link to the pane that shows more.
 import type { ComponentChildren } from "preact";
 import type { ViewName } from "../view";
 import { IconButton } from "../parts/icons";
@@ -6,13 +6,13 @@ import { IconButton } from "../parts/icons";
 interface Props {
   name: string;
   about: string;
-  /** Its class, where its name is of the user. */
+  /** Its class, if its name comes from the user. */
   kind?: string;
   legend?: ComponentChildren;
-  /** The pane that shows more, and what opens it. */
+  /** The pane that shows more, and the function that opens it. */
   pane?: ViewName;
   open?(view: ViewName): void;
-  /** How high its chart is at most. */
+  /** The greatest height of its chart. */
   most?: number;
   children: ComponentChildren;
 }
@@ -47,7 +47,7 @@ export function Module({
   );
 }
 
-/** A key of a legend; `kind` as the style sheet has it. */
+/** A legend entry; `kind` is a class of the style sheet. */
 export function Swatch({ kind, name }: { kind: string; name: string }) {
   return (
     <span class="wb-key">

@@ -1,13 +1,13 @@
-// Where the page has its other views, in a sentence: what surrounds the views says so, in its language.
+// A sentence about where the page has its other views, which the surroundings of the views provide in their language.
 const PLACE = Symbol.for("workbench.others");
 const page = globalThis as { [PLACE]?: string };
 
-/** Says it for all views of the page, of whatever module they are. */
+/** Sets the sentence for all views of the page, of any module. */
 export function sayWhereOthersAre(sentence: string): void {
   page[PLACE] = sentence;
 }
 
-/** What was said; where nobody has, views stand in cells. */
+/** The sentence; without one, views are in cells. */
 export function whereOthersAre(): string {
   return (
     page[PLACE] ??

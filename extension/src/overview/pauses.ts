@@ -3,23 +3,23 @@ import { known, medianOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { linear } from "../scale";
 
-/** As many usual steps long, a step was none: the notebook paused between two. */
+/** In usual steps: a gap this long is not a step, but a pause of the notebook between two. */
 const PAUSE = 4;
-/** In ns. People need longer from one cell to the next; what is shorter is the work of a loop between its steps. */
+/** In ns. Users need longer between two cells; a shorter gap is work of a loop between its steps. */
 const BY_HAND = 0.25e9;
 
 export interface Pauses {
   /** How long a step takes, in ns. */
   usual: number;
-  /** A longer time without anything to do is a pause, in ns. */
+  /** A longer time without work is a pause, in ns. */
   longest: number;
-  /** By step: when the notebook sent it; empty where nobody has told, as in runs that were recorded earlier. */
+  /** By step: when the notebook sent it; empty if unknown, as in older recordings. */
   sent: ReadonlyMap<number, number>;
-  /** By step: when its last collective was over. */
+  /** By step: when its last collective had ended. */
   ends: ReadonlyMap<number, number>;
-  /** By collective: when replicas last got something to do; before that they computed nothing that is known. */
+  /** By collective: when replicas last got work; before that, no computation is known. */
   since: readonly number[];
-  /** When the first of all collectives was computed for; Infinity where that is not the first one that is known. */
+  /** When work for the first of all collectives started; Infinity if that is not the first known one. */
   start: number;
 }
 
@@ -42,7 +42,7 @@ export function pausesOf({ items, told }: Known): Pauses {
     begins.set(item.step, Math.min(begins.get(item.step) ?? Infinity, beginOf(item)));
     ends.set(item.step, Math.max(ends.get(item.step) ?? 0, endOf(item)));
   }
-  // A step that was sent while the one before was on its way begins when that is over.
+  // A step that was sent while the previous one was running starts when that has ended.
   const lengths = [...ends].flatMap(([step, end]) =>
     sent.has(step) && (!step || ends.has(step - 1))
       ? end - Math.max(sent.get(step)!, ends.get(step - 1) ?? 0)
@@ -68,21 +68,21 @@ export function pausesOf({ items, told }: Known): Pauses {
   };
 }
 
-/** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */
+/** The newest steps that fit, back to the last pause: a pause is not a step, and would take their room. */
 export function newestSteps(group: GroupView, most: number): { first: number; last: number } {
   const { steps } = group;
   const { longest, sent, ends } = pausesOf(group);
   let first = steps.length - 1;
   while (first > 0 && steps.length - first < most) {
     const { step, seconds } = steps[first - 1]!;
-    const idle = sent.get(step + 1)! - ends.get(step)!; // NaN where that is not known
+    const idle = sent.get(step + 1)! - ends.get(step)!; // NaN if unknown
     if (seconds === null || (isNaN(idle) ? 1e9 * seconds : idle) > longest) break;
     first -= 1;
   }
   return { first: steps[first]?.step ?? -1, last: steps.at(-1)?.step ?? -1 };
 }
 
-/** When lanes begin that show the steps from `first` on: as it could begin, but not in a pause before it. */
+/** When lanes start that show the steps from `first` on: as early as possible, but not during a pause before them. */
 export function lanesBegin({ items }: Known, pauses: Pauses, first: number): number {
   const { usual, sent, ends, start } = pauses;
   const begun = beginOf(items.find(({ step }) => step >= first)!);
@@ -91,15 +91,15 @@ export function lanesBegin({ items }: Known, pauses: Pauses, first: number): num
 }
 
 export interface Timeline extends Pauses {
-  /** Of the axis, in ns of it. */
+  /** A place on the axis, in ns. */
   length: number;
   toAxis(ns: number): number;
   fromAxis(axis: number): number;
-  /** Where pauses were shortened, on the axis, and how long they were. */
+  /** Where the axis shortens pauses, and how long they were. */
   breaks: { axis: number; ns: number }[];
 }
 
-/** A time axis that begins with the first collective; long pauses between steps may be shortened. */
+/** A time axis that starts with the first collective; it may shorten long pauses between steps. */
 export function timeline(group: Known, squeezed: boolean): Timeline {
   const pauses = pausesOf(group);
   const { usual, longest, since, start } = pauses;

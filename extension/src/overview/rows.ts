@@ -1,19 +1,19 @@
-// Which replicas have a row in the overview: all of a few; of many the worst three, and what is typical of all.
+// Which replicas have a row in the overview: all, if they are few; otherwise the worst three and a typical one.
 import { joined, sumOf } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { wording } from "../parts/terms";
 
-/** More rows than this say less than the worst of them. */
+/** With more rows, the worst of them say more. */
 const MOST_ROWS = 16;
 const WORST = 3;
 
 export interface Row {
-  /** -1 for what is typical of all: the mean of times, the median of lateness. */
+  /** -1 for the typical row: the mean of times, the median of lateness. */
   replica: number;
   label: string;
-  /** Its place in the times of collectives, or -1. */
+  /** Its index in the times of collectives, or -1. */
   lane: number;
-  /** Its place in the lateness, or -1. */
+  /** Its index in the lateness, or -1. */
   line: number;
 }
 
@@ -29,7 +29,7 @@ export function rowsOf(group: GroupView): Row[] {
   return [...worst, { replica: -1, label: `typical of ${group.n}`, lane: -1, line: -1 }];
 }
 
-/** What lanes are called: with their host where there are several; the field's short name where a person prefers that. */
+/** The names of lanes, with the host if there are several; the field's short name if the user prefers that. */
 export function laneNames({ lanes }: GroupView): string[] {
   const several = new Set(lanes.map(({ label }) => hostOf(label))).size > 1;
   return lanes.map(({ replica, label }) =>
@@ -37,7 +37,7 @@ export function laneNames({ lanes }: GroupView): string[] {
   );
 }
 
-/** How late a replica came in sum, in µs. */
+/** A replica's total lateness, in µs. */
 function lateOf(group: GroupView, row: Row): number {
   return sumOf(group.lateness.late_us[row.line] ?? [], (us) => us ?? 0);
 }
@@ -46,7 +46,7 @@ function hostOf(label: string): string {
   return label.split(" ")[1] ?? "";
 }
 
-/** How late a row came, by step; the median of all replicas where it stands for all. */
+/** A row's lateness by step; for the typical row, the median of all replicas. */
 export function latenessOf(group: GroupView, row: Row): readonly (number | null)[] {
   return row.replica < 0 ? group.lateness.median_us : (group.lateness.late_us[row.line] ?? []);
 }
@@ -56,7 +56,7 @@ export function lateSteps(group: GroupView, row: Row): number {
   return group.lateness.late_steps[row.line] ?? 0;
 }
 
-/** When a row entered a collective, and when it had its result; null where it took no part. */
+/** When a row entered a collective, and when it had its result; null if it took no part. */
 export function timesOf(
   item: LaneItem,
   row: Pick<Row, "replica" | "lane">,
@@ -64,13 +64,13 @@ export function timesOf(
   return row.replica < 0 ? { enter: item.mean_enter_ns, end: item.last_end_ns } : laneTimes(item, row.lane);
 }
 
-/** The same of a lane. */
+/** The same for a lane. */
 export function laneTimes(item: LaneItem, lane: number): { enter: number; end: number } | null {
   const enter = item.enter_ns[lane] ?? null;
   return enter === null ? null : { enter, end: Math.max(enter, item.end_ns[lane] ?? enter) };
 }
 
-/** How much of its steps a row waited, in percent; null where that cannot be told. */
+/** The percentage of its steps that a row waited; null if unknown. */
 export function waitedOf(group: GroupView, row: Row): number | null {
   const share = row.replica < 0 ? group.pace.waited_share : group.lateness.waited_shares?.[row.line];
   return share == null ? null : 100 * share;

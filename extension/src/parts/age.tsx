@@ -1,4 +1,4 @@
-// How long ago something was, which goes on while it is looked at.
+// How long ago something was, updated while it is visible.
 import { useEffect, useState } from "preact/hooks";
 import { ageText } from "../format";
 
@@ -19,7 +19,7 @@ function tick(): void {
   if (ticking.size) timer ??= setTimeout(tick, TICK_MS);
 }
 
-/** The age now of what was `seconds` old at the moment `at`, in seconds since 1970; 0 where that is not known. */
+/** The present age of what was `seconds` old at the moment `at`, in seconds since 1970; 0 if that is unknown. */
 export function ageNow(seconds: number, at: number): number {
   // The job may be on another machine, whose clock is ahead.
   return seconds + (at > 0 ? Math.max(0, Date.now() / 1000 - at) : 0);

@@ -1,4 +1,5 @@
-// Figures that were sampled from time to time, on the axis of a strategy's steps: a line for each, the newest at the right.
+// Figures that were sampled from time to time, on the axis of a strategy's steps: one line each, the newest at the
+// right.
 import { percent } from "../format";
 import type { SampledSteps } from "../models";
 import { clamped, linear } from "../scale";
@@ -16,7 +17,7 @@ import {
 import { Plane } from "./plane";
 import { isIn, paintBand, paintRange, stepsOf } from "./steps";
 
-/** How high a row is, by how many there are. */
+/** The height of a row, by the number of rows. */
 const HEIGHTS = [
   [2, 72],
   [4, 56],
@@ -29,22 +30,22 @@ const TOP = 6;
 const BOTTOM = 18;
 const LEFT = 100;
 const RIGHT = 48;
-/** Of so many devices each has a row. */
+/** Up to this many devices have a row each. */
 export const MOST_ROWS = 16;
 
 interface Course {
   name: string;
-  /** The newest samples in percent, oldest first; of those that began later, fewer. */
+  /** The newest samples in percent, oldest first; fewer for devices that started later. */
   values: readonly (number | null)[];
 }
 
 interface Props {
-  /** What it shows, to be read above it. */
+  /** What it shows, as a heading. */
   title?: string;
   /** What it shows. */
   label: string;
   courses: readonly Course[];
-  /** Where the samples lie among the steps; of what was recorded without that only the course is drawn. */
+  /** Where the samples are among the steps; without that, as in older recordings, only the curve is drawn. */
   sampled: SampledSteps | null | undefined;
   context: Context;
 }
@@ -54,7 +55,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const samples = Math.max(0, ...rows.map(({ values }) => values.length));
   if (samples < 2) return null;
   const steps = sampled?.steps.slice(-samples) ?? [];
-  // By step the last sample in which it was the newest: there it ended, as far as is known.
+  // By step, the last sample in which it was the newest: there it ended, as far as is known.
   const ends = new Map(steps.flatMap((step, index) => (step < 0 ? [] : [[step, index] as const])));
   const known = [...ends.keys()];
   const axis = stepsOf(sampled, context);
@@ -65,7 +66,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
     const { values } = rows[row]!;
     return values[column - samples + values.length] ?? null;
   };
-  const end = linear(known, [...ends.values()]); // used where some are known
+  const end = linear(known, [...ends.values()]); // used if some are known
   const scale = (width: number) => linear([0, samples - 1], [LEFT, width - RIGHT]);
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor, rowHeight: height } = painting;

@@ -1,5 +1,5 @@
-// Figures of replicas, or hosts, in their order: a dot for each, of few replicas a numbered ring; the middle as a line, what most of
-// them have as a band, and those that are far from the others by name.
+// Figures of replicas or hosts in order: a dot each, or a numbered ring if they are few; the median as a line, the
+// middle half as a band, and outliers by name.
 import { ascending, figure, known } from "../format";
 import { gutters } from "../overview/gutters";
 import { clamped, linear, roundTicks } from "../scale";
@@ -21,42 +21,44 @@ const TOP = 16;
 const FOOT = 20;
 /** Between rows. */
 const GAP = 18;
-/** How high a name is. */
+/** The height of a name. */
 const LINE = 14;
-/** So many times the width of the band are drawn on either side of it. */
+/** How far to draw on either side of the band, in widths of the band. */
 const REACH = 1.5;
 /** Of a ring. */
 const RADIUS = 9;
 
-/** Far are those that are as many times the width of the middle half outside of it, of which so many are named; as in
- * workbench/ui/inspect/spread.py. */
+/**
+ * Outliers are this many widths of the middle half outside of it; at most this many get a name. As in
+ * workbench/ui/inspect/spread.py.
+ */
 const FENCE = 3;
 const MOST_NAMED = 8;
 
-/** Of so many replicas each has a ring. */
+/** Up to this many replicas have a ring each. */
 export const MOST_RINGS = 32;
 
 export interface DotsRow {
   name: string;
   values: readonly (number | null)[];
-  /** The band, and the line, with what it is. */
+  /** The band, and the line with its name. */
   low: number;
   high: number;
   middle: number;
   word: string;
 }
 
-/** A row of values that are all known, and how far each is from the others. */
+/** A row of known values, and how far each is from the others. */
 export function rowOf(name: string, values: readonly number[]) {
   const ordered = ascending(values);
   const at = (share: number) => ordered[Math.round(share * (ordered.length - 1))]!;
   const [from, to] = [at(0.25), at(0.75)];
-  const width = Math.max(to - from, 1); // where all are nearly the same, none is far
+  const width = Math.max(to - from, 1); // where nearly all are equal, none is an outlier
   const far = values.map((value) => Math.max(from - value, value - to) / width);
   return { name, values, low: at(0.1), middle: at(0.5), high: at(0.9), word: "median", far };
 }
 
-/** The columns that are far from the others in one of the rows: the farthest first, and a few at most. */
+/** The columns of outliers in any of the rows: the farthest first, and only a few. */
 export function farOf(rows: readonly ReturnType<typeof rowOf>[]): number[] {
   const of = (column: number) => Math.max(...rows.map(({ far }) => far[column]!));
   const columns = [...rows[0]!.far.keys()].filter((column) => of(column) > FENCE);
@@ -66,15 +68,15 @@ export function farOf(rows: readonly ReturnType<typeof rowOf>[]): number[] {
 interface Props {
   label: string;
   rows: readonly DotsRow[];
-  /** What a dot is of. */
+  /** What a dot stands for. */
   nameOf(column: number): string;
-  /** Those that stand out. */
+  /** The outliers. */
   outliers?: readonly number[] | undefined;
   /** Whether they are rings with the numbers of replicas. */
   rings?: boolean;
   isLit?(column: number): boolean;
   onPick?(column: number): void;
-  /** How high a row is by itself, and at most in a pane. */
+  /** The height of a row, by itself and at most in a pane. */
   heights: readonly [usual: number, most: number];
 }
 
@@ -97,7 +99,7 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
       const top = TOP + row * height;
       const foot = top + height - GAP;
       const finite = known(values);
-      // What lies far outside stands at the edge, so that the others can be told apart.
+      // Far outliers are drawn at the edge, so that the others remain distinguishable.
       const reach = REACH * (high - low) || Infinity;
       const least = Math.max(low - reach, Math.min(...finite));
       const most = Math.min(high + reach, Math.max(...finite));
@@ -128,7 +130,7 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
         }
       });
       canvas.globalAlpha = 1;
-      // Names that would cover each other stand below one another.
+      // Names that would overlap are placed below one another.
       const named: [from: number, to: number, y: number][] = [];
       for (const column of outliers) {
         const value = values[column] ?? null;

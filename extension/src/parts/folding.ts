@@ -1,38 +1,38 @@
-// Which columns of a table there is room for. The others are folded away, those that matter least first.
+// Which columns of a table have room. The others are hidden, the least important ones first.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { sumOf } from "../format";
 
 export interface Foldable {
   title: string;
-  /** Where there is no room the highest are folded away first; those of 0, which they are by default, never. */
+  /** Columns with the highest number are hidden first if there is no room; those with 0, the default, never. */
   rank?: number;
-  /** A text that may be cut off, down to so many pixels, before anything is folded away. */
+  /** A text that may be truncated, down to this many pixels, before columns are hidden. */
   least?: number;
 }
 
 export interface Folding {
-  /** Titles of the columns that are folded away. */
+  /** Titles of the hidden columns. */
   folded: ReadonlySet<string>;
-  /** Title -> pixels that are left for a column whose texts are cut off. */
+  /** Title -> the pixels that remain for a column whose texts are truncated. */
   cut: ReadonlyMap<string, number>;
 }
 
 type Measured = Foldable & { width: number };
 const NOTHING_FOLDED: Folding = { folded: new Set(), cut: new Map() };
 
-/** What to fold away so that columns, each with the width that it would like to have, fit into the room. */
+/** What to hide so that columns, each with its desired width, fit into the room. */
 export function fold(columns: readonly Measured[], room: number): Folding {
   const least = (column: Measured) => Math.min(column.width, column.least ?? Infinity);
   let rest = room - sumOf(columns, least);
   const folded = new Set<string>();
-  const byRank = columns.filter((column) => column.rank).reverse(); // of equal ones the last goes first
+  const byRank = columns.filter((column) => column.rank).reverse(); // of equal ones, the last goes first
   for (const column of byRank.sort((one, other) => other.rank! - one.rank!)) {
     if (rest >= 0) break;
     folded.add(column.title);
     rest += least(column);
   }
-  // Texts that need little more than their least get it, the others the same each of what is left.
+  // Texts that need little more than their minimum get that; the others share the rest equally.
   const long = columns
     .filter((column) => !folded.has(column.title))
     .map((column) => ({ title: column.title, least: least(column), more: column.width - least(column) }))
@@ -67,7 +67,7 @@ export function useFolding(
     if (measured.current.of !== of) {
       measured.current = { of, widths: new Map() };
       if (folding !== NOTHING_FOLDED) {
-        setFolding(NOTHING_FOLDED); // and once more, with all of them
+        setFolding(NOTHING_FOLDED); // and once more with all of them
         return;
       }
     }

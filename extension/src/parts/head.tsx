@@ -1,4 +1,4 @@
-// What stands above every view: its name, facts, status; and the switch between a chart and its table.
+// The head of every view: its name, facts and status, and the switch between a chart and its table.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
@@ -12,9 +12,9 @@ import { useRoom } from "./width";
 const GAP = 10;
 const LEAST_FACTS = 320;
 const LEAST_REST = 140;
-const DOTS = 32; // the width of the button that has the others
+const DOTS = 32; // the width of the button that contains the others
 
-/** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
+/** The facts beside a title. Some have an explanation, shown by pointer, key or finger. */
 export type Fact = string | { text: string; help: string };
 
 function FactText({ fact }: { fact: Fact }) {
@@ -30,19 +30,19 @@ function FactText({ fact }: { fact: Fact }) {
 interface HeadProps {
   title: string;
   facts?: (Fact | false | null | undefined)[];
-  /** In one word; that something was measured, its figures say. */
+  /** In one word; that it was measured is clear from its figures. */
   status?: string;
   children?: ComponentChildren;
 }
 
 interface Fitting {
-  /** Whether facts stand in the row. */
+  /** Whether facts are in the row. */
   facts: boolean;
-  /** How many of the buttons do. */
+  /** How many of the buttons are. */
   actions: number;
 }
 
-/** Where there is no room, facts go below the row first; then buttons, the last ones first, wait behind a "…". */
+/** Without room, facts first move below the row; then the last buttons are hidden behind a "…". */
 export function Head({ title, facts = [], status, children }: HeadProps) {
   const root = useRef<HTMLDivElement>(null);
   const { width: room } = useRoom(root);
@@ -55,12 +55,12 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
   const show = (some: number) =>
     ([...actions.current!.children] as HTMLElement[]).forEach((one, index) => (one.hidden = index >= some));
   useLayoutEffect(() => {
-    const buttons = actions.current!.querySelectorAll("button").length; // of which some have no text
+    const buttons = actions.current!.querySelectorAll("button").length; // some of which have no text
     const content = `${room} ${buttons} ${root.current!.textContent}`;
     if (content !== measured.current) {
       measured.current = content;
       show(Infinity);
-      root.current!.dataset["tight"] = "yes"; // in which everything is as wide as it would like to be
+      root.current!.dataset["tight"] = "yes"; // with everything in its desired width
       const next = fit(root.current!, actions.current!, room);
       root.current!.dataset["tight"] = tight;
       if (next.facts !== fitting.facts || next.actions !== fitting.actions) setFitting(next);
@@ -71,7 +71,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
     setOpen(!open);
     const first = actions.current!.querySelector<HTMLElement>("[hidden]");
     show(Infinity);
-    // Keys go on with the buttons that appear now: they stand before this one.
+    // The focus moves to the buttons that appear now, because they precede this one.
     if (!open) (first?.querySelector<HTMLElement>("button, select, input") ?? first)?.focus();
   };
   return (
@@ -92,7 +92,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
   );
 }
 
-/** What has room in a row, of which nothing is hidden. */
+/** What fits into a row in which nothing is hidden. */
 function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
   const width = (element: Element | null) => (element ? (element as HTMLElement).offsetWidth + GAP : 0);
   if (!room) return { facts: true, actions: Infinity }; // it is not laid out
@@ -106,16 +106,16 @@ function fit(row: HTMLElement, actions: HTMLElement, room: number): Fitting {
 }
 
 interface ChartProps extends HeadProps {
-  /** What is to be said first. */
+  /** The most important statement. */
   verdict?: { sentence: string; advice: string; children?: ComponentChildren };
-  /** What is no good chart is a table alone. */
+  /** Without a good chart, it is only a table. */
   chart: ComponentChildren;
   table: ComponentChildren;
-  /** What the table comes after where there is room below the chart. */
+  /** What the table follows if there is room below the chart. */
   more?: ComponentChildren;
 }
 
-/** What is there only where others leave much of their pane free. */
+/** Shown only if the others leave much of their pane free. */
 export function Rest({ children }: { children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   return (
@@ -125,7 +125,7 @@ export function Rest({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** A chart with its table twin, one of them at a time where there is no room for both. */
+/** A chart with its table; without room for both, one of them at a time. */
 export function ChartOrTable({ chart, table, more, verdict, children, ...head }: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   return (

@@ -1,4 +1,4 @@
-// Small marks in table cells and legends; the number always stands beside them.
+// Small marks in table cells and legends; the number is always beside them.
 import { replicaColour, sequential } from "../colours";
 import { clamped } from "../scale";
 import { wording } from "./terms";
@@ -23,7 +23,7 @@ interface SparkProps {
   columns?: boolean;
 }
 
-/** The course of a few values as a line, from zero. */
+/** The history of a few values as a line, from zero. */
 export function Spark({ values, label, top, width = 72, columns = false }: SparkProps) {
   const height = 16;
   const peak = top ?? Math.max(...values.map((value) => value ?? 0), 0);

@@ -1,20 +1,20 @@
-// What stands where there is nothing to draw yet: what will appear, and the line that makes it appear.
+// What a view shows without data: what will appear, and the line of code that makes it appear.
 import type { ComponentChildren } from "preact";
 import { Insert } from "./small";
 
-/** The line that makes replicas meet. */
+/** The line of code that makes replicas meet. */
 export const STEP = "strategy.run(step, args=(batch,))";
 
-/** Four small machines, of which one is awake. */
+/** Four small machines, one of them awake. */
 const MACHINES = [0, 1, 2, 3];
 
 interface Props {
   title: string;
   children: ComponentChildren;
   code: string;
-  /** On the button that inserts the code. */
+  /** The label of the button that inserts the code. */
   label?: string;
-  /** Instead of this button. */
+  /** In place of this button. */
   actions?: ComponentChildren;
 }
 
@@ -55,7 +55,7 @@ export function Nothing({ title, children, code, label, actions }: Props) {
   );
 }
 
-/** While replicas have met in no collective. */
+/** While replicas have not met in any collective. */
 export function NoMeeting({ title }: { title: string }) {
   return (
     <Nothing title={title} code={STEP}>

@@ -1,9 +1,10 @@
-// The way from one view to another: whatever surrounds a view may open it, as JupyterLab does; else it says what shows it.
+// The link from one view to another: the surroundings of a view may open it, as JupyterLab does; otherwise it names the
+// code.
 import type { ComponentChildren, RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { OPEN, type ViewName } from "../view";
 
-/** What shows a view that cannot be opened from here. */
+/** The code that shows a view that cannot be opened from here. */
 const CALLS: Partial<Record<ViewName, string>> = {
   values: "wb.inspect(value)",
   input: "dataset.explain()",
@@ -14,7 +15,10 @@ const CALLS: Partial<Record<ViewName, string>> = {
 
 export type Open = (view: ViewName) => void;
 
-/** What opens views from the element, and what is to be said of the last one; `inside` may show it in the view itself. */
+/**
+ * A function that opens views from the element, and what to say about the last one; `inside` may show it in the view
+ * itself.
+ */
 export function useOpening(
   root: RefObject<HTMLElement>,
   inside?: (view: ViewName) => boolean,

@@ -1,4 +1,4 @@
-// What charts on canvases draw with.
+// How charts on canvases draw.
 import type { Palette } from "../colours";
 import { figure } from "../format";
 
@@ -18,7 +18,7 @@ export interface Painting {
   canvas: CanvasRenderingContext2D;
   width: number;
   height: number;
-  /** How high a row is, in a chart whose rows have heights. */
+  /** The height of a row, in a chart whose rows have heights. */
   rowHeight: number;
   palette: Palette;
   cursor: Cell | null;
@@ -29,7 +29,7 @@ export const drawings = new WeakMap<HTMLCanvasElement, (context: CanvasRendering
 
 type Drawing = Pick<Painting, "canvas" | "palette">;
 
-/** Fills a rectangle; with less than all of its strength, what is below is seen, too. */
+/** Fills a rectangle; with less than full strength, what is below remains visible. */
 export function paintBox(
   { canvas }: Pick<Painting, "canvas">,
   colour: string,
@@ -64,7 +64,7 @@ export function paintText(
   canvas.textAlign = "left";
 }
 
-/** A text, or as much of its beginning as there is room for. */
+/** A text, or as much of its start as fits. */
 export function fitting(canvas: CanvasRenderingContext2D, text: string, room: number): string {
   let shown = text;
   for (let end = text.length - 1; end > 0 && canvas.measureText(shown).width > room; end -= 1)
@@ -84,7 +84,7 @@ export function paintEnd(
   paintText(painting, colour, text, x, y, "right", strong);
 }
 
-/** Lines across a chart at numbers of its axis, which stand before them. */
+/** Lines across a chart at numbers of its axis, with the numbers in front. */
 export function paintTicks(
   painting: Painting,
   ticks: readonly number[],
@@ -98,14 +98,14 @@ export function paintTicks(
   }
 }
 
-/** A number at the right edge of a chart, and what it is. */
+/** A number at the right edge of a chart, and its name. */
 export function paintNewest(painting: Painting, text: string, word: string, y: number): void {
   const { palette, width } = painting;
   paintEnd(painting, palette.text, text, width - 2, y - 7, true);
   paintEnd(painting, palette.quiet, word, width - 2, y + 7);
 }
 
-/** Draws a line from place to place, broken where there is none. */
+/** Draws a line from place to place, with gaps where there is none. */
 export function paintLine(
   { canvas }: Painting,
   colour: string,
@@ -155,7 +155,7 @@ export function paintDot({ canvas }: Pick<Painting, "canvas">, x: number, y: num
   canvas.fill();
 }
 
-/** The name of a row, with the dot in its colour; a longer one than its room is squeezed. */
+/** The name of a row, with a dot in its colour. A name that is too long is condensed. */
 export function paintLabel(
   { canvas, palette }: Drawing,
   row: { label: string; replica: number },
@@ -174,12 +174,12 @@ export function paintLabel(
   canvas.font = palette.font;
 }
 
-/** Marks the cell that the cursor is at. */
+/** Marks the cell under the cursor. */
 export function paintCursor(painting: Painting, { x, y, width, height }: Rectangle, lineWidth = 2): void {
   paintOutline(painting, painting.palette.text, lineWidth, x, y, width, height);
 }
 
-/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
+/** Fills a rectangle with diagonal lines, as a second sign besides the colour. */
 export function hatch(canvas: CanvasRenderingContext2D, rectangle: Rectangle, colour: string): void {
   const { x, y, width, height } = rectangle;
   canvas.save();
@@ -189,7 +189,7 @@ export function hatch(canvas: CanvasRenderingContext2D, rectangle: Rectangle, co
   canvas.strokeStyle = colour;
   canvas.lineWidth = 1;
   canvas.beginPath();
-  // Lines lie on one grid for the whole canvas, so that neighbours go on in each other.
+  // All lines of the canvas are on one grid, so that those of neighbours continue each other.
   const first = Math.floor((x - height) / 4) * 4;
   for (let at = first; at < x + width + height; at += 4) {
     canvas.moveTo(at, y + height);

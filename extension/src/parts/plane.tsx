@@ -1,4 +1,5 @@
-// A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
+// A canvas of cells in rows and columns: pointer and arrow keys move between cells, and a line of text describes the
+// cell.
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf } from "../colours";
@@ -11,38 +12,38 @@ import { take } from "./small";
 
 interface Props {
   label: string;
-  /** What arrow keys and the pointer are at. */
+  /** What arrow keys and the pointer move to. */
   hint: string;
   rows: number;
   columns: number;
-  /** Its height; of what is around its rows, where those have heights. */
+  /** Its height; for rows with heights, that of the surroundings. */
   height: number;
-  /** How high a row is; at least and at most where the chart stands in a pane, of which `paint` and `at` are told. */
+  /** The height of a row: at least and at most for a chart in a pane, whose height `paint` and `at` get. */
   rowHeights?: readonly [least: number, usual: number, most: number];
   paint(painting: Painting): void;
-  /** The cell at a point, in CSS pixels from the corner of the canvas; null, or one that there is not, for none. */
+  /** The cell at a point, in CSS pixels from the canvas's corner; null, or a cell that does not exist, for none. */
   at(x: number, y: number, width: number, rowHeight: number): Cell | null;
-  /** What is in a cell, in words. */
+  /** The content of a cell, in words. */
   describe(cell: Cell): string;
-  /** Clicked, or Enter; by default that pins the step of the cell, and lights up its replica. */
+  /** On click or Enter; by default, pins the step of the cell and highlights its replica. */
   onPick?(cell: Cell): void;
   /** The axis of steps that it shares with other charts, and the step of a cell. */
   steps?: Steps;
   stepOf?(cell: Cell): number | undefined;
   replicaOf?(cell: Cell): number;
-  /** The step that is closest to an x. Who drags from one to another picks the steps between them out. */
+  /** The step closest to an x. Dragging from one to another selects the steps in between. */
   stepAt?(x: number, width: number): number;
-  /** Dragged from one x to another, where more is meant than their steps. */
+  /** Dragged from one x to another, where that means more than steps. */
   onDrag?(from: number, to: number, width: number): void;
-  /** The columns that can be seen; further ones are reached only while a range is extended. */
+  /** The visible columns; others are reached only while a range is extended. */
   within?: readonly [first: number, last: number];
-  /** What is said while its own cursor is nowhere, such as of the step that another chart points at. */
+  /** The text without a cursor of its own, such as about the step that another chart points at. */
   said?: string;
-  /** Other keys; true if it was one of the view's. */
+  /** Other keys; returns true for a key of the view. */
   onKey?(key: string): boolean;
 }
 
-/** What pins the step that the cursor of a chart is at, where it is at one. */
+/** Pins the step under a chart's cursor, if there is one. */
 export const pins = new WeakMap<Element, (() => void) | undefined>();
 
 /** How far keys move the cursor. */
@@ -69,7 +70,7 @@ export function Plane(props: Props) {
   const rowHeight = Math.floor((height - props.height) / rows);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const anchor = useRef<number | undefined>(undefined); // the step from which keys extend a range
-  const asked = useRef(false); // a menu is open for the cell at the pointer, which goes to the menu
+  const asked = useRef(false); // a menu is open for the cell under the pointer, which moves to the menu
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const drags = props.onDrag ?? stepAt;
   const isThere = (cell: Cell | null) =>
@@ -140,7 +141,7 @@ export function Plane(props: Props) {
     const next = cellAt(place);
     asked.current = false;
     anchor.current = undefined;
-    // The same object while it stays on a cell: nothing is drawn then.
+    // The same object while it stays on a cell, so that nothing is drawn.
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
   const onPointerDown = (event: PointerEvent) => {
@@ -152,7 +153,7 @@ export function Plane(props: Props) {
   const onPointerUp = (event: PointerEvent) => {
     const place = where(event);
     const { x } = place;
-    if (!drag) return; // the gesture was taken away
+    if (!drag) return; // the browser took over the gesture
     setDrag(null);
     if (drags && Math.abs(x - drag.from) > 4) {
       if (props.onDrag) props.onDrag(Math.min(drag.from, x), Math.max(drag.from, x), width);
@@ -196,7 +197,7 @@ export function Plane(props: Props) {
 
 type Heights = readonly number[];
 
-/** The element of a chart; of one that has `heights`, the style sheet says how high it is. */
+/** The element of a chart; with `heights`, the style sheet sets its height. */
 export function chartOf(heights: Heights | false | undefined) {
   if (!heights) return { class: "wb-chart" };
   const [least, usual, most] = heights.map((each) => `${each}px`);
@@ -210,15 +211,15 @@ interface ReadOutProps {
   box: RefObject<HTMLDivElement>;
   label: string;
   hint: string;
-  /** What is at the cursor, or "". */
+  /** The description of the cell under the cursor, or "". */
   text: string;
   onKeyDown(event: KeyboardEvent): void;
-  /** Of a chart that fills the pane that it stands in: how high it is at least, by itself, and at most. */
+  /** For a chart that fills its pane: its height at least, by itself, and at most. */
   heights?: Heights | false;
   children: ComponentChildren;
 }
 
-/** A chart that keys go through, and below it what is at its cursor. */
+/** A chart with keyboard navigation, and below it the description of the cell under its cursor. */
 export function ReadOut({ box, label, hint, text, onKeyDown, heights, children }: ReadOutProps) {
   return (
     <>
@@ -240,7 +241,7 @@ export function ReadOut({ box, label, hint, text, onKeyDown, heights, children }
   );
 }
 
-/** Points at the step that the cursor is at, for as long as it is at one. */
+/** Points at the step under the cursor, while there is one. */
 function usePointing(steps: Steps | undefined, step: number | null): void {
   const newest = useRef(steps);
   newest.current = steps;

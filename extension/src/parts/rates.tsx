@@ -1,4 +1,4 @@
-// The course of rates, as far as a view has seen them.
+// The history of rates, as far as a view has seen them.
 import { useRef } from "preact/hooks";
 import { significant } from "../format";
 import { Spark } from "./marks";
@@ -6,7 +6,7 @@ import { Spark } from "./marks";
 const REMEMBERED = 60;
 type Rates = ReadonlyMap<string, readonly number[]>;
 
-/** The last rates by key; `now` are those of this model. */
+/** The last rates by key; `now` has this model's. */
 export function useRates(model: object, now: () => [string, number][]): Rates {
   const seen = useRef({ model: null as object | null, rates: new Map() as Rates });
   if (seen.current.model !== model) {
@@ -18,7 +18,7 @@ export function useRates(model: object, now: () => [string, number][]): Rates {
   return seen.current.rates;
 }
 
-/** A line of them, once there are several. */
+/** A line through them, once there are several. */
 export function Course({ rates, label }: { rates: readonly number[] | undefined; label: string }) {
   return rates && rates.length > 1 ? <Spark values={rates} label={label} /> : null;
 }

@@ -1,4 +1,4 @@
-// The elements that views are full of, and what all of their handlers of keys do.
+// Elements that all views use, and what their key handlers share.
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ interface InsertProps {
   otherwise: ComponentChildren;
 }
 
-/** A button that puts code into a notebook: whatever surrounds the view does that, as JupyterLab does. */
+/** A button that puts code into a notebook: the surroundings of the view do that, as JupyterLab does. */
 export function Insert({ code, label, class: look, otherwise }: InsertProps) {
   const [isLeft, setLeft] = useState(false);
   if (!useContext(HasNotebook)) return otherwise;
@@ -39,12 +39,12 @@ export function Insert({ code, label, class: look, otherwise }: InsertProps) {
   );
 }
 
-/** What is said in place of a view or below a part of it. */
+/** A statement in place of a view, or below a part of it. */
 export function Note({ children }: { children: ComponentChildren }) {
   return <p class="wb-quiet">{children}</p>;
 }
 
-/** How many more there are than are drawn, if there are. */
+/** How many more there are than are drawn. */
 export function More({ hidden, noun }: { hidden: number; noun: string }) {
   return hidden > 0 ? <Note>{counted(hidden, `more ${noun}`)}: the table has them</Note> : null;
 }
@@ -59,18 +59,18 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-/** What is said beside the main thing. */
+/** A remark beside the main thing. */
 export function Quiet({ children }: { children: ComponentChildren }) {
   return <span class="wb-quiet">{children}</span>;
 }
 
-/** Takes a key: notebooks have shortcuts of their own for many. */
+/** Handles a key, and keeps it from the notebook, which has shortcuts for many. */
 export function take(event: KeyboardEvent): void {
   event.preventDefault();
   event.stopPropagation();
 }
 
-/** Whether the focus is in an element, also in a shadow tree. */
+/** Whether the focus is in an element, including in a shadow tree. */
 export function hasFocus(element: Element | null): boolean {
   return element?.contains((element.getRootNode() as Document).activeElement) === true;
 }

@@ -8,12 +8,12 @@ export interface Saved {
   open?: string | undefined;
 }
 
-/** Given in a file that was saved, in which nothing goes on: views there say so, and open where they were saved from. Else null. */
+/** For a saved file, in which nothing changes: views there say so, and open where they were saved. Otherwise null. */
 export const SavedPage = createContext<Saved | null>(null);
 
-/** No news: the title line says it of all. */
+/** Not shown separately: the title line shows it for all. */
 export const QUIET = new Set(["live", "stopped"]);
-/** What is true of a moment only; in a file that was saved it is "recorded". */
+/** A status that is only true at a moment; a saved file shows "recorded" instead. */
 const MOMENTARY = new Set(["live", "stale", "replay"]);
 
 export function Sign({
@@ -30,7 +30,7 @@ export function Sign({
   );
 }
 
-/** The status of all that a view shows, which its title line has. */
+/** The status of everything that a view shows, for its title line. */
 export function Status({ word }: { word: string }) {
   return (
     <span class="wb-state" data-status={word}>

@@ -1,5 +1,4 @@
-// The axis that charts of one run share: the step that is pointed at in one of them, and the steps that are picked out in
-// it, are marked in all.
+// The axis that charts of one run share: all mark the step that one of them points at, and the selected steps.
 import { useRef } from "preact/hooks";
 import { known } from "../format";
 import type { Steps, StepRange } from "../selection";
@@ -7,13 +6,13 @@ import type { Context } from "../view";
 import { paintBox, paintOutline, type Painting } from "./painting";
 import { Button } from "./small";
 
-/** Of which replicas the steps are. */
+/** The replicas that the steps belong to. */
 export interface Stepping {
   run_id: string;
   group: string;
 }
 
-/** The steps of a group; nothing stands for replicas that are not known. */
+/** The steps of a group; undefined for unknown replicas. */
 export function stepsOf(
   group: Stepping | null | undefined,
   { selected, select, point, brush }: Context,
@@ -43,7 +42,7 @@ export function stepsOf(
 /** From one step to another. */
 export type Span = Pick<StepRange, "first" | "last">;
 
-/** Whether a step is in a range; without one, each is. */
+/** Whether a step is in a range; without a range, every step is. */
 export function isIn(range: Span | null, step: number): boolean {
   return !range || (step >= range.first && step <= range.last);
 }
@@ -69,7 +68,7 @@ export function Brushed({ steps: { range, follow } }: { steps: Steps }) {
   );
 }
 
-/** Marks what lies between two places of a time axis, from the top down to `foot`. */
+/** Marks what is between two places of a time axis, from the top down to `foot`. */
 export function paintBand(
   painting: Painting,
   { from, to, foot }: { from: number; to: number; foot: number },
@@ -79,7 +78,7 @@ export function paintBand(
   for (const edge of [from, to]) paintBox(painting, accent, edge - 0.5, 0, 1, foot);
 }
 
-/** Marks a range of an axis that goes from `left` to `right` by a frame; what is beside it fades. */
+/** Marks a range of an axis from `left` to `right` by a frame; the rest fades. */
 export function paintRange(
   painting: Painting,
   place: { from: number; to: number; left: number; right: number; top: number; foot: number },
@@ -102,7 +101,7 @@ export function paintFrame(
   paintBox(painting, accent, from - 1, top - 4, to - from + 1, 3);
 }
 
-/** Marks a column of coloured cells by its outline, which is seen on light and on dark ones. */
+/** Marks a column of coloured cells by an outline that is visible on light and dark ones. */
 export function paintColumn(
   painting: Painting,
   { left, top, width, height }: { left: number; top: number; width: number; height: number },
@@ -113,8 +112,8 @@ export function paintColumn(
 }
 
 /**
- * The newest of what is drawn again and again, or while it is `still` the first one since that `has` what is looked at;
- * where that changes to something that only the newest one has, the newest.
+ * The newest model; or, while `still`, the first one for which `has` is true. If that changes to something that only
+ * the newest model has, the newest.
  */
 export function useStill<T>(newest: T, still: boolean, has: (one: T) => boolean): T {
   const kept = useRef<T | null>(null);

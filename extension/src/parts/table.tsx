@@ -1,5 +1,5 @@
-// A table of which only the rows that can be seen are in the page, and of which every cell can be reached by keys. Columns
-// that have no room are folded away: a line below the table has them, of the row that one is at, and a button unfolds them.
+// A table that keeps only visible rows in the page, and whose cells can all be reached by keys. Columns without room
+// are hidden: a line below the table shows them for the current row, and a button brings them back.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
@@ -13,18 +13,18 @@ import { useRoom } from "./width";
 export interface Column<Row> extends Foldable, Worded {
   /** What is in the cell, as text. */
   text(row: Row): string;
-  /** What is shown instead of the bare text, such as a bar beside it. */
+  /** Shown instead of the bare text, such as with a bar beside it. */
   show?(row: Row): ComponentChildren;
-  /** What the column is sorted by; by default its text. */
+  /** The sort key of the column; by default its text. */
   order?(row: Row): number | string;
   /** A name, not a figure. */
   left?: boolean;
 }
 
-/** A condition before a column, joined by `&&`, leaves it out. */
+/** A condition in front of a column, joined by `&&`, leaves it out. */
 export type Columns<Row> = readonly (Column<Row> | 0 | false | null | undefined)[];
 
-/** A column of numbers, which it is sorted by; null, which `as` says in its way, is the least. */
+/** A column of numbers, sorted by them. null, which `as` formats in its own way, is the least. */
 export function numeric<Row, Value extends number | null>(
   title: string,
   of: (row: Row) => Value,
@@ -43,10 +43,10 @@ export function named<Row>(
   return { title, left: true, text, ...more };
 }
 
-/** Of a row that stands for a replica. */
+/** For a row that stands for a replica. */
 export const replicaOf = ({ replica }: { replica: number }) => replica;
 
-/** For rows that stand for replicas: the selected one is marked, and a click selects its own; -1 stands for none. */
+/** For rows that stand for replicas: marks the selected one, and a click selects its own; -1 stands for none. */
 export function selecting<Row>({ selected, select }: Context, of: (row: Row) => number) {
   return {
     isSelected: (row: Row) => of(row) >= 0 && of(row) === selected.replica,
@@ -59,37 +59,37 @@ interface Props<Row> {
   columns: Columns<Row>;
   rows: readonly Row[];
   keyOf(row: NoInfer<Row>): string | number;
-  /** Said where there are no rows. */
+  /** Shown without rows. */
   empty?: string | undefined;
   isSelected?(row: NoInfer<Row>): boolean;
-  /** Of the step that is pointed at. */
+  /** The rows of the step that is pointed at. */
   isPointed?(row: Row): boolean;
-  /** The pointer or the focus is on a row, or on none any more. */
+  /** The pointer or the focus is on a row, or no longer on any. */
   onPoint?(row: Row | null): void;
-  /** Clicked, or Enter. */
+  /** On click or Enter. */
   onPick?(row: NoInfer<Row>): void;
-  /** Keeps the last row in view while nobody has scrolled away from it. */
+  /** Keeps the last row in view until the user scrolls away from it. */
   follow?: boolean;
 }
 
-/** What keys are at. */
+/** What keys move to. */
 interface Cursor {
   key: string | number | null;
   row: number;
   column: number;
 }
 
-/** How high it is at most by itself, as in the style sheet. */
+/** Its greatest height by itself, as in the style sheet. */
 const HEIGHT = 340;
 const ROW_HEIGHT = 24;
-/** So many rows are in the page beside those that can be seen: 10 above, and as many below, however far is scrolled. */
+/** How many rows are in the page besides the visible ones: 10 above and as many below. */
 const BESIDE = 25;
 let tables = 0;
 
 export function Table<Row>(props: Props<Row>) {
   const { label, rows, keyOf, isSelected, isPointed, onPoint, onPick } = props;
   const [sorting, setSorting] = useState<{ plain: string; down: boolean } | null>(null);
-  // The row that keys are at, by its key and where it was last; -1: the headings.
+  // The row of the keyboard cursor, by its key and its last place; -1: the headings.
   const [cursor, setCursor] = useState<Cursor>({ key: null, row: -1, column: 0 });
   const [hovered, setHovered] = useState<string | number | null>(null);
   const [whole, setWhole] = useState(false);
@@ -103,7 +103,7 @@ export function Table<Row>(props: Props<Row>) {
 
   const every = props.columns.flatMap((column) => (column ? [worded(column)] : []));
   const sorter = every.find(({ plain }) => plain === sorting?.plain);
-  // The column that the rows are sorted by stays.
+  // The sorted column stays.
   const foldable = sorter
     ? every.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
     : every;
@@ -115,8 +115,8 @@ export function Table<Row>(props: Props<Row>) {
   const virtual = shown.length > most + 10;
   const from = virtual ? clamped(first, 0, shown.length - most) : 0;
   const visible = virtual ? shown.slice(from, from + most) : shown;
-  // Rows come, go and are sorted: the cursor stays with its own, and where that has gone, in its place. Of a row that is
-  // scrolled away keys go on from the closest one in the page.
+  // Rows come, go and move: the cursor stays with its row; if that has gone, with its place. If the row is scrolled
+  // away, keys continue from the closest one in the page.
   const placeOf = (key: string | number | null) =>
     key === null ? -1 : shown.findIndex((row) => keyOf(row) === key);
   const own = placeOf(cursor.key);
@@ -133,7 +133,7 @@ export function Table<Row>(props: Props<Row>) {
   const focused = hasFocus(grid.current);
   useLayoutEffect(() => {
     const moved = wantsFocus.current;
-    if (!moved && (!focused || hasFocus(grid.current))) return; // or the row that had it went
+    if (!moved && (!focused || hasFocus(grid.current))) return; // or the focused row went away
     const cell = grid.current?.querySelector<HTMLElement>("[tabindex='0']");
     if (!cell) return;
     wantsFocus.current = false;
@@ -259,7 +259,7 @@ export function Table<Row>(props: Props<Row>) {
                     style={widest(column)}
                     title={column.left ? column.text(row) : undefined}
                     aria-colindex={colindex(column)}
-                    // Of the first cell only, or it would be said again with every step along the row.
+                    // Only in the first cell; otherwise it would be announced with every step along the row.
                     aria-describedby={
                       hidden.length && !place && at.row === from + index ? id.current : undefined
                     }

@@ -1,4 +1,4 @@
-// Several pages in one place, one of them at a time.
+// Several pages in one place, one at a time.
 import type { ComponentChildren } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { OPEN } from "../view";
@@ -7,14 +7,14 @@ import { Button, take } from "./small";
 
 interface Tab {
   name: string;
-  /** Says more of it. */
+  /** An explanation. */
   title?: string;
-  /** Behind the name, such as a count; or "". */
+  /** Shown after the name, such as a count; or "". */
   mark?: string;
 }
 
 export interface Page extends Tab {
-  /** The view that it shows, where others may ask for that. */
+  /** The view that it shows, if others may request that. */
   view?: string;
   title: string;
   draw(): ComponentChildren;
@@ -24,12 +24,12 @@ interface ListProps {
   label: string;
   class: string;
   tabs: readonly Tab[];
-  /** The name of the one that is open. */
+  /** The name of the open page. */
   chosen: string;
   onChoose(name: string): void;
 }
 
-/** The names of pages; arrow keys go from one to the next, and open it. */
+/** The names of pages; arrow keys move between them and open them. */
 export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -59,7 +59,7 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
   );
 }
 
-/** At least one page; which one is open stays so while pages come and go. */
+/** At least one page; the open one stays open while pages come and go. */
 export function Tabs({ label, pages }: { label: string; pages: readonly Page[] }) {
   const saved = useContext(SavedPage);
   const [chosen, setChosen] = useState(() => pages.find((one) => one.title === saved?.open)?.name ?? "");

@@ -1,15 +1,15 @@
-// Plain words, and what the field calls the same: headings show the one, and their tooltips have the other.
+// Plain words and the field's terms for the same things: headings show one, and their tooltips the other.
 import { counted, joined } from "../format";
 
-/** The class of the page's body with which views say the field's terms. */
+/** The class of the page's body with which views use the field's terms. */
 const TERMS = "wb-terms";
 
-/** Whether the views of the page say the field's terms. */
+/** Whether the views of the page use the field's terms. */
 export function saysFieldTerms(): boolean {
   return document.body.classList.contains(TERMS);
 }
 
-/** Lets the views of the page say the field's terms, or plain words: they notice the class and draw again. */
+/** Makes the views of the page use the field's terms, or plain words: they notice the class and redraw. */
 export function sayFieldTerms(said: boolean): void {
   document.body.classList.toggle(TERMS, said);
 }
@@ -17,7 +17,7 @@ export function sayFieldTerms(said: boolean): void {
 export interface Worded {
   /** In plain words. */
   title: string;
-  /** What the field calls it, if that is something else. */
+  /** The field's term, if it differs. */
   term?: string;
   /** What it means. */
   help?: string;
@@ -49,12 +49,12 @@ const MEANINGS: Record<string, string> = {
   worker: "its process",
 };
 
-/** The plain words, or the field's where a person prefers those. */
+/** The plain words, or the field's term if the user prefers that. */
 export function wording(plain: string, term: string): string {
   return saysFieldTerms() ? term : plain;
 }
 
-/** A strategy, and how many replicas it has: the first of its kind without a number. */
+/** A strategy and its number of replicas; the first of its kind without a number. */
 export function groupText(group: string, n?: number): string {
   const plain = group.replace(/\/1$/, "").replace(/\/(?=\d+$)/, " ");
   return joined([wording(plain, group), n && replicasText(n)], ", ");
@@ -65,7 +65,7 @@ export function replicasText(n: number): string {
   return wording(counted(n, "replica"), `n=${n}`);
 }
 
-/** A column with the heading that a person prefers, and the other one in its tooltip. */
+/** A column with the heading that the user prefers, and the other one in its tooltip. */
 export function worded<Column extends Worded>(column: Column): Column & { plain: string } {
   const { title, term = "", help = MEANINGS[title] } = column;
   const shown = term && wording(title, term);

@@ -1,4 +1,5 @@
-// What is to be said of a run or a view: a sentence, its evidence or what helps, and a way to the view that explains it.
+// The most important statement about a run or a view: a sentence, its evidence or the remedy, and a link to the view
+// that explains it.
 import type { ComponentChildren } from "preact";
 import { capitalized } from "../format";
 import type { Verdict as Told } from "../models";
@@ -25,7 +26,7 @@ interface CardProps {
   children?: ComponentChildren;
 }
 
-/** A sentence on a ground that tells how bad it is. */
+/** A sentence on a ground that shows how bad it is. */
 export function Card({ severity, sentence, role = "status", children }: CardProps) {
   return (
     <div class="wb-verdict" data-severity={severity}>
@@ -38,7 +39,7 @@ export function Card({ severity, sentence, role = "status", children }: CardProp
   );
 }
 
-/** How things stand, and what helps where something is wrong. */
+/** The state, and the remedy if something is wrong. */
 export function Verdict({
   sentence,
   advice,
@@ -62,7 +63,7 @@ export function Verdict({
 interface Props {
   verdict: Told;
   open(view: ViewName): void;
-  /** The view around it, to which it needs no way. */
+  /** The view around it, which needs no link. */
   here?: ViewName;
 }
 

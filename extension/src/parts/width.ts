@@ -1,4 +1,4 @@
-// How large charts and tables are: as what they stand in lets them be, also after that has changed.
+// The size of charts and tables: what their surroundings allow, also after that changes.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
@@ -12,7 +12,7 @@ export interface Room {
 
 const NO_ROOM: Room = { width: 0, height: 0 };
 
-/** The room inside of an element in CSS pixels, 0 where it is not laid out; `there`: whether it is in the page. */
+/** The room inside of an element in CSS pixels, 0 if it is not laid out; `there`: whether it is in the page. */
 export function useRoom(box: RefObject<HTMLElement>, there = true): Room {
   const [room, setRoom] = useState(NO_ROOM);
   useLayoutEffect(() => {

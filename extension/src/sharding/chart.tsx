@@ -1,4 +1,5 @@
-// What each replica reads in each step: counts in a matrix, in which shuffling changes nothing, or places on the axis of elements.
+// What each replica reads in each step: counts in a matrix, which shuffling does not change, or places on the axis of
+// elements.
 import { useRef } from "preact/hooks";
 import { sequential, textOn } from "../colours";
 import { count, counted, joined } from "../format";
@@ -28,12 +29,12 @@ import { columnsOf, readingOf, remainderOf, rowsOf, usualOf, windowOf } from "./
 import { FILES, paintFiles } from "./files";
 import { batchesOf, elementsNote, isLong, readText, stepOf, waitIn, waitsOf, waitText } from "./progress";
 
-/** Room for how many rows a replica reads in all, as a number and a bar, where there is some. */
+/** Room for how many rows a replica reads in total, as a number and a bar. */
 const RIGHT = 132;
 const [ROW, LOW_ROW] = [28, 20];
-/** More rows than these are lower. */
+/** With more rows than this, rows are lower. */
 const FEW = 12;
-/** How strong the colour of rows is that were read, and of those that are to come, in percent. */
+/** How strong the colour is of rows that were read, and of those still to come, in percent. */
 const [READ, TO_COME] = [34, 15];
 /** The height of the mark of a replica that waited. */
 const WAIT = 7;
@@ -41,7 +42,7 @@ const WAIT = 7;
 interface Props {
   model: DatasetSharding;
   context: Context;
-  /** Over the axis of elements instead of that of steps. */
+  /** On the axis of elements instead of that of steps. */
   byElement: boolean;
 }
 
@@ -79,7 +80,7 @@ export function Chart({ model, context, byElement }: Props) {
   const has = (batches: readonly number[], column: Span) => batches.some((batch) => isIn(column, batch));
   const atOf = ({ replica }: Reader) => (progress ? progress.steps[replica]! : Infinity);
   const labelOf = ({ label, replica }: Reader) => label ?? `replica ${replica}`;
-  /** Where what a reader reads in a column is: from x on, and how wide. */
+  /** Where a reader's part of a column is: from x on, and its width. */
   const placesOf = (reader: Reader, column: number): (readonly [x: number, width: number])[] => {
     if (!byElement) return [[left + column * size, size - 2]];
     const unit = room / positions;
@@ -141,7 +142,7 @@ export function Chart({ model, context, byElement }: Props) {
         const steps = column.last - column.first + 1;
         const share = read / steps / fullest;
         const isPart = share < 1 && sums[index]! < steps * usual;
-        const place = (column.first - first) / (last - first || 1); // in the window
+        const place = (column.first - first) / (last - first || 1); // inside of the window
         const alpha = !chosen || has(chosen, column) ? lit : lit / 4;
         const text = count(byElement ? column.first : read);
         canvas.globalAlpha = alpha;
@@ -191,7 +192,7 @@ export function Chart({ model, context, byElement }: Props) {
       placesOf(rows[row]!, column).some(([from, width]) => x >= from && x <= from + width);
     return { row, column: rows[row] ? columns.findIndex(isThere) : -1 };
   };
-  /** The step of the strategy for which a batch is read, or the closest that is known. */
+  /** The step of the strategy for which a batch is read, or the closest known one. */
   const stepAt = (x: number) => {
     const place = clamped((x - left) / size, 0, columns.length - 0.001);
     const column = columns[Math.floor(place)]!;
@@ -262,7 +263,7 @@ export function Chart({ model, context, byElement }: Props) {
   );
 }
 
-/** A colour as strong as it is painted, for the legend. */
+/** A colour in the strength in which it is painted, for the legend. */
 function shade(part: number): string {
   return `color-mix(in srgb, var(--wb-communicate) ${part}%, var(--wb-ground))`;
 }

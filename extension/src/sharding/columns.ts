@@ -1,18 +1,21 @@
-// The columns of a dataset's matrix: steps, of which a narrow chart sums some up, and how many rows are read in them.
+// The columns of a dataset's matrix: steps, summed up in a narrow chart, and how many rows are read in each.
 import { count, sumOf } from "../format";
 import type { DatasetSharding, Reader, Reading } from "../models";
 import type { Span } from "../parts/steps";
 
 const LEAST = 24;
 
-/** The steps of which it is known what each replica reads. */
+/** The steps for which it is known what each replica reads. */
 export function windowOf({ readers }: DatasetSharding): Span {
   const readings = readers[0]?.readings ?? [];
   const first = readings[0]?.step ?? 0;
   return { first, last: first + readings.length - 1 };
 }
 
-/** Columns, each of as few steps as there is room for their numbers; what lies before and after the window has one. */
+/**
+ * Columns of as few steps each as there is room for their numbers; the parts before and after the window have one
+ * column each.
+ */
 export function columnsOf(model: DatasetSharding, room: number, usual: number): Span[] {
   const { first, last } = windowOf(model);
   const isSummed = first === 0 || model.readers[0]?.rows_before !== undefined; // not in older recordings
@@ -44,7 +47,7 @@ export function usualOf(reader: Reader | undefined): number {
   return Math.max(1, ...(reader?.readings.map(({ rows }) => rows) ?? []));
 }
 
-/** From which column on all replicas together read fewer rows than in a full step, to the end. */
+/** The first column of those at the end in which all replicas together read fewer rows than in a full step. */
 export function remainderOf(columns: readonly Span[], all: Reader | undefined): number {
   const usual = usualOf(all);
   const full = columns.filter((column) => rowsOf(all!, column) >= (column.last - column.first + 1) * usual);

@@ -1,9 +1,9 @@
-// The files of a dataset side by side, as wide as they have elements, and which replicas read each.
+// The files of a dataset side by side, in widths by their number of elements, and the replicas that read each.
 import { count } from "../format";
 import type { DatasetSharding } from "../models";
 import { paintBox, type Painting } from "../parts/painting";
 
-/** The height of files and what stands below them. */
+/** The height of files and of what is below them. */
 export const FILES = 48;
 const BOX = 22;
 /** Narrower ones have no names. */

@@ -1,4 +1,4 @@
-// All elements that a replica reads in a step, where a person has asked for them: shuffled ones are too many for a line of text.
+// All elements that a replica reads in a step, on request: shuffled ones are too many for a line of text.
 import { counted, joined } from "../format";
 import type { DatasetSharding } from "../models";
 import { Button, Note, Quiet } from "../parts/small";

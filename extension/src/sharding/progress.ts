@@ -1,22 +1,22 @@
-// Which batch of a dataset is for which steps of the strategy, and how long replicas waited for theirs.
+// Which batch of a dataset belongs to which steps of the strategy, and how long replicas waited for theirs.
 import { counted, joined, percent, timeText } from "../format";
 import type { DatasetSharding, InputProgress, InputWait } from "../models";
 import { isIn, rangeText, type Span, spanText } from "../parts/steps";
 import { wording } from "../parts/terms";
 import { readingOf, rowsOf } from "./columns";
 
-/** From here on waiting for input is worth a sign, in percent of the time. */
+/** From here on, waiting for input is marked, in percent of the time. */
 export const MUCH_WAITING = 20;
-/** Shorter waits have no mark, whatever part of the time they are. */
+/** Shorter waits have no mark, whatever their share of the time. */
 const LEAST_WAIT_US = 1000;
 
-/** The step of the strategy that a batch is for, where that is known. */
+/** The step of the strategy that a batch is for, if known. */
 export function stepOf({ progress }: DatasetSharding, batch: number): number | undefined {
   const steps = progress?.sampled?.steps;
   return steps?.[steps.length - progress!.given + batch];
 }
 
-/** Numbers of the batches that are for some steps of the strategy; a batch may be for several. */
+/** Numbers of the batches for some steps of the strategy; a batch may be for several. */
 export function batchesOf(model: DatasetSharding, steps: Span | null): number[] {
   const batches = model.readers[0]?.readings.map(({ step }) => step) ?? [];
   return batches.filter((batch) => {
@@ -27,7 +27,7 @@ export function batchesOf(model: DatasetSharding, steps: Span | null): number[] 
   });
 }
 
-/** What each replica reads for some steps, in words; of one batch, which elements. */
+/** What each replica reads for some steps, in words; for a single batch, which elements. */
 export function readText(
   { readers, progress }: DatasetSharding,
   steps: Span,
@@ -53,16 +53,16 @@ export function readText(
   ]);
 }
 
-/** That other epochs may read other elements than those that are known. */
+/** Says that other epochs may read other elements than the known ones. */
 export function elementsNote(progress: DatasetSharding["progress"]): string | false {
   return !!progress?.epoch && "elements as in epoch 0";
 }
 
 export interface Wait {
   waited_us: number;
-  /** The part of the time, 0 to 1, that had passed since the replica got input before. */
+  /** The waited part, 0 to 1, of the time since the replica's previous input. */
   share: number;
-  /** The batches that came together then; it was the first of them that was waited for. */
+  /** The batches that came together then; the wait was for the first of them. */
   batches: Span;
 }
 
@@ -74,7 +74,7 @@ export function waitsOf({ progress }: DatasetSharding, columns: readonly Span[])
   return new Map(columns.map((column) => [column, all.filter(({ first }) => isIn(column, first))]));
 }
 
-/** The longest time that a replica waited for a batch among those of a column; null of several replicas. */
+/** The longest wait of a replica for a batch in a column; null for several replicas. */
 export function waitIn(waits: Waits, replica: number, column: Span): Wait | null {
   return waits.get(column)!.reduce<Wait | null>((longest, { first, count, passed_us, waited_us }) => {
     const waited = waited_us[replica];
@@ -84,7 +84,7 @@ export function waitIn(waits: Waits, replica: number, column: Span): Wait | null
   }, null);
 }
 
-/** Whether it waited so long that this has a mark. */
+/** Whether it waited so long that this is marked. */
 export function isLong(wait: Wait | null): wait is Wait {
   return wait !== null && wait.waited_us >= LEAST_WAIT_US && 100 * wait.share >= MUCH_WAITING;
 }

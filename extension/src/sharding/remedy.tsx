@@ -1,8 +1,11 @@
-// What helps replicas without data, as code for the notebook; where nothing puts it there, it is shown.
+// Code for the notebook that helps replicas without data; shown as text where nothing inserts it.
 import type { DatasetSharding } from "../models";
 import { Insert } from "../parts/small";
 
-/** By its name in the model. The code is here, not there: a saved notebook of a stranger has a model, too. */
+/**
+ * Code by its name in the model. Kept here rather than in the model, because a stranger's saved notebook has a model,
+ * too.
+ */
 const REMEDIES: Record<string, { label: string; code: string }> = {
   data_policy: {
     label: "Use policy DATA",

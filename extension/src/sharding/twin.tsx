@@ -18,7 +18,7 @@ interface Replica {
   at: number;
 }
 
-/** Replica by replica how much it reads, where it is, and how long it waited. */
+/** For each replica, how much it reads, where it is, and how long it waited. */
 function Replicas({ model: { progress, counts, limit }, context }: Props) {
   const columns: Column<Replica>[] = [
     numeric("replica", ({ replica }) => replica),

@@ -8,12 +8,12 @@ import { usualOf } from "./columns";
 const PAUSE_MS = 150;
 const POLICIES = ["AUTO", "FILE", "DATA", "HINT", "OFF"];
 
-/** What another batch size, other replicas or another policy would do: where somebody answers. */
+/** What another batch size, other replicas or another policy would do, where someone answers. */
 export function WhatIf({ model, context }: { model: DatasetSharding; context: Context }) {
   const ask = context.ask;
   const asked = model.policy.split("→")[0]!;
   const { batch_size, readers, together = readers } = model;
-  // Of a dataset that does not describe it, that of the fullest step.
+  // If the dataset does not describe it, that of the fullest step.
   const batch = batch_size > 0 ? batch_size : usualOf(together.at(-1));
   const waiting = useRef(0);
   const [draft, setDraft] = useState({
@@ -40,7 +40,7 @@ export function WhatIf({ model, context }: { model: DatasetSharding; context: Co
     const next = { ...draft, ...part };
     setDraft(next);
     clearTimeout(waiting.current);
-    // While a slider moves nobody waits for the answers.
+    // While a slider moves, nobody waits for the answers.
     waiting.current = setTimeout(() => ask({ kind: "what_if", ...next }), PAUSE_MS) as unknown as number;
   };
   return (

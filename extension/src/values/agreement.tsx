@@ -1,4 +1,4 @@
-// What is said of a value before its figures: what it is, of how many replicas, and whether copies agree.
+// The line about a value before its figures: what it is, on how many replicas, and whether copies agree.
 import type { ComponentChildren } from "preact";
 import { counted, joined } from "../format";
 import type { Agreement, InspectedValue } from "../models";
@@ -8,12 +8,12 @@ import { wording } from "../parts/terms";
 import { Verdict } from "../parts/verdict";
 import type { Steps } from "../selection";
 
-/** So many types and shapes are named. */
+/** Up to this many types and shapes are named. */
 const MOST_ARRAYS = 4;
 
 interface Props {
   value: InspectedValue;
-  /** The types and shapes there are. */
+  /** The different types and shapes. */
   arrays: readonly string[];
   steps: Steps;
   children: ComponentChildren;

@@ -1,4 +1,5 @@
-// How the elements of an array are distributed: a column per bin, whose edges and count keys, pointer and screen readers come to.
+// The distribution of an array's elements: a column per bin, whose edges and count keys, pointer and screen readers
+// reach.
 import { count, counted, figure, joined, percent, sumOf } from "../format";
 import type { Summary } from "../models";
 import { ChartOrTable } from "../parts/head";
@@ -18,13 +19,13 @@ import { linear, roundTicks } from "../scale";
 
 const LEFT = 56;
 const TOP = 8;
-/** How high the columns are: at least in a pane, by themselves, and at most in a pane. */
+/** The height of the columns: at least in a pane, by themselves, and at most in a pane. */
 const HIGH = [64, 96, 480] as const;
 const FOOT = 20;
 /** Room for a number on the axis. */
 const TICK = 64;
 
-/** A part of the range, and how many of the counted elements lie in it. */
+/** A part of the range, and how many of the counted elements are in it. */
 interface Bin {
   from: number;
   to: number;
@@ -32,10 +33,10 @@ interface Bin {
   percent: number;
 }
 
-/** The bins of a histogram, in ascending order; none where there is none. */
+/** The bins of a histogram, in ascending order; none without a histogram. */
 export function binsOf({ histogram, min, max }: Summary): Bin[] {
   const all = sumOf(histogram, (elements) => elements);
-  // Not by their difference, which may be no number where both are.
+  // Not by their difference, which may be NaN even if both are numbers.
   const edge = (index: number) => {
     const place = index / histogram.length;
     return min! * (1 - place) + max! * place;
@@ -48,7 +49,7 @@ export function binsOf({ histogram, min, max }: Summary): Bin[] {
   }));
 }
 
-/** Where a histogram counts some of the elements only, how many of how many. */
+/** If a histogram counts only some of the elements, how many of how many. */
 export function countedOf({ histogram, shape, nan, inf }: Summary): string {
   const found = sumOf(histogram, (elements) => elements);
   const all = shape.reduce((product, size) => product * size, 1) - nan - inf;
@@ -57,7 +58,7 @@ export function countedOf({ histogram, shape, nan, inf }: Summary): string {
 
 interface Props {
   summary: Summary;
-  /** What it is of. */
+  /** What it belongs to. */
   name: string;
 }
 

@@ -1,4 +1,4 @@
-// Elements of one replica's component as a heat map; what is shown is chosen here and fetched when it is asked for.
+// Elements of one replica's component as a heat map; the user chooses which, and they are fetched on request.
 import { sequential, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
@@ -28,7 +28,7 @@ const CLOSE_UP = 64;
 
 type Wanted = Extract<Request, { kind: "elements" }>;
 
-/** Asks for the whole of the last two axes. */
+/** Requests the whole of the last two axes. */
 export function wholeOf(value: number, replica: number, shape: readonly number[]): Wanted {
   const axes: [number, number] = [shape.length > 1 ? shape.length - 2 : -1, shape.length - 1];
   return {
@@ -42,7 +42,7 @@ export function wholeOf(value: number, replica: number, shape: readonly number[]
   };
 }
 
-/** Asks for the surroundings of a place, so close that each cell is one element. */
+/** Requests the surroundings of a place, so close that each cell is one element. */
 export function closeUp(wanted: Wanted, shape: readonly number[], place: readonly number[]): Wanted {
   const index = place.map((at, axis) => {
     if (!wanted.axes.includes(axis)) return at;
@@ -51,7 +51,7 @@ export function closeUp(wanted: Wanted, shape: readonly number[], place: readonl
   return { ...wanted, index, extent: [CLOSE_UP, CLOSE_UP] };
 }
 
-/** Positions on every axis of a position in C order. */
+/** The indices on every axis of a position in C order. */
 export function placeOf(position: number, shape: readonly number[]): number[] {
   const place: number[] = [];
   let rest = position;
@@ -128,7 +128,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
         onChange={(event) => {
           const chosen = Number(event.currentTarget.value);
           const next: [number, number] = [...axes];
-          if (chosen === next[1 - side]) next[1 - side] = next[side]!; // the two change places
+          if (chosen === next[1 - side]) next[1 - side] = next[side]!; // swaps the two
           next[side] = chosen;
           change(whole({ axes: next }));
         }}
@@ -195,7 +195,7 @@ function wantedOf({ value, replica, difference, axes, index, extent }: Elements)
   return { kind: "elements", value, replica, difference, axes, index, extent };
 }
 
-/** Where the colours begin and end: of differences as far below none as above it. */
+/** The range of the colours; for differences, symmetric around none. */
 export function rangeOf(elements: Elements): { low: number; high: number } | null {
   const known = elements.cells.flat().filter((cell) => typeof cell === "number");
   if (!known.length) return null;
@@ -322,7 +322,7 @@ function cellText(cell: number | string): string {
   return cell === "nan" ? "NaN" : cell === "inf" ? "∞" : "−∞";
 }
 
-/** What a column is sorted by: NaN comes before everything else. */
+/** The sort key of a column: NaN comes before everything else. */
 export function orderOf(cell: number | string): number {
   if (typeof cell === "number") return cell;
   return cell === "inf" ? Infinity : -Infinity;

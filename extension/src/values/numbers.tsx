@@ -1,4 +1,4 @@
-// The numbers of replicas: a ring or a dot for each, those that are far from the others by name; and how they have gone, step by step.
+// The numbers of replicas: a ring or a dot each, outliers by name, and their history step by step.
 import { figure, joined, known, meanOf, runsOf } from "../format";
 import type { InspectedValue, Quantiles, ReplicaSpread, Summary } from "../models";
 import { Course } from "../overview/loss";
@@ -9,19 +9,22 @@ import { isLit } from "../selection";
 import type { Context } from "../view";
 import { arrayOf } from "./shown";
 
-/** Whose steps made a value. */
+/** The strategy whose steps produced a value. */
 export function axisOf({ run_id = "", group = "" }: InspectedValue) {
   return run_id ? { run_id, group } : null;
 }
 
 interface Props {
   value: InspectedValue;
-  /** Of the value, or as it was while its steps are picked out. */
+  /** Of the value, or as it was while its steps are selected. */
   course: InspectedValue["course"];
   context: Context;
 }
 
-/** Of many replicas, how their figures compare; else the numbers of the step that is pointed at or pinned, or was inspected. */
+/**
+ * For many replicas, how their figures compare; otherwise the numbers of the step that is pointed at, pinned or
+ * inspected.
+ */
 export function Numbers({ spread, ...props }: Props & { spread: ReplicaSpread | null }) {
   const { value, course, context } = props;
   const { replicas } = value;
@@ -99,10 +102,10 @@ function manyOf({ replicas }: InspectedValue, { quantiles, outliers, rest }: Rep
   ];
 }
 
-/** The figure of quantiles, in plain words. */
+/** A figure of quantiles, in plain words. */
 const named = ({ figure: of }: Quantiles) => (of === "std" ? "deviation" : of === "L2" ? "norm" : of);
 
-/** What a summary has as a figure of quantiles. */
+/** The value in a summary for a figure of quantiles. */
 const figureOf = ({ figure: of }: Quantiles) =>
   (of === "value" ? "mean" : of.toLowerCase()) as keyof Pick<Summary, "mean" | "l2">;
 
@@ -111,7 +114,7 @@ interface HistoryProps extends Props {
   word?: string;
 }
 
-/** How a number of a value has gone, step by step. */
+/** The history of a value's number, step by step. */
 export function History({ value, course, context, word = "mean" }: HistoryProps) {
   const { steps } = course;
   const rows = value.replicas.map(({ replica }) => ({ replica }));

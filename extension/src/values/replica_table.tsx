@@ -1,4 +1,4 @@
-// The figures of a value, replica by replica; those that are far from the others come first.
+// The figures of a value, replica by replica; outliers come first.
 import { ageText, count, figure, joined, NOTHING } from "../format";
 import type { Agreement, InspectedValue, ReplicaSummary, Summary } from "../models";
 import { Age, ageNow } from "../parts/age";
@@ -81,7 +81,7 @@ type Figure = "mean" | "std" | "min" | "max" | "l2" | "zeros" | "nan" | "inf";
 function figureColumns({ replicas, agreement }: InspectedValue): Columns<Row> {
   const number = (title: string, of: Figure, more: Partial<Column<Row>>, as = figure) =>
     numeric(title, (row) => arrayOf(row)?.[of] ?? null, as, more);
-  /** How many elements are not numbers, loud where there are some. */
+  /** How many elements are not numbers; emphasised if there are any. */
   const alarm = (title: string, of: Figure, term = "") =>
     number(
       title,

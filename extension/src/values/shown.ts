@@ -1,4 +1,4 @@
-// What is shown of a value: which replicas have a row, of which one the elements can be seen, and whether figures are drawn.
+// What is shown of a value: which replicas have a row, whose elements are visible, and whether figures are drawn.
 import { dtypeText, joined } from "../format";
 import type { InspectedValue, ReplicaSpread, ReplicaSummary, Summary } from "../models";
 
@@ -9,24 +9,24 @@ interface Holder {
 }
 
 export interface Shown {
-  /** The types and shapes there are. */
+  /** The different types and shapes. */
   arrays: string[];
   /** Whether all copies agree, so that one row stands for them. */
   same: boolean;
-  /** Of the replicas in the table; those that are far from the others come first. */
+  /** Of the replicas in the table; outliers come first. */
   rows: ReplicaSummary[];
-  /** How figures are distributed over many replicas that are not the same. */
+  /** The distribution of figures over many replicas that differ. */
   spread: ReplicaSpread | null;
-  /** Whose elements and histogram can be seen: the selected replica, or the first that has elements. */
+  /** Whose elements and histogram are visible: the selected replica, otherwise the first one that has elements. */
   holder: Holder | undefined;
-  /** Its figures, where they have a histogram, and what this is of. */
+  /** Its figures, if they have a histogram, and what this belongs to. */
   histogram: Summary | null;
   name: string;
-  /** Whether every replica holds one number, and they are not the same. */
+  /** Whether every replica holds one number, and they differ. */
   areNumbers: boolean;
 }
 
-/** @param selected the replica that is picked out, or null */
+/** @param selected the selected replica, or null */
 export function shownOf(value: InspectedValue, selected: number | null): Shown {
   const { agreement, replicas } = value;
   const same = Boolean(agreement?.in_sync) && replicas.length > 1;
@@ -60,12 +60,12 @@ export function shownOf(value: InspectedValue, selected: number | null): Shown {
   };
 }
 
-/** The type and shape of a component, or what it is instead of an array. */
+/** The type and shape of a component, or what it is if it is not an array. */
 export function arrayText(summary: Summary | string): string {
   return typeof summary === "string" ? summary : `${dtypeText(summary.dtype)}[${summary.shape.join(",")}]`;
 }
 
-/** The figures of a component; null of one that is no array. */
+/** The figures of a component; null if it is not an array. */
 export function arrayOf({ summary }: ReplicaSummary): Summary | null {
   return typeof summary === "string" ? null : summary;
 }

@@ -1,4 +1,4 @@
-// An array to scale, and which device holds which part of it.
+// An array to scale, and which device holds which part.
 import { useRef, useState } from "preact/hooks";
 import { replicaColour, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
@@ -23,7 +23,7 @@ const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
 const MAX_NAMED = 16;
 const MAX_SHEETS = 6;
-/** Part of the replicas: of more, no size is usual. */
+/** Part of the replicas; without a size that this many share, no size is usual. */
 const FEW = 0.25;
 const SHEET = 5;
 
@@ -50,13 +50,13 @@ export const arraySharding: View<ArraySharding> = {
 
 interface Block {
   key: string;
-  /** All that hold it: more than one are copies. */
+  /** All that hold it; if there are several, they are copies. */
   holders: ArrayPart[];
   start: number[];
   stop: number[];
 }
 
-/** The different blocks of the array at one place of the axes that are not drawn, each with those that hold it. */
+/** The different blocks of the array at one index of the axes that are not drawn, each with its holders. */
 export function blocksOf(parts: readonly ArrayPart[], place: readonly number[]): Block[] {
   const blocks = new Map<string, Block>();
   for (const part of parts) {
@@ -79,13 +79,13 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const place = shape.slice(0, sliders).map((size, axis) => Math.min(places[axis] ?? 0, size - 1));
   const rows = shape.length > 1 ? shape[shape.length - 2]! : 1;
   const columns = shape.length > 0 ? shape[shape.length - 1]! : 1;
-  // To scale as long as both sides can be seen.
+  // To scale while both sides remain visible.
   const box = useRef<HTMLDivElement>(null);
   const inside = useRoom(box);
   const room = widthOf(inside) - BESIDE;
   const flat = shape.length < 2;
   const full = room / Math.max(1, columns);
-  // A bar is as high as there is room, as long as the rows of the table have theirs.
+  // A bar is as high as there is room, while the rows of the table have theirs.
   const sides = flat
     ? [MIN_SIDE, MIN_SIDE, clamped(MOST - 16 * parts.length, MIN_SIDE, MOST)]
     : [LEAST, USUAL, MOST].map((most) => clamped(rows * full, MIN_SIDE, most));
@@ -157,7 +157,7 @@ interface Scale {
   height: number;
 }
 
-/** Where a block is drawn. */
+/** Where to draw a block. */
 function sidesOf({ start, stop }: Block, { rows, columns, width, height }: Scale) {
   const one = start.length < 2;
   return {
@@ -168,7 +168,9 @@ function sidesOf({ start, stop }: Block, { rows, columns, width, height }: Scale
   };
 }
 
-/** More blocks than an element each is good for: paths for neighbours, for unusual sizes, and for the replica that is selected. */
+/**
+ * More blocks than should have an element each: paths for neighbours, for unusual sizes, and for the selected replica.
+ */
 function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Block[]; context: Context }) {
   const selected = context.selected.replica;
   const unusual = unusualOf(blocks.map((block) => block.holders[0]!));
@@ -217,10 +219,10 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
   const lit = selected === null || replicas.includes(selected);
   const inside = Math.min(right - left, bottom - top);
   const sheets = block.holders.slice(0, clamped(Math.floor(inside / (3 * SHEET)), 1, MAX_SHEETS));
-  const behind = SHEET * (sheets.length - 1); // copies lie on each other like sheets of paper
+  const behind = SHEET * (sheets.length - 1); // copies overlap like sheets of paper
   const numbers = runsOf(replicas);
   const room = right - left - behind;
-  // The buttons below say what a number alone is of.
+  // The buttons below say what a bare number stands for.
   const text = [wording(`replica${replicas.length > 1 ? "s" : ""} ${numbers}`, `r${numbers}`), numbers].find(
     (one) => 7 * one.length < room,
   );
@@ -261,12 +263,12 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
   );
 }
 
-/** A neutral colour, so strong. */
+/** A neutral colour of this strength. */
 function grey(strength: number): string {
   return `color-mix(in srgb, var(--wb-ink-3) ${100 * strength}%, var(--wb-ground))`;
 }
 
-/** The parts whose size is not that of most. */
+/** The parts whose size differs from that of most. */
 function unusualOf(parts: readonly ArrayPart[]): ArrayPart[] {
   const usual = usualOf(parts);
   const unusual = parts.filter((part) => part.size_bytes !== usual);
@@ -277,7 +279,7 @@ function usualOf(parts: readonly ArrayPart[]): number {
   return ascending(parts.map((part) => part.size_bytes))[parts.length >> 1]!;
 }
 
-/** Who holds what: of few parts all, of many those whose size is not the usual one. */
+/** Who holds what: all parts if they are few, otherwise those of unusual size. */
 function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Context }) {
   const many = parts.length > MAX_BLOCKS;
   const shown = (many ? unusualOf(parts) : parts).slice(0, MAX_NAMED);

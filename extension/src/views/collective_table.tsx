@@ -58,7 +58,7 @@ export const collectiveTable: View<Collectives> = {
   },
 };
 
-/** Of the times in the table. */
+/** The unit of the times in the table. */
 export function unitOf(table: readonly TableRow[]): TimeUnit {
   return timeUnit(table.map((row) => row.p50_us));
 }
@@ -81,7 +81,7 @@ export function CollectiveRows({ table, context }: RowsProps) {
   );
 }
 
-/** Whether rows of one operation and size differ in something. */
+/** Whether rows of one operation and size differ in a field. */
 export function tellsApart(rows: readonly TableRow[], of: (row: TableRow) => string | number): boolean {
   const seen = new Map<string, string | number>();
   return rows.some((row) => {
@@ -92,9 +92,9 @@ export function tellsApart(rows: readonly TableRow[], of: (row: TableRow) => str
   });
 }
 
-/** The columns that rows have. */
+/** The columns of the rows. */
 export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[] {
-  // What tells rows apart is folded away late, and after it only what tells whether they wait.
+  // Columns that distinguish rows are hidden late; only those that show whether they wait are hidden later.
   const telling = (of: (row: TableRow) => string | number, otherwise: number) =>
     tellsApart(rows, of) ? 2 : otherwise;
   type Part = Partial<Column<TableRow>>;
@@ -157,7 +157,7 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   return columns;
 }
 
-/** The name of a group. Of those of one kind only the ends differ, so where there is no room the end is what stays. */
+/** The name of a group. Names of one kind differ only at their ends, so the end stays where there is no room. */
 function Group({ name }: { name: string }) {
   const [, kind, end] = /^(.*?)([ /]\d+)?$/s.exec(name)!;
   return (
@@ -194,11 +194,11 @@ function silentText(silent: readonly string[]): string {
   return `${silent.length} workers did not answer: ${silent.slice(0, MAX_SILENT).join(", ")}${more}`;
 }
 
-/** Why older events are not there any more. */
+/** Why older events are missing. */
 export const DROPPED_EVENTS =
   "Only the newest alerts and lines are kept here, and older ones went to make room. wb.record(path) writes all that arrive to a file.";
 
-/** What was lost or failed, each with what that means. */
+/** What was lost or failed, each with its meaning. */
 function losses(counters: Counters): Fact[] {
   const counts: [number, string, string][] = [
     [

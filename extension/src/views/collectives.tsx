@@ -1,4 +1,4 @@
-// Everything about collectives in one view: what is stuck on top, then one of the others at a time.
+// Everything about collectives in one view: a hang on top, then one of the other views at a time.
 import { Exportable } from "../export/scope";
 import { Tabs } from "../parts/tabs";
 import type { Collectives, Models } from "../models";

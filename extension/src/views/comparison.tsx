@@ -1,4 +1,4 @@
-// Two recorded runs side by side: medians with their spread, and whether the difference can be told from chance.
+// Two recorded runs side by side: medians with their spread, and whether the difference exceeds chance.
 import { category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
@@ -36,7 +36,7 @@ const TOP = 6;
 const BOTTOM = 22;
 const MAX_ROWS = 32;
 const RIGHT = 118;
-const NARROW = 440; // below it names and findings are short: the line below and the table have them whole
+const NARROW = 440; // in a narrower chart, names and findings are short; the line below and the table have them in full
 const RIGHT_NARROW = 58;
 const CHARACTER = 6.6; // its width in px
 

@@ -1,4 +1,5 @@
-// A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
+// A data service: the progress and rate of each job, the state of its splits, its readers, and how much each worker
+// makes.
 import { count, counted, NOTHING, percent, runsOf, significant } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
 import { ChartOrTable } from "../parts/head";
@@ -37,7 +38,7 @@ function Picture({ model }: { model: ServiceStatus }) {
     ...model.jobs.map((job): [string, number] => [keyOf(job), job.elements_per_second]),
     ...model.workers.map((worker): [string, number] => [worker.address, worker.elements_per_second]),
   ]);
-  // Those under way come first, the latest at the top; what is complete says little more.
+  // Running ones come first, the latest at the top; complete ones say little more.
   const jobs = [...model.jobs].reverse().sort((a, b) => Number(a.complete) - Number(b.complete));
   const fastest = Math.max(...model.workers.map((worker) => worker.elements_per_second), 1e-9);
   return (
@@ -107,7 +108,7 @@ function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
   );
 }
 
-/** The splits of a dealt source as one bar: read, at the workers, to come. */
+/** The splits of a distributed source as one bar: read, at the workers, to come. */
 function Splits({ job }: { job: JobStatus }) {
   const total = job.splits_done + job.splits_leased + job.splits_left;
   if (!total) return null;
@@ -208,7 +209,7 @@ function readersOf(job: JobStatus): string {
     : counted(job.consumers, "consumer");
 }
 
-/** A part of the splits, with its share; nothing where the source is not dealt. */
+/** A part of the splits, with its share; nothing if the source is not distributed. */
 function ofAll(splits: number, job: JobStatus): string {
   const total = job.splits_done + job.splits_leased + job.splits_left;
   return total ? `${count(splits)} (${percent((100 * splits) / total)})` : NOTHING;

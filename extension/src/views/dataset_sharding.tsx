@@ -29,7 +29,7 @@ function Dataset({ model: newest, context }: Props) {
   const [byElement, setByElement] = useState(false);
   const axis = stepsOf(newest.progress?.sampled, context);
   const still = useStill(newest, axis.range !== null, (one) => batchesOf(one, axis.range).length > 0);
-  // The click that asks for a list picks out a step, too: the answer comes when the rest is still.
+  // The click that requests a list also selects a step, so the answer comes while the rest stands still.
   const model = { ...still, listed: newest.listed ?? null };
   const shown = { model, context };
   const { sentence, advice = "", progress } = model;
@@ -61,7 +61,7 @@ function Dataset({ model: newest, context }: Props) {
   );
 }
 
-/** How far replicas are, and how long they waited. */
+/** The progress of replicas, and how long they waited. */
 function progressText(progress: InputProgress, model: DatasetSharding): string {
   const { epoch, given, steps } = progress;
   const shares = steps.map((_, replica) => 100 * waitedShare(progress, replica));

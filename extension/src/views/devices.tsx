@@ -17,7 +17,7 @@ export const devices: View<Devices> = {
   draw({ model, context }) {
     const axis = stepsOf(model.sampled, context);
     const crowd = model.devices.filter((one) => one.use_percent !== null && shareOf(one) !== null);
-    // Where a line for each would be too many, a dot for each, and a line for those that are far from the others.
+    // If a line for each would be too many: a dot each, and a line for outliers.
     const rows = crowd.length > MOST_ROWS && [
       rowOf(
         "use %",

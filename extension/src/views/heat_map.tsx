@@ -1,4 +1,4 @@
-// Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
+// Replica × step: how late each came. A row that stays late is a straggler; a column is a step that was slow for all.
 import { known, meanOf, runsOf, significant } from "../format";
 import type { Collectives, GroupView, ResultCourse } from "../models";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";

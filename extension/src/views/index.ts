@@ -43,5 +43,5 @@ export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   replay,
 };
 
-/** Views that can be opened by themselves; a recorded run is opened from the list of runs. */
+/** Views that can be opened by themselves; recorded runs are opened from the list of runs. */
 export const OPENED = (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== "replay");

@@ -1,4 +1,4 @@
-// What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
+// The cost of input: the stages of each host's pipeline from left to right, the one that delays all, and who starves.
 import { useState } from "preact/hooks";
 import { WARNING } from "../colours";
 import { Courses } from "../parts/courses";
@@ -67,7 +67,7 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
   );
 }
 
-/** The stages of a host, or of many with the same, which can be opened. */
+/** The stages of a host, or of many equal ones, which can be expanded. */
 function Pipeline({ pipeline, alone }: { pipeline: PipelineFlow; alone: boolean }) {
   const { name, why, hosts = [], rates = [], busy_percent: busy = [] } = pipeline;
   const [isOpen, setOpen] = useState(false);
@@ -110,13 +110,13 @@ function Pipeline({ pipeline, alone }: { pipeline: PipelineFlow; alone: boolean 
 /** A stage with the pipelines that it reads. */
 interface Step {
   stage: StageFlow;
-  /** Of many hosts, how far they are from each other. */
+  /** For many hosts, how far they are from each other. */
   range: StageRange | undefined;
   bottleneck: boolean;
   inputs: Step[][];
 }
 
-/** The stages as a tree; in the model those of an input come before the stage that reads it, one deeper. */
+/** The stages as a tree. In the model, an input's stages precede the stage that reads it, one level deeper. */
 function nested({ stages, bottleneck, ranges }: PipelineFlow): Step[] {
   const read: Step[][][] = []; // by depth: pipelines that no stage has read yet
   stages.forEach((stage, index) => {
@@ -196,7 +196,7 @@ interface Wait {
   starving: boolean;
 }
 
-/** How long each replica waited; recordings of earlier versions have that of those that waited longest. */
+/** How long each replica waited; recordings of earlier versions have only those that waited longest. */
 function waitsOf({ replicas, replica_percent: percents = [] }: InputFlow): Wait[] {
   if (!percents.length) return replicas.map((wait) => ({ ...wait, percent: 100 * wait.waited_share }));
   const starving = new Set(replicas.filter((wait) => wait.starving).map(replicaOf));
@@ -330,7 +330,7 @@ function nowOf({ recent_per_second }: { recent_per_second: number | null }): str
   return recent_per_second === null ? "" : `, now ${perSecond(recent_per_second)}`;
 }
 
-/** The lowest and the highest of many hosts; nothing where they are the same. */
+/** The lowest and the highest of many hosts; nothing if they are equal. */
 function endsOf(ends: readonly [number, number], text: (value: number) => string): string {
   const [low, high] = ends.map(text);
   return low === high ? "" : ` (${low} to ${high})`;

@@ -1,4 +1,4 @@
-// Replica × time: what each computed, was late by and waited, and each collective that it took part in.
+// Replica × time: what each computed, how late it was, how long it waited, and each collective that it took part in.
 import { useState } from "preact/hooks";
 import { opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
@@ -30,7 +30,7 @@ import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
 import { NoMeeting } from "../parts/nothing";
 
-/** How high a lane is: up to so many are that high. */
+/** The height of a lane, up to this many lanes. */
 const HEIGHTS = [
   [4, 40],
   [8, 32],
@@ -39,7 +39,7 @@ const HEIGHTS = [
 ] as const;
 const TOP = 4;
 const BOTTOM = 22;
-/** How high it may be in a pane. */
+/** Its greatest height in a pane. */
 const [LEAST, MOST] = [20, 48];
 export const lanes: View<Collectives> = {
   title: "Lanes",
@@ -232,7 +232,7 @@ interface Axis {
   y: number;
 }
 
-/** Bars of scale, since with shortened pauses there is no common origin; and a mark at each shortened pause. */
+/** Scale bars, because shortened pauses leave no common origin; and a mark at each shortened pause. */
 function paintAxis(painting: Painting, { time, x, y }: Axis): void {
   const { canvas, width, palette } = painting;
   const perPixel = 1 / Math.max(1e-12, x(1) - x(0)); // ns
@@ -270,7 +270,7 @@ function figures(item: LaneItem, lane: number): { wait: string; transfer: string
   const ready = Math.max(enter, item.ready_ns);
   const wait = ready - enter;
   return {
-    // A wait shorter than the clocks can tell says nothing.
+    // A wait shorter than the clocks' precision says nothing.
     wait: wait > 0 && wait < item.err_ns ? `< ${timeText(item.err_ns / 1000)}` : timeText(wait / 1000),
     transfer: timeText(Math.max(0, end - ready) / 1000),
   };

@@ -1,4 +1,4 @@
-// What is to be said of the run, and what happened beside the collectives: alerts, and what replicas printed; filtered by
+// The statement about the run, and what happened beside the collectives: alerts, and what replicas printed; filtered by
 // kind and by the selected replica.
 import { useRef, useState } from "preact/hooks";
 import { SeveritySign } from "../parts/icons";
@@ -20,7 +20,7 @@ const FILTERS: { name: string; keeps(event: EventItem): boolean }[] = [
   { name: "Lifecycle", keeps: (event) => event.kind === "lifecycle" },
 ];
 
-/** What explains an alert, by its name. */
+/** The view that explains an alert, by the alert's name. */
 const EVIDENCE: Partial<Record<string, ViewName>> = {
   nan: "values",
   inf: "values",
@@ -88,7 +88,7 @@ function Log({ model: newest, context }: { model: Collectives; context: Context 
   );
 }
 
-/** The newest model, or while steps are picked out the first that has their figures, or `paused` that of then. */
+/** The newest model; while steps are selected, the first one that has their figures; if `paused`, that of then. */
 export function useBrushed(newest: Collectives, context: Context, paused: boolean): Collectives {
   return useStill(newest, paused || brushedGroup(newest, context) !== undefined, (model) => {
     const group = brushedGroup(model, context);
@@ -97,12 +97,12 @@ export function useBrushed(newest: Collectives, context: Context, paused: boolea
   });
 }
 
-/** The replicas whose steps are picked out. */
+/** The replicas whose steps are selected. */
 export function brushedGroup({ snapshot }: Collectives, context: Context): GroupView | undefined {
   return snapshot.groups.find((group) => stepsOf(group, context).range);
 }
 
-/** The events of the steps that are picked out, or all; those that belong to no step by their time. */
+/** The events of the selected steps, or all; events outside of steps are placed by time. */
 export function eventsOf(model: Collectives, context: Context): readonly EventItem[] {
   const { events, groups } = model.snapshot;
   const group = brushedGroup(model, context);
@@ -110,7 +110,7 @@ export function eventsOf(model: Collectives, context: Context): readonly EventIt
   const { first, last } = stepsOf(group, context).range!;
   const timeOf = (since: number) => group.steps.find(({ step }) => step >= since)?.begin_ns ?? Infinity;
   const [begin, end] = [timeOf(first), timeOf(last + 1)];
-  // With several strategies a step does not tell of which of them an event is.
+  // With several strategies, a step does not show which of them an event belongs to.
   return events.filter(({ step, t_ns }) =>
     step >= 0 && groups.length === 1 ? isIn({ first, last }, step) : t_ns >= begin && t_ns < end,
   );
@@ -118,7 +118,7 @@ export function eventsOf(model: Collectives, context: Context): readonly EventIt
 
 interface RowsProps {
   model: Collectives;
-  /** Of the model. */
+  /** From the model. */
   events: readonly EventItem[];
   context: Context;
   open: Open;
@@ -126,7 +126,7 @@ interface RowsProps {
 
 /** The rows alone. */
 export function LogRows({ model, events: rows, context, open }: RowsProps) {
-  // An event knows its step, but not of which replicas: with several strategies that says too little.
+  // An event knows its step, but not its replicas: with several strategies, that says too little.
   const { groups } = model.snapshot;
   const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
   return (

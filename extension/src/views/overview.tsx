@@ -1,4 +1,5 @@
-// The run at a glance: what is to be said first, four figures, what each replica does, who comes last, and the loss.
+// The run at a glance: the most important statement, four figures, what each replica does, who comes last, and the
+// loss.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
 import { counted, joined } from "../format";
@@ -29,7 +30,7 @@ import { eventsOf, log, LogRows, useBrushed } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
-/** Those that can be shown in its place where nothing can open another one. */
+/** Views that can be shown in its place where nothing can open another one. */
 const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
   collective_table: collectiveTable,
   heat_map: heatMap,
@@ -41,7 +42,7 @@ const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
 const STEP_PX = 96;
 const BESIDE_PX = 210;
 const MOST_STEPS = 16;
-/** From here on there is room for two cards side by side; as in the style sheet. */
+/** From this width on, two cards fit side by side; as in the style sheet. */
 const WIDE_PX = 1180;
 const MOST_LINES = 30;
 const RECENT_MS = 2000;
@@ -63,7 +64,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const recent = useRecent(shown.snapshot.version);
   const { width: room } = useRoom(root);
   const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;
-  const verdict = useHeld((paused ? about : model.overview).verdict); // what matters is said in spite of a range
+  const verdict = useHeld((paused ? about : model.overview).verdict); // what matters is shown in spite of a range
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
   );
@@ -76,7 +77,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
     endHint();
     ask(view);
   };
-  /** Asked for by what is shown inside. */
+  /** Requested by what is shown inside. */
   const onOpen = (event: CustomEvent<{ view: ViewName }>) => {
     if (event.target === root.current) return;
     event.preventDefault();
@@ -238,12 +239,12 @@ function factsOf(
   );
 }
 
-/** What nobody has to wait for: an error, and whatever is known once enough was seen. */
+/** What is shown without delay: an error, and whatever is known after enough steps. */
 function isUrgent(held: Verdict, newest: Verdict): boolean {
   return newest.severity === "error" || held.severity === "watching";
 }
 
-/** The verdict that stays on the screen for as long as people need to read it. */
+/** The verdict, which stays on the screen long enough to read. */
 function useHeld(newest: Verdict): Verdict {
   const held = useRef({ verdict: newest, since: performance.now() });
   const { verdict, since } = held.current;
@@ -255,7 +256,7 @@ function useHeld(newest: Verdict): Verdict {
   useEffect(() => {
     if (!isBehind) return undefined;
     const left = held.current.since + HELD_MS - performance.now();
-    // Rounded up: timers count whole milliseconds, and one that comes too early would be the last.
+    // Rounded up, because timers count whole milliseconds, and a timer that is early would be the last.
     const timer = setTimeout(() => again((count) => count + 1), Math.max(0, Math.ceil(left)));
     return () => clearTimeout(timer);
   }, [isBehind]);

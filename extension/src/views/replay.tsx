@@ -1,4 +1,4 @@
-// A recorded run: everything that was recorded, a page for each view, and which of its steps are shown.
+// A recorded run: everything that was recorded, a page for each view, and the choice of steps.
 import { useState } from "preact/hooks";
 import { Exportable } from "../export/scope";
 import { Head } from "../parts/head";
@@ -18,7 +18,7 @@ import { topology } from "./topology";
 import { values } from "./values";
 import { Button, Note, Quiet } from "../parts/small";
 
-/** The parts of a model that are drawn on pages, each with the name of its tab. */
+/** The parts of a model that have a page each, with the name of its tab. */
 const PAGES = {
   overview: ["Overview", overview],
   collectives: ["Collectives", collectives],
@@ -35,7 +35,7 @@ const PAGES = {
 export const replay: View<Replay> = {
   title: "Recorded run",
   draw({ model, context }) {
-    // Nobody can be asked for more than was recorded.
+    // Nobody can provide more than was recorded.
     const looking = { ...context, ask: undefined };
     const pages = (Object.keys(PAGES) as Part[]).flatMap((view) => {
       const [name, drawn] = PAGES[view] as readonly [string, View<never>];

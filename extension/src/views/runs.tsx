@@ -40,7 +40,7 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
   const pick = (run: RunEntry) => {
     if (!ask || run.problem) return;
     if (there.includes(run.path)) setPicked(there.filter((path) => path !== run.path));
-    else setPicked([...there.slice(-1), run.path]); // of three, the oldest choice is given up
+    else setPicked([...there.slice(-1), run.path]); // of three, the oldest choice is dropped
   };
   return (
     <div class="wb-part">
@@ -74,7 +74,7 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
   );
 }
 
-/** Of a file that cannot be opened nothing is known. */
+/** Nothing is known about a file that cannot be opened. */
 function known(of: (run: RunEntry) => number) {
   return (run: RunEntry) => (run.problem ? null : of(run));
 }

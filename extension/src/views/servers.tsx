@@ -1,4 +1,5 @@
-// Parameter servers: what they hold and how stale updates are, what each worker runs and how fast, and what still waits.
+// Parameter servers: what they hold and how stale updates are, what each worker runs and how fast, and what still
+// waits.
 import { count, counted, dtypeText, NOTHING, significant, sizeText, sumOf } from "../format";
 import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
 import { ChartOrTable } from "../parts/head";
@@ -67,7 +68,7 @@ function Picture({ model }: { model: ServersStatus }) {
   );
 }
 
-/** Functions by what has become of them; those that are worth a look stand out. */
+/** Functions by their outcome; those that deserve a look stand out. */
 function Queue({ queue }: { queue: FunctionQueue }) {
   const full = queue.waiting + queue.blocked >= queue.capacity;
   const figures: [text: string, n: number, help: string][] = [

@@ -1,4 +1,4 @@
-// The banner that says which collective does not get on, and who is waited for.
+// The banner that says which collective hangs, and who is missing.
 import { Exportable } from "../export/scope";
 import { Head, Rest } from "../parts/head";
 import { Card } from "../parts/verdict";

@@ -1,4 +1,4 @@
-// Bus bandwidth over message size, both logarithmic: band from the 10th to the 90th percentile, fit, measured limit.
+// Bus bandwidth over message size, both logarithmic: a band from the 10th to the 90th percentile, fit, measured limit.
 import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
@@ -79,7 +79,7 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
   );
 }
 
-/** What tells it from the others. */
+/** What distinguishes it from the others. */
 function nameOf(one: Sweep, sweeps: readonly Sweep[]): string {
   const reductions = sweeps.some((two) => two.op === one.op && two.redop !== one.redop);
   const groups = sweeps.some((two) => two.group !== one.group);
@@ -97,7 +97,7 @@ function fitText({ latency_us, bandwidth }: Sweep): string {
     : `fit: latency ${timeText(latency_us)} + size / ${rateText(bandwidth)}`;
 }
 
-/** Bus bandwidth that the fit says at a size, GB/s; the factor is that of the points. */
+/** The bus bandwidth of the fit at a size, GB/s; the factor is that of the points. */
 export function fittedBusbw(sweep: Sweep, sizeBytes: number): number | null {
   const point = sweep.points.find((one) => one.p50_busbw !== null && one.p50_us > 0);
   if (sweep.latency_us === null || sweep.bandwidth === null || !point) return null;
@@ -219,12 +219,12 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   );
 }
 
-/** A line through some places, as SVG writes it. */
+/** A line through some places, in SVG's notation. */
 function pathOf(places: readonly (readonly [x: number, y: number])[]): string {
   return places.map(([x, y], index) => `${index ? "L" : "M"}${x} ${y}`).join("");
 }
 
-/** The points of the baseline that lie in the chart. */
+/** The points of the baseline that are in the chart. */
 export function ghostOf({ baseline, points }: Sweep): SweepPoint[] {
   const sizes = points.map((point) => point.size_bytes);
   const [low, high] = [Math.min(...sizes), Math.max(...sizes)];

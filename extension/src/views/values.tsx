@@ -1,5 +1,5 @@
-// Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree. Of more than 32
-// replicas: quantiles, and the replicas that are far from the others.
+// Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree. For more than
+// 32 replicas: quantiles, and the outliers.
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { WARNING } from "../colours";
@@ -19,7 +19,7 @@ import { ReplicaTable } from "../values/replica_table";
 import { type Shown, shownOf } from "../values/shown";
 import { Button, Note, Quiet } from "../parts/small";
 
-/** Of so many values the histograms are drawn by themselves. */
+/** Up to this many values have their histograms drawn by themselves. */
 const FEW = 3;
 
 export const values: View<Values> = {
@@ -86,11 +86,11 @@ interface ActionsProps {
   parts: { readonly current: HTMLDivElement | null };
 }
 
-/** To the first NaN, and to figures as they are now. */
+/** Links to the first NaN, and to the present figures. */
 function Actions({ model, context, parts }: ActionsProps) {
   const { ask } = context;
   const bad = model.first;
-  const alone = model.values.length === 1; // what is said of all is said of it
+  const alone = model.values.length === 1; // the statement about all covers it
   if (!bad && (alone || (!ask && !model.looked_at))) return null;
   const go = ({ value, replica }: FirstBad) => {
     if (context.selected.replica !== replica && replica >= 0) context.select(replica);
@@ -130,7 +130,7 @@ interface ValueProps {
   lookedAt: number;
   /** Whether it is the only one. */
   alone: boolean;
-  /** Whether it is of a dump, in which nothing changes. */
+  /** Whether it belongs to a dump, in which nothing changes. */
   fixed: boolean;
   children: ComponentChildren;
 }
@@ -138,7 +138,7 @@ interface ValueProps {
 function Value({ value, index, context, lookedAt, alone, fixed, children }: ValueProps) {
   const [asked, setAsked] = useState<boolean | null>(null);
   const axis = stepsOf(axisOf(value), context);
-  // Charts of steps stand still while steps are picked out; what is said of the value goes on.
+  // Charts of steps stand still while steps are selected; the statements about the value are updated.
   const still = useStill(
     value,
     axis.range !== null,
@@ -147,7 +147,7 @@ function Value({ value, index, context, lookedAt, alone, fixed, children }: Valu
   const course = still.agreement?.course;
   const shown = shownOf(value, context.selected.replica);
   const { holder } = shown;
-  // By itself where the figures of all replicas are in one row, and few values are shown.
+  // Shown by itself if one row has the figures of all replicas, and few values are shown.
   const isSpread = asked ?? (shown.rows.length === 1 && index < FEW);
   const facts = (
     <AgreementFacts value={value} arrays={shown.arrays} steps={axis}>
@@ -194,13 +194,13 @@ interface LooksProps {
   index: number;
   context: Context;
   holder: Shown["holder"];
-  /** Whether what was made can have changed. */
+  /** Whether what was created can have changed. */
   again: boolean;
-  /** Whether elements are not shown yet. */
+  /** Whether elements are hidden. */
   elements: boolean;
 }
 
-/** To figures as they are now, and to the elements. */
+/** Links to the present figures, and to the elements. */
 function Looks({ index, context: { ask }, holder, again, elements }: LooksProps) {
   if (!ask) return null;
   return (

@@ -8,7 +8,7 @@ export function connectCode(cluster: ClusterInfo): string {
 
 const ALONE = "import workbench as wb\n\ncluster = wb.connect()";
 
-/** The cell for a notebook: it takes workers that wait for one, else a cluster of its own. */
+/** The cell for a notebook: it uses workers that wait for one, otherwise its own cluster. */
 export function codeFor({ clusters }: { clusters: readonly ClusterInfo[] }): string {
   const taken = new Set(
     clusters.filter((one) => one.summary.status !== "stopped").map((one) => one.workers_of),

@@ -1,4 +1,4 @@
-// The line that connects a notebook to a cluster: put below the active cell, or dragged to where it should be.
+// The line that connects a notebook to a cluster: inserted below the active cell, or dragged into place.
 import { MimeData } from "@lumino/coreutils";
 import { Drag } from "@lumino/dragdrop";
 import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
@@ -8,13 +8,13 @@ import { connectCode } from "./cell_code";
 const CELLS = "application/vnd.jupyter.cells";
 const MOVED_PIXELS = 5;
 
-/** Puts the code into a new cell below the active one; it is not run. */
+/** Inserts the code as a new cell below the active one, without running it. */
 export function insertCode(panel: NotebookPanel, code: string): void {
   NotebookActions.insertBelow(panel.content);
   panel.content.activeCell?.model.sharedModel.setSource(code);
 }
 
-/** Lets an element be dragged into a notebook, where it becomes a cell. */
+/** Makes an element draggable into a notebook, where it becomes a cell. */
 export function dragConnectCode(event: PointerEvent, element: HTMLElement, cluster: ClusterInfo): void {
   if (event.button !== 0 || (event.target as HTMLElement).closest("button, input")) return;
   const { clientX, clientY } = event;

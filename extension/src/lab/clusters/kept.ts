@@ -1,4 +1,4 @@
-// What the panel keeps for a person from one page to the next: folded sections, and the workers started last.
+// What the panel remembers for a user between pages: collapsed sections, and the workers started last.
 import type { IStateDB } from "@jupyterlab/statedb";
 import { AS_USUAL, readOptions, type WorkerOptions } from "./worker_options";
 
@@ -8,7 +8,7 @@ export class Kept {
   #folded: ReadonlySet<string> = new Set();
   #options: WorkerOptions = AS_USUAL;
 
-  /** Reads what there is, and calls `read` then. Whatever another version wrote is left out. */
+  /** Reads the stored state, and then calls `read`. Ignores what another version wrote. */
   constructor(
     private readonly state: IStateDB | null,
     read: () => void,

@@ -1,11 +1,11 @@
-// Keeps the focus where buttons take the place of others.
+// Keeps the focus when buttons replace others.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** All that can be seen: not what is folded. */
+/** The visible parts only, not collapsed ones. */
 const BUTTONS = "button:not(details:not([open]) *), summary";
 
-/** Where what has the focus in here goes away as this is drawn again, the last button in here gets it. */
+/** If a redraw removes the focused element in here, the last button in here gets the focus. */
 export function KeptFocus({ children }: { children: ComponentChildren }) {
   const box = useRef<HTMLSpanElement>(null);
   const had = box.current?.contains(document.activeElement) ?? false; // before anything is drawn

@@ -1,4 +1,4 @@
-// Connects new notebooks, for those who have asked for that in the settings: their first cell has the line, and is run.
+// Connects new notebooks for users who have enabled that in the settings: inserts the line as first cell, and runs it.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { IWorkbench, type Workbench } from "../panes/plugin";
@@ -13,7 +13,7 @@ async function fill(panel: NotebookPanel, settings: Settings, connection: Connec
   await connection.told;
   if (!settings.connectNewNotebooks || info?.language_info.name !== "python" || panel.isDisposed) return;
   const cells = panel.content.model?.sharedModel.cells ?? [];
-  if (cells.some((cell) => cell.getSource().trim() !== "")) return; // it has code of its own
+  if (cells.some((cell) => cell.getSource().trim() !== "")) return; // it has its own code
   panel.content.activeCellIndex = 0;
   panel.content.activeCell?.model.sharedModel.setSource(codeFor(connection));
   await NotebookActions.runAndAdvance(panel.content, panel.sessionContext);

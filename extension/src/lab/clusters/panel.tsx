@@ -19,7 +19,7 @@ import { Presets } from "./presets";
 import { described, ScaleForm, StartForm } from "./worker_forms";
 import { isResizable, type WorkerOptions } from "./worker_options";
 
-/** What the panel can have done. */
+/** The actions of the panel. */
 export interface PanelActions {
   start(options: WorkerOptions): Promise<unknown>;
   scale(cluster: ClusterInfo, replicas: number, maximum: number): Promise<unknown>;
@@ -31,7 +31,7 @@ export interface PanelActions {
   saveLayout(): void;
 }
 
-/** Names of layouts, which change. */
+/** Names of layouts, which may change. */
 export interface LayoutNames {
   readonly names: readonly string[];
   listen(changed: () => void, signal: AbortSignal): void;
@@ -42,7 +42,7 @@ interface Props {
   layouts: readonly string[];
   actions: PanelActions;
   trans: TranslationBundle;
-  /** Undefined until the server has told. */
+  /** Undefined until the server has answered. */
   runs: readonly RunEntry[] | undefined;
   problem: string;
   kept: Kept;
@@ -227,7 +227,7 @@ function Contents(props: Props) {
   );
 }
 
-/** An icon of our own drawing. */
+/** An icon of workbench's own. */
 function Icon({ shapes }: { shapes: string }) {
   return <svg viewBox="0 0 16 16" aria-hidden dangerouslySetInnerHTML={{ __html: shapes }} />;
 }
@@ -302,7 +302,7 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
       </div>
       {pool && !over && isResizable(pool) && (
         <KeptFocus>
-          {/* Begun anew where the numbers have changed, which another page can do. */}
+          {/* Reset when the numbers have changed, possibly from another page. */}
           <ScaleForm
             key={`${pool.minimum} ${pool.maximum}`}
             cluster={cluster}

@@ -71,7 +71,7 @@ function clusterCommands(
   const { api, connection, followed, trans } = workbench;
   const failed = (error: unknown) =>
     showErrorMessage(categoryOf(trans), error instanceof Error ? error.message : String(error));
-  /** The cluster that a command is about: named, under the context menu, of the notebook in front, or the newest. */
+  /** The cluster that a command applies to: named, under the context menu, of the notebook in front, or the newest. */
   const subject = (args: Arguments): ClusterInfo | undefined => {
     const node = app.contextMenuHitTest((element) => element.dataset["id"] !== undefined);
     const id = textOf(args["cluster"]) || (node?.dataset["id"] ?? "");
@@ -144,14 +144,14 @@ function isScalable({ summary }: ClusterInfo): boolean {
   return summary.status !== "stopped" && summary.pool !== null && isResizable(summary.pool);
 }
 
-/** Stops a cluster, after a question where that loses something. */
+/** Stops a cluster; asks first if that loses something. */
 async function stop(cluster: ClusterInfo, { api, connection, trans }: Workbench): Promise<void> {
   const ends = endsWith(cluster, connection.clusters, trans);
   const isMeant = await confirmed(trans.__("Stop %1?", cluster.name), ends, trans.__("Stop"));
   if (isMeant) await api.stop(cluster.id);
 }
 
-/** Changes the number of workers, after a question where replicas with values are taken away. */
+/** Changes the number of workers; asks first if that removes replicas with values. */
 async function scale(
   cluster: ClusterInfo,
   replicas: number,
@@ -165,7 +165,7 @@ async function scale(
   await api.scale(cluster.id, replicas, maximum, loses.length > 0);
 }
 
-/** Whether a person wants that although it has these consequences; is not asked where there are none. */
+/** Whether the user confirms, given these consequences; does not ask if there are none. */
 async function confirmed(title: string, consequences: readonly string[], action: string): Promise<boolean> {
   if (!consequences.length) return true;
   const answer = await showDialog({

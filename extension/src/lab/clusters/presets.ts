@@ -1,4 +1,4 @@
-// Options for workers that a person has given a name: the settings keep them, beside those that come with workbench.
+// Worker options that a user has named; the settings keep them beside workbench's own.
 import { InputDialog } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Settings } from "../settings";
@@ -15,7 +15,7 @@ export class Presets {
     private readonly trans: TranslationBundle,
   ) {}
 
-  /** Those of the person, by name; what cannot be understood is left out. */
+  /** The user's presets by name; ignores invalid ones. */
   get own(): Preset[] {
     return Object.entries(this.settings.workerPresets).flatMap(([name, kept]) => {
       const options = understood(kept);
@@ -23,7 +23,7 @@ export class Presets {
     });
   }
 
-  /** Asks for a name, and keeps the options under it, in the place of what had it. */
+  /** Asks for a name and stores the options under it, replacing any with that name. */
   async save(options: WorkerOptions): Promise<void> {
     const { trans } = this;
     const title = trans.__("Save these options as a preset");

@@ -1,12 +1,12 @@
-// A section of the left panel, which folds.
+// A collapsible section of the left panel.
 import type { ComponentChildren } from "preact";
 import type { Kept } from "./kept";
 
 interface Props {
-  /** What it is called in what is kept: the same in all languages. */
+  /** Its name in the stored state, the same in all languages. */
   name: string;
   title: string;
-  /** How many things are in it; not said where there are none. */
+  /** The number of items in it, which is hidden if there are none. */
   count?: number;
   kept: Kept;
   redraw(): void;

@@ -1,8 +1,8 @@
-// What stopping or shrinking a cluster would end, so that a person is asked first where something is lost.
+// What stopping or shrinking a cluster would end, so that users are asked before they lose something.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ClusterInfo } from "../server/messages";
 
-/** One sentence for each thing that ends; none where nobody has made a step on the cluster, or it has ended already. */
+/** One sentence for each thing that ends; none if nobody has run a step on the cluster, or it has ended already. */
 export function endsWith(
   cluster: ClusterInfo,
   clusters: readonly ClusterInfo[],
@@ -17,7 +17,7 @@ export function endsWith(
   return [...strategies, ...users.map(({ name }) => trans.__("%1 uses these workers: it loses them.", name))];
 }
 
-/** One sentence for each notebook that loses replicas, with what these hold, where so many are to be left of its workers. */
+/** One sentence for each notebook that loses replicas and their values if only this many workers are left. */
 export function losesBy(
   left: number,
   cluster: ClusterInfo,

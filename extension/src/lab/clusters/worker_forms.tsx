@@ -1,4 +1,4 @@
-// The forms of the left panel that start workers and change how many there are.
+// The forms of the left panel that start workers and change their number.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { useState } from "preact/hooks";
 import type { ClusterInfo, PoolSummary } from "../server/messages";
@@ -42,7 +42,7 @@ export function StartForm({ kept, presets, start, trans, attempt }: StartProps) 
     attempt(() => start(options).finally(() => setStarting(false)));
   };
   const same = all.map(([, preset]) => JSON.stringify(preset) === JSON.stringify(options));
-  const chosen = same.lastIndexOf(true); // one's own, where both kinds have the same
+  const chosen = same.lastIndexOf(true); // the user's own, where both kinds have the same name
   const mine = own[chosen - (all.length - own.length)]?.[0];
   return (
     <form class="wb-panel-start" onSubmit={submit}>
@@ -137,7 +137,7 @@ interface ScaleProps extends FormProps {
   scale(cluster: ClusterInfo, replicas: number, maximum: number): Promise<unknown>;
 }
 
-/** How many workers there are to be; while they come, a button that goes back. */
+/** The requested number of workers; while they start, with a button that cancels. */
 export function ScaleForm({ cluster, pool, scale, trans, attempt }: ScaleProps) {
   const [replicas, setReplicas] = useState(pool.minimum);
   const [maximum, setMaximum] = useState(pool.maximum);
@@ -189,7 +189,7 @@ export function ScaleForm({ cluster, pool, scale, trans, attempt }: ScaleProps) 
   );
 }
 
-/** The same maximum, which is not below the number of replicas; 0 where that number stays. */
+/** The same maximum, but not below the number of replicas; 0 if that number is fixed. */
 function atLeast(replicas: number, maximum: number): number {
   return maximum && Math.max(replicas, maximum);
 }
@@ -215,15 +215,15 @@ interface NumberProps {
   value: number;
   min: number;
   label?: string;
-  /** Nothing is a number, too: 0. */
+  /** An empty field counts as 0. */
   optional?: boolean;
-  /** Shown where nothing is. */
+  /** Shown in an empty field. */
   placeholder?: string;
   disabled?: boolean;
   onChange(value: number): void;
 }
 
-/** A whole number of replicas. The form around it is not sent before what was typed is one. */
+/** A whole number of replicas. The form cannot be submitted before the input is one. */
 function NumberInput(props: NumberProps) {
   const { value, min, label, placeholder, optional = false, disabled = false, onChange } = props;
   const [typed, setTyped] = useState<string | undefined>();

@@ -1,7 +1,7 @@
-// What workers can be asked for, as workbench/server/worker_options.py reads it.
+// The options of workers, as workbench/server/worker_options.py reads them.
 import type { TranslationBundle } from "@jupyterlab/translation";
 
-/** As many workers a cluster of the panel can have. */
+/** The most workers that a cluster of the panel can have. */
 export const MAX_REPLICAS = 256;
 
 export const KINDS = ["cpu", "gpu", "tpu"] as const;
@@ -9,11 +9,11 @@ export type Kind = (typeof KINDS)[number];
 
 export interface WorkerOptions {
   replicas: number;
-  /** How many there are while a notebook uses them; 0 where the number stays. */
+  /** The maximum while a notebook uses them; 0 for a fixed number. */
   maximum: number;
   kind: Kind;
   threads: boolean;
-  /** Of a worker process, such as "2 GiB"; "" shares the machine's memory among them. */
+  /** For each worker process, such as "2 GiB"; "" divides the machine's memory among them. */
   memory_limit: string;
 }
 
@@ -25,7 +25,7 @@ export const AS_USUAL: WorkerOptions = {
   memory_limit: "",
 };
 
-/** What replicas run on, as people call it. */
+/** What replicas run on, in words. */
 export function kindName(kind: string, trans: TranslationBundle): string {
   const names = new Map([
     ["cpu", trans.__("CPU")],
@@ -35,7 +35,7 @@ export function kindName(kind: string, trans: TranslationBundle): string {
   return names.get(kind) ?? kind;
 }
 
-/** Ready-made options, for a first try of each kind. */
+/** Ready-made options, as a first try of each kind. */
 export function presetsOf(trans: TranslationBundle): readonly (readonly [string, WorkerOptions])[] {
   return [
     [trans.__("2 processes"), AS_USUAL],
@@ -46,24 +46,24 @@ export function presetsOf(trans: TranslationBundle): readonly (readonly [string,
   ];
 }
 
-/** Whether the number of replicas can change: each has a process of its own. */
+/** Whether the number of replicas can change: each then has its own process. */
 export function isResizable({ kind, threads }: Pick<WorkerOptions, "threads"> & { kind: string }): boolean {
   return kind !== "tpu" && !threads;
 }
 
-/** The same, without what its kind does not have. */
+/** The same, without options that its kind does not have. */
 export function consistent(options: WorkerOptions): WorkerOptions {
   const threads = options.threads && options.kind === "cpu";
   const maximum = isResizable({ ...options, threads }) ? options.maximum : 0;
   return { ...options, threads, maximum };
 }
 
-/** What was kept, or what is usual where that cannot be understood. */
+/** The stored options, or the usual ones if these are invalid. */
 export function readOptions(kept: unknown): WorkerOptions {
   return understood(kept) ?? AS_USUAL;
 }
 
-/** What was kept, or null where it cannot be understood; the server refuses names that it does not know. */
+/** The stored options, or null if they are invalid; the server refuses names that it does not know. */
 export function understood(kept: unknown): WorkerOptions | null {
   const given: Record<string, unknown> = typeof kept === "object" && kept !== null ? { ...kept } : {};
   const found = Object.fromEntries(

@@ -1,4 +1,5 @@
-// Commands for named layouts, which the settings keep; and who else asks for one: the page's address, the settings, a cell.
+// Commands for named layouts, which the settings keep, and the other requests for one: the page's address, the
+// settings, a cell.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { type ICommandPalette, InputDialog, showErrorMessage } from "@jupyterlab/apputils";
 import type { ISettings } from "@jupyterlab/settingregistry";
@@ -9,14 +10,14 @@ import { commandIcon } from "../icons";
 import { type Area, readArea, SHIPPED } from "./layouts";
 import type { Sessions } from "../server/sessions";
 
-/** What `%workbench layout NAME` shows; see workbench/ui/layouts.py. */
+/** What `%workbench layout NAME` displays; see workbench/ui/layouts.py. */
 export const REQUEST = "application/vnd.workbench.layout+json";
 export const LAYOUT_COMMANDS = {
   open: "workbench:open-layout",
   save: "workbench:save-layout",
   delete: "workbench:delete-layout",
 } as const;
-/** Of the page's address: `…/lab?workbench-layout=overview`. */
+/** In the page's address: `…/lab?workbench-layout=overview`. */
 const PARAMETER = "workbench-layout";
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,39}$/u;
 
@@ -26,11 +27,11 @@ export interface LayoutServices {
   sessions: Sessions;
   trans: TranslationBundle;
   category: string;
-  /** Puts the panes where a layout says. */
+  /** Places the panes as a layout says. */
   arrange(area: Area): void;
-  /** The layout as it is now; null if there is no pane. */
+  /** The present layout; null if there is no pane. */
   current(): Area | null;
-  /** Tells kernels, by way of the server, which names there are. */
+  /** Tells kernels, through the server, which names there are. */
   publish(names: readonly string[]): Promise<void>;
 }
 
@@ -72,7 +73,7 @@ export class Layouts {
     }, new AbortController().signal);
   }
 
-  /** All names: those that come with us first. */
+  /** All names, workbench's own first. */
   get names(): string[] {
     return [...Object.keys(SHIPPED), ...[...this.#own.keys()].sort()];
   }
@@ -82,7 +83,7 @@ export class Layouts {
     signal.addEventListener("abort", () => this.#listeners.delete(changed), { once: true });
   }
 
-  /** Takes the saved layouts from the settings, now and whenever they change. */
+  /** Reads the saved layouts from the settings, now and whenever they change. */
   use(settings: ISettings | null): void {
     const { publish } = this.services;
     this.#settings = settings;
@@ -94,7 +95,7 @@ export class Layouts {
         if (area && NAME.test(name) && !Object.hasOwn(SHIPPED, name)) this.#own.set(name, area);
       }
       this.#offer();
-      // Where the server cannot keep them, kernels know those that come with us.
+      // If the server cannot keep them, kernels know workbench's own.
       publish([...this.#own.keys()].sort()).catch(() => undefined);
     };
     if (!settings) return;
@@ -103,8 +104,8 @@ export class Layouts {
   }
 
   /**
-   * Opens the layout that the address names, else the one of the settings where no pane came back. It waits for
-   * something to open panes `beside`: a notebook that came later would be a tab among them.
+   * Opens the layout that the address names, otherwise that of the settings if no pane came back. Waits for something
+   * to open panes `beside`: a notebook that came later would become a tab among them.
    */
   openAtStart(isEmpty: boolean, beside: Promise<void>): void {
     const open = (name: unknown) =>
@@ -115,7 +116,7 @@ export class Layouts {
     const address = new URL(location.href);
     const asked = address.searchParams.get(PARAMETER);
     if (asked !== null) {
-      address.searchParams.delete(PARAMETER); // once: what is changed then comes back after a reload
+      address.searchParams.delete(PARAMETER); // once, so that later changes come back after a reload
       history.replaceState(history.state, "", address);
       open(asked);
       return;
@@ -124,14 +125,14 @@ export class Layouts {
     if (wanted && isEmpty) open(wanted);
   }
 
-  /** The layout that has a name, or that is written out as the settings hold it; null where there is none. */
+  /** The layout with this name, or one in the form of the settings; null if there is none. */
   find(wanted: unknown): Area | null {
     if (typeof wanted !== "string") return readArea(wanted);
     if (Object.hasOwn(SHIPPED, wanted)) return SHIPPED[wanted as keyof typeof SHIPPED];
     return this.#own.get(wanted) ?? null;
   }
 
-  /** Opens a layout; asks which, without a name. */
+  /** Opens a layout; without a name, asks which. */
   async open(name: unknown): Promise<void> {
     const { trans } = this.services;
     const chosen = name === undefined ? await this.#ask(trans.__("Open a layout"), this.names) : textOf(name);
@@ -195,7 +196,7 @@ export class Layouts {
     }
   }
 
-  /** A command in the palette for each name; and whoever shows the names learns of them. */
+  /** Adds a command to the palette for each name, and informs those who show the names. */
   #offer(): void {
     const { palette, category } = this.services;
     for (const item of this.#items) item.dispose();

@@ -1,4 +1,4 @@
-// Named layouts: which panes there are, and how they lie around everything else.
+// Named layouts: the panes, and how they are arranged around everything else.
 import { known } from "../../format";
 import { VIEWS, type ViewName } from "../../views";
 
@@ -8,7 +8,7 @@ export interface Tab {
   run: string;
 }
 
-/** A part of the main area. "others" is where everything lies that is no pane of ours. */
+/** A part of the main area. "others" stands for everything that is not a pane of workbench. */
 export type Area =
   "others" | { tabs: Tab[]; current: number } | { split: "across" | "down"; parts: Area[]; sizes: number[] };
 
@@ -25,7 +25,7 @@ const beside = (above: Area, below?: Area): Area => ({
   sizes: [1, 1],
 });
 
-/** The layouts that come with us; tests compare the names with `workbench/ui/layouts.py`. */
+/** Workbench's own layouts; tests compare the names with `workbench/ui/layouts.py`. */
 export const SHIPPED = {
   overview: beside(tabs("overview", "lanes", "log")),
   collectives: beside(tabs("collective_table", "sweep"), tabs("lanes", "heat_map")),
@@ -36,7 +36,7 @@ export const SHIPPED = {
   ),
 } satisfies Record<string, Area>;
 
-/** The layout for a window in which panes beside everything else would leave too little of it: they lie below. */
+/** The layout for a window that is too narrow for panes beside everything else: places them below. */
 export function stacked(area: Area): Area {
   const isBeside =
     typeof area === "object" && "split" in area && area.split === "across" && area.parts.includes("others");
@@ -48,7 +48,7 @@ function turned(area: Area): Area {
   return { ...area, split: area.split === "across" ? "down" : "across", parts: area.parts.map(turned) };
 }
 
-/** The layout that settings hold, which people can edit; null where it makes no sense. */
+/** The layout in the settings, which users can edit; null if it is invalid. */
 export function readArea(value: unknown, depth = 0): Area | null {
   if (value === "others") return value;
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return null;
@@ -83,7 +83,7 @@ export function tabsOf(area: Area): Tab[] {
   return all.filter((tab, index) => all.findIndex((one) => same(one, tab)) === index);
 }
 
-/** Whether a pane shows what was recorded, of whatever cluster. */
+/** Whether a pane shows recorded data, whatever the cluster. */
 export function isRecorded({ view, run }: Tab): boolean {
   return run !== "" || view === "runs";
 }
@@ -92,19 +92,19 @@ export function same(one: Tab, other: Tab): boolean {
   return one.view === other.view && one.run === other.run;
 }
 
-/** As Lumino's dock panels describe how their widgets lie. */
+/** How Lumino's dock panels describe their arrangement. */
 export type Dock<W> =
   | { type: "tab-area"; widgets: W[]; currentIndex: number }
   | { type: "split-area"; orientation: "horizontal" | "vertical"; children: Dock<W>[]; sizes: number[] };
 
-/** The widgets that share a bar of tabs, for each bar that has one for which `isOurs` holds. */
+/** The widgets of each tab bar that has at least one for which `isOurs` is true. */
 export function tabGroups<W>(dock: Dock<W> | null, isOurs: (widget: W) => boolean): W[][] {
   if (dock === null) return [];
   if (dock.type === "split-area") return dock.children.flatMap((child) => tabGroups(child, isOurs));
   return dock.widgets.some(isOurs) ? [dock.widgets] : [];
 }
 
-/** Behind which of the other documents one belongs that was opened among our panes; null where it lies well. */
+/** The other document that a document opened among workbench's panes belongs behind; null if it is placed well. */
 export function homeOf<W>(dock: Dock<W> | null, document: W, isOurs: (widget: W) => boolean): W | null {
   const bars = tabGroups(dock, () => true);
   if (!bars.some((bar) => bar.includes(document) && bar.some(isOurs))) return null;
@@ -114,10 +114,10 @@ export function homeOf<W>(dock: Dock<W> | null, document: W, isOurs: (widget: W)
 /** With more tabs in a bar of half a window, titles become icons. */
 const READABLE_TABS = 4;
 
-/** Less is too little for a view. */
+/** A smaller part has too little room for a view. */
 const LEAST_HEIGHT_PX = 280;
 
-/** Where one more pane has a tab that can be read: in the bar of `current`, in another one, in a new one below. */
+/** Where another pane gets a readable tab: in the bar of `current`, in another one, or in a new one below. */
 export function roomFor<W>(
   groups: readonly W[][],
   current: W,
@@ -130,13 +130,13 @@ export function roomFor<W>(
   });
   const free = [own, ...groups].find((group) => group.length < READABLE_TABS);
   if (free) return after(free);
-  const height = (group: readonly W[]) => Math.max(...group.map(heightOf)); // those behind the front one have none
+  const height = (group: readonly W[]) => Math.max(...group.map(heightOf)); // those behind the front one have no size
   const tallest = [...groups].sort((one, other) => height(other) - height(one))[0] ?? own;
   if (height(tallest) >= 2 * LEAST_HEIGHT_PX) return { ...after(tallest), mode: "split-bottom" };
   return after([...groups].sort((one, other) => one.length - other.length)[0] ?? own);
 }
 
-/** The dock's arrangement for a layout: `others` keeps how it lies; each widget has one place, the first. */
+/** The dock's arrangement for a layout. `others` keeps its own arrangement; each widget has one place, the first. */
 export function arranged<W>(area: Area, others: Dock<W> | null, widgetOf: (tab: Tab) => W): Dock<W> | null {
   const placed = new Set<W>();
   let othersPlaced = false;
@@ -159,7 +159,7 @@ export function arranged<W>(area: Area, others: Dock<W> | null, widgetOf: (tab: 
   return othersPlaced || !others ? all : split("horizontal", [others, all], [1, 1]);
 }
 
-/** The arrangement without the widgets that are not to `stay`. */
+/** The arrangement without the widgets that do not `stay`. */
 export function pruned<W>(dock: Dock<W> | null, stay: (widget: W) => boolean): Dock<W> | null {
   if (dock === null) return null;
   if (dock.type === "split-area") {
@@ -175,7 +175,7 @@ export function pruned<W>(dock: Dock<W> | null, stay: (widget: W) => boolean): D
   return widgets.length ? { type: "tab-area", widgets, currentIndex } : null;
 }
 
-/** The layout that an arrangement is an example of; null if no pane of ours is in it. */
+/** The layout that an arrangement matches; null if it has no pane of workbench. */
 export function layoutOf<W>(dock: Dock<W> | null, tabOf: (widget: W) => Tab | null): Area | null {
   let othersSeen = false;
   const others = (): Area | null => {
@@ -197,7 +197,7 @@ export function layoutOf<W>(dock: Dock<W> | null, tabOf: (widget: W) => Tab | nu
     const chosen = found[part.currentIndex];
     const tabs = ours.map(({ view, run }) => ({ view, run }));
     const area: Area = { tabs, current: chosen ? ours.indexOf(chosen) : 0 };
-    const rest = ours.length < found.length ? others() : null; // a notebook among our tabs: beside them, then
+    const rest = ours.length < found.length ? others() : null; // a notebook among workbench's tabs goes beside them
     return rest ? { split: "across", parts: [rest, area], sizes: [1, 1] } : area;
   };
   const area = dock && look(dock);

@@ -1,4 +1,4 @@
-// The plugin of layouts: the named ones, and what a page opens by itself.
+// The plugin of layouts: named ones, and those that a page opens by itself.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { IStateDB } from "@jupyterlab/statedb";
@@ -56,7 +56,7 @@ function activate(
   return layouts;
 }
 
-/** Opens panes beside what the person works in, without taking the focus from there. */
+/** Opens panes beside what the user works in, without taking the focus from there. */
 function openBeside(panes: Panes, views: readonly string[]): void {
   let place: Place = { activate: false, mode: panes.side() };
   for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
@@ -65,7 +65,7 @@ function openBeside(panes: Panes, views: readonly string[]): void {
   }
 }
 
-/** When there is something to open panes beside: a page that opens a notebook has it only after a moment. */
+/** When there is something to open panes beside, which takes a moment on a page that opens a notebook. */
 async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> {
   if (shell.currentWidget) return;
   await new Promise<void>((resolve) => {
@@ -77,7 +77,7 @@ async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> 
   });
 }
 
-/** Calls `run` whenever another notebook in front drives a live cluster; never for a job that is not the page's. */
+/** Calls `run` whenever another notebook in front drives a live cluster; never for jobs outside of this page. */
 function onLiveCluster(followed: Followed, run: () => Promise<void>): void {
   let last = "";
   const look = () => {

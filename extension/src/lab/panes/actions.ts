@@ -1,20 +1,20 @@
-// What the views of a pane do by buttons of their own. They are found by their names, as people and screen readers find them.
+// What the buttons in a pane's views do. Buttons are found by their names, as users and screen readers find them.
 
 export type Action = "export" | "table" | "pause";
 
-/** What the button of an action is called, also while it is on; and what it has, unlike others of that name. */
+/** The name of an action's button, even while it is on; and what distinguishes it from others with that name. */
 const BUTTONS: Record<Action, { names: readonly string[]; has: string }> = {
   export: { names: ["Export"], has: "[aria-haspopup=menu]" },
   table: { names: ["Table"], has: "[aria-pressed]" },
   pause: { names: ["Pause", "Go on"], has: "[aria-pressed]" },
 };
-/** Where a view is too narrow for all of its buttons, this one unfolds those that are hidden. */
+/** If a view is too narrow for all of its buttons, this one shows the hidden ones. */
 const FOLDED = "button[aria-label=More][aria-expanded=false]";
 
-/** What takes the keys of a chart, or of a table. */
+/** What receives the keys of a chart or of a table. */
 const FIRST = ".wb-chart, [role=grid] [tabindex='0']";
 
-/** The next time that the browser draws: views have drawn what they were asked for by then. */
+/** The browser's next frame: by then, views have drawn what was requested. */
 export function drawn(): Promise<unknown> {
   return new Promise((resolve) => requestAnimationFrame(resolve));
 }
@@ -29,24 +29,24 @@ function isPressed(button: HTMLElement): boolean {
   return button.getAttribute("aria-pressed") === "true";
 }
 
-/** Whether a view in `body` can do it. */
+/** Whether a view in `body` supports it. */
 export function can(body: ParentNode, action: Action): boolean {
   return buttonsOf(body, action).length > 0;
 }
 
-/** Whether it is done now: whether views are paused, or tables. */
+/** Whether it is on now: whether views are paused, or tables shown. */
 export function isOn(body: ParentNode, action: Action): boolean {
   return buttonsOf(body, action).some(isPressed);
 }
 
-/** Ends it in each part that does it. */
+/** Ends it in each part where it is on. */
 export function turnOff(body: ParentNode, action: Action): void {
   for (const button of buttonsOf(body, action)) if (isPressed(button)) button.click();
 }
 
 /**
- * Does it where the focus is, or was last: in the `part` of a view, which may have several; where that cannot, in all of
- * them, and they are all on or all off then. Only one menu of exports opens.
+ * Applies it where the focus is or was last: in the `part` of a view, which may have several. If that part does not
+ * support it, applies it to all, which are then all on or all off. Only one export menu opens.
  */
 export async function act(body: ParentNode, part: Element | null, action: Action): Promise<void> {
   const all = buttonsOf(body, action);
@@ -57,14 +57,15 @@ export async function act(body: ParentNode, part: Element | null, action: Action
     const hadFocus = body.contains(document.activeElement);
     for (const button of meant) if (isPressed(button) === on) button.click();
     await drawn();
-    // What had it may be gone, such as a chart that is a table now; whoever has it meanwhile keeps it.
+    // The focused element may be gone, such as a chart that is now a table. If something else has the focus, it keeps
+    // it.
     if (hadFocus && (document.activeElement ?? document.body) === document.body)
       (meant[0]?.closest(".wb-part") ?? body).querySelector<HTMLElement>(FIRST)?.focus();
     return;
   }
   const [button] = meant;
   if (button?.closest("[hidden]")) {
-    button.closest(".wb-head")?.querySelector<HTMLElement>(FOLDED)?.click(); // a menu opens where it is seen
+    button.closest(".wb-head")?.querySelector<HTMLElement>(FOLDED)?.click(); // a menu opens where it is visible
     await drawn();
   }
   button?.click();

@@ -1,10 +1,10 @@
-// From alert to alert in a log: it shows nothing else then, and its cursor goes from row to row.
+// Steps from alert to alert in a log: the log then shows only alerts, and its cursor moves between rows.
 import type { AnyModel } from "../server/messages";
 import { drawn } from "./actions";
 
 const PATIENCE_MS = 5000;
 
-/** Whether there is a warning or an error in what a view of recorded or live collectives draws. */
+/** Whether a view of recorded or live collectives draws a warning or an error. */
 export function hasAlerts(model: AnyModel): boolean {
   const timed = "collectives" in model ? model.collectives : model;
   return (
@@ -13,7 +13,7 @@ export function hasAlerts(model: AnyModel): boolean {
   );
 }
 
-/** Moves the cursor of the log in `body` to the next alert or the one before; from none to the first or the last. */
+/** Moves the cursor of the log in `body` to the next or previous alert; without a cursor, to the first or last one. */
 export async function walk(body: HTMLElement, way: "next" | "previous"): Promise<void> {
   const filter = await appeared(body, () =>
     [...body.querySelectorAll("button")].find((button) => button.textContent.trim() === "Alerts"),
@@ -35,13 +35,13 @@ export async function walk(body: HTMLElement, way: "next" | "previous"): Promise
   if (way === "next") press("ArrowDown");
   else press(isAtHeadings ? "End" : "ArrowUp");
   await drawn();
-  if (grid.querySelector("th[tabindex='0']")) press("ArrowDown"); // before the first: stay at it
+  if (grid.querySelector("th[tabindex='0']")) press("ArrowDown"); // before the first one: stay there
   await drawn();
   const row = grid.querySelector("td[tabindex='0']")?.closest("tr");
-  row?.querySelector(".wb-what")?.closest("td")?.focus(); // where Enter opens what explains it
+  row?.querySelector(".wb-what")?.closest("td")?.focus(); // where Enter opens the view that explains it
 }
 
-/** What `find` finds, as soon as it is there. */
+/** The result of `find`, as soon as it is there. */
 async function appeared<T>(body: HTMLElement, find: () => T | undefined): Promise<T | undefined> {
   const found = find();
   if (found) return found;

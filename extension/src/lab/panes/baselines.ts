@@ -1,4 +1,4 @@
-// The sweep that a person has taken as baseline: a ghost behind every later one of the page, also after a reload.
+// The sweep that a user has chosen as baseline: a ghost behind every later one on the page, even after a reload.
 import type { IStateDB } from "@jupyterlab/statedb";
 import type { Sweep } from "../../models";
 import { fits } from "../saved/saved_model";
@@ -11,7 +11,7 @@ interface Baseline {
   sweeps: readonly Sweep[];
 }
 
-/** The sweeps that a model has, of a cluster or of a recorded run. */
+/** The sweeps in a model, of a cluster or of a recorded run. */
 export function sweepsOf(model: AnyModel | null): readonly Sweep[] {
   if (!model) return [];
   if ("sweeps" in model) return model.sweeps;
@@ -40,14 +40,16 @@ export class Baselines {
     signal.addEventListener("abort", () => this.#listeners.delete(changed), { once: true });
   }
 
-  /** Keeps these, in the place of what was kept before; nothing with null. */
+  /** Stores these in place of the earlier ones; null removes them. */
   async keep(baseline: Baseline | null): Promise<void> {
     this.#kept = baseline;
     this.#changed();
     await this.state?.save(STATE, baseline);
   }
 
-  /** The model with what is kept as the baseline of its sweeps, by operation and type, as `wb.collectives.sweep` has it. */
+  /**
+   * The model with the stored baselines of its sweeps, by operation and type, in the form of `wb.collectives.sweep`.
+   */
   under<M extends AnyModel>(model: M): M {
     if ("sweeps" in model) return { ...model, sweeps: model.sweeps.map((sweep) => this.#over(sweep)) };
     if (!("collectives" in model)) return model;
@@ -66,7 +68,7 @@ export class Baselines {
   }
 }
 
-/** Whether it is one: the state of a page comes from a file. */
+/** Whether it is valid, because the state of a page comes from a file. */
 function isBaseline(found: unknown): found is Baseline {
   if (typeof found !== "object" || found === null || !("name" in found) || !("sweeps" in found)) return false;
   return typeof found.name === "string" && fits(found.sweeps, { list: { object: "Sweep" } });

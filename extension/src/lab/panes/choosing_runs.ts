@@ -32,7 +32,7 @@ class Choice extends Widget {
   }
 }
 
-/** The paths of two runs, of which one may be known; null where the person has changed their mind. */
+/** The paths of two runs, one of which may be known; null if the user cancels. */
 export async function chooseRuns(
   runs: readonly RunEntry[],
   known: string,
@@ -45,7 +45,7 @@ export async function chooseRuns(
       trans.__('Two recorded runs are needed: with wb.record("runs/first.parquet") makes one.'),
     );
   }
-  // The newest run is what one asks about, unless the pane shows it, or another one.
+  // Users usually mean the newest run, unless the pane shows that or another one.
   const chosen = known && known !== newest.path ? known : before.path;
   const answer = await showDialog({
     title: trans.__("Compare two recorded runs"),

@@ -1,23 +1,23 @@
-// Which cluster a pane or the status bar means: that of the notebook in front, the newest one, or one by its id.
+// Which cluster a pane or the status bar shows: that of the notebook in front, the newest one, or one by its id.
 import type { Connection } from "../server/connection";
 import type { ClusterInfo } from "../server/messages";
 
 /** What a pane follows by default: the notebook or console in front. */
 export const IN_FRONT = "";
-/** What a pane follows on request: whichever cluster is the newest, of any notebook or script. Ids are hexadecimal. */
+/** What a pane follows on request: the newest cluster, of any notebook or script. Ids are hexadecimal. */
 export const NEWEST = "newest";
 
-/** A notebook or a console, as far as it matters here. */
+/** The relevant part of a notebook or a console. */
 export interface Front {
-  /** Of the file. */
+  /** The path of the file. */
   name: string;
-  /** "" while it has no kernel. */
+  /** "" without a kernel. */
   kernel: string;
 }
 
-/** Knows which notebook or console is in front, or was last. */
+/** Knows which notebook or console is or was last in front. */
 export interface Fronts {
-  /** Null where none is open. */
+  /** Null if none is open. */
   readonly front: Front | null;
   onChange(run: () => void, signal: AbortSignal): void;
 }
@@ -46,7 +46,7 @@ export class Followed {
     return front.kernel ? connection.newest(front.kernel) : undefined;
   }
 
-  /** Calls `changed` whenever `find` may answer differently. */
+  /** Calls `changed` whenever the result of `find` may have changed. */
   listen(changed: () => void, signal: AbortSignal): void {
     this.connection.listen(changed, signal);
     this.fronts.onChange(changed, signal);

@@ -1,4 +1,4 @@
-// The line of Python that makes a view in a cell.
+// The line of Python that creates a view in a cell.
 import type { ViewName } from "../../view";
 
 const CODE: Record<Exclude<ViewName, "replay">, string> = {

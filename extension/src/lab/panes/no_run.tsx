@@ -1,4 +1,4 @@
-// What panes show while there is nothing to draw: how to begin a run, the frame of what is about to come, or a line of code.
+// What panes show while there is nothing to draw: how to begin a run, the frame of what will come, or a line of code.
 import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Nothing } from "../../parts/nothing";
@@ -6,7 +6,7 @@ import type { Channel } from "../server/messages";
 
 const CODE = "cluster = wb.connect(replicas=4)";
 
-/** By what a pane shows, where that is not there by itself: the line that brings it. */
+/** For a pane whose content does not come by itself: the line of code that provides it. */
 export const LINES: Partial<Record<Channel, string>> = {
   values: "wb.inspect(value)",
   array_sharding: "wb.explain_sharding(value)",
@@ -16,7 +16,7 @@ export const LINES: Partial<Record<Channel, string>> = {
   servers: "wb.distribute.ParameterServerStrategy(servers=1)",
 };
 
-/** With such a line. */
+/** With such a line of code. */
 export function nothingYet(trans: TranslationBundle, line: string) {
   return (
     <Nothing title={trans.__("Nothing to show yet")} code={line} label={trans.__("Insert this line")}>
@@ -25,7 +25,7 @@ export function nothingYet(trans: TranslationBundle, line: string) {
   );
 }
 
-/** With the line that makes a cluster, and what it does to a notebook. */
+/** With the line that creates a cluster, and what it does in a notebook. */
 export function noRun(trans: TranslationBundle, insert: (code: string) => void, openRuns: () => void) {
   return (
     <Nothing
@@ -53,7 +53,7 @@ export function noRun(trans: TranslationBundle, insert: (code: string) => void, 
   );
 }
 
-/** The frame of the overview, without what it is about. */
+/** The frame of the overview, without content. */
 export function skeleton() {
   return (
     <div class="wb-page wb-skeleton" aria-hidden="true">

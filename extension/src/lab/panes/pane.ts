@@ -1,4 +1,4 @@
-// A pane: one view of one cluster, or of a recorded run, which finds its cluster by itself.
+// A pane: one view of one cluster, which it finds by itself, or of a recorded run.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
@@ -17,14 +17,14 @@ import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "../server/messages";
 import { statusWord, titleOf } from "../words";
 
-/** What a pane shows, as it is kept in the saved layout. */
+/** What a pane shows, in the form of the saved layout. */
 export interface PaneArgs {
   view: ViewName;
   /** Id of a cluster, `IN_FRONT` or `NEWEST`. */
   cluster: string;
   /** Path of a recorded run, or "". */
   run: string;
-  /** Tells apart several panes of one view. */
+  /** Distinguishes several panes of one view. */
   key: string;
 }
 
@@ -35,11 +35,11 @@ export interface PaneServices {
   baselines: Baselines;
   trans: TranslationBundle;
   openRun(path: string): void;
-  /** Puts code into a new cell of the notebook in front. */
+  /** Inserts code as a new cell in the notebook in front. */
   insertCode(code: string): void;
 }
 
-/** Views that show sweeps, of those that draw a model with them. */
+/** Views that draw sweeps from a model. */
 const SWEEPING: ReadonlySet<ViewName> = new Set(["sweep", "collectives", "replay"]);
 
 export class Pane extends Widget {
@@ -47,13 +47,13 @@ export class Pane extends Widget {
   #services: PaneServices;
   #mounted: Mounted<AnyModel> | null = null;
   #shown = new AbortController();
-  #watching: string | null | undefined; // the cluster whose channel is watched; null: none; undefined: look anew
-  #connected = false; // to the Jupyter server, when it was looked at
+  #watching: string | null | undefined; // the cluster whose channel is watched; null: none; undefined: look again
+  #connected = false; // whether the Jupyter server was connected at the last look
   #stopWatching = new AbortController();
-  #loading = new AbortController(); // aborted where the answer is not wanted any more
-  #empty: (() => void) | null = null; // takes away what stands there without a model
-  #model: AnyModel | null = null; // what is drawn, as it came
-  #part: Element | null = null; // of the view, where the focus is or was last
+  #loading = new AbortController(); // aborted when the answer is no longer wanted
+  #empty: (() => void) | null = null; // removes what is shown without a model
+  #model: AnyModel | null = null; // the drawn model, as it came
+  #part: Element | null = null; // the part of the view that has or had the focus
   #compared: string[] = [];
   #steps: number[] = [];
   #select: HTMLSelectElement;
@@ -70,7 +70,7 @@ export class Pane extends Widget {
     this.addClass("wb-pane");
     this.node.tabIndex = -1;
     const title = titleOf(args.view, trans);
-    // The name first: of a narrow tab only the beginning can be read.
+    // The name first, because a narrow tab shows only the beginning.
     this.title.label = args.run ? `${nameOf(args.run)}: ${title}` : title;
     this.title.caption = args.run || title;
     this.title.closable = true;
@@ -96,19 +96,19 @@ export class Pane extends Widget {
     return this.#args;
   }
 
-  /** Shows another cluster: one by its id, or `IN_FRONT` or `NEWEST`, whichever that is. */
+  /** Shows another cluster: one by its id, or whichever `IN_FRONT` or `NEWEST` means. */
   follow(cluster: string): void {
     this.#args = { ...this.#args, cluster };
     this.onArgsChanged();
     this.#refresh();
   }
 
-  /** Reads again what was recorded: a run may have got another recording under its name, and the list other runs. */
+  /** Reads recorded data again: a run's name may now have another recording, and the list other runs. */
   lookAgain(): void {
     if (this.isVisible && isRecorded(this.#args)) void this.#load();
   }
 
-  /** Shows the next of the clusters that there are. */
+  /** Shows the next cluster. */
   next(): void {
     const { connection, followed } = this.#services;
     const id = connection.after(followed.find(this.#args.cluster)?.id ?? "");
@@ -132,13 +132,13 @@ export class Pane extends Widget {
     return this.isOn("pause") || (this.#model !== null && pageSelection.now.range !== null);
   }
 
-  /** Shows the newest steps again, in all panes, and goes on. */
+  /** Shows the newest steps again, in all panes, and resumes updates. */
   catchUp(): void {
     pageSelection.brush(null);
     turnOff(this.#body, "pause");
   }
 
-  /** Whether something went wrong in what it is about, as far as is known here. */
+  /** Whether something is known to have gone wrong in what it shows. */
   get hasAlerts(): boolean {
     const { run, cluster } = this.#args;
     if (this.#model && ("snapshot" in this.#model || "collectives" in this.#model))
@@ -146,12 +146,12 @@ export class Pane extends Widget {
     return run !== "" || (this.#services.followed.find(cluster)?.summary.alerts ?? 0) > 0;
   }
 
-  /** Goes to the next alert of the log, if this is one. */
+  /** Moves to the next alert, if this is the log. */
   async walk(way: "next" | "previous"): Promise<void> {
     await walk(this.#body, way);
   }
 
-  /** Takes the sweeps that it draws as the baseline of later ones. */
+  /** Makes the sweeps that it draws the baseline of later ones. */
   async takeBaseline(): Promise<void> {
     const { run, cluster } = this.#args;
     const of = run ? nameOf(run) : (this.#services.followed.find(cluster)?.name ?? "");
@@ -218,7 +218,7 @@ export class Pane extends Widget {
     }
   }
 
-  /** A pane that cannot be seen costs nothing: nobody is asked for its model. */
+  /** A hidden pane costs nothing: it requests no model. */
   #hide(): void {
     this.#shown.abort();
     this.#stopWatching.abort();
@@ -237,14 +237,14 @@ export class Pane extends Widget {
     else if (!cluster) this.#tell(this.#none());
     else this.#tellOf(cluster.id, channel);
     const watched = cluster?.id ?? null;
-    // Without a cluster, what the pane shows depends on the connection.
+    // Without a cluster, the content depends on the connection.
     if (this.#watching === watched && (cluster || this.#connected === connected)) return;
     this.#stopWatching.abort();
     this.#stopWatching = new AbortController();
     this.#watching = watched;
     this.#connected = connected;
     if (!cluster) {
-      this.#clear(); // what it shows is another notebook's
+      this.#clear(); // it shows another notebook's cluster
       this.#showNothing(connected ? "nothing" : "loading");
       return;
     }
@@ -271,7 +271,7 @@ export class Pane extends Widget {
     return trans.__("%1 drives no cluster; choose another one here, or run wb.connect() there", name);
   }
 
-  /** With the name of the cluster, where it does not follow anything. */
+  /** With the name of the cluster, unless it follows something. */
   #title(cluster: ClusterInfo | undefined): string {
     const title = titleOf(this.#args.view, this.#services.trans);
     return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
@@ -281,7 +281,7 @@ export class Pane extends Widget {
     this.#note.textContent = text;
   }
 
-  /** Tells what a person can do to see something here. */
+  /** Says what a user can do to see something here. */
   #tellOf(cluster: string, channel: Channel): void {
     const known = this.#services.connection.model(cluster, channel) !== undefined;
     this.#tell(known ? "" : this.#missing(channel));
@@ -319,17 +319,17 @@ export class Pane extends Widget {
     if (this.#mounted) this.#mounted.update(model);
     else {
       this.#clear();
-      // With nobody to ask, a view offers nothing to ask for: only recorded runs have somebody here.
+      // Views offer requests only where someone answers, which is the case for recorded runs only.
       const asks = view === "runs" || view === "replay";
       const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
       this.#mounted = mount(view, this.#body, model, options);
-      if (document.activeElement === this.node) this.#focusInside(); // it was activated before there was anything
+      if (document.activeElement === this.node) this.#focusInside(); // it was activated before it had content
     }
     this.#model = given;
   }
 
   #clear(): void {
-    if (this.#body.contains(document.activeElement)) this.node.focus(); // what has it goes
+    if (this.#body.contains(document.activeElement)) this.node.focus(); // the focused element goes away
     this.#model = null;
     this.#mounted?.unmount();
     this.#mounted = null;
@@ -337,7 +337,7 @@ export class Pane extends Widget {
     this.#empty = null;
   }
 
-  /** What the first sight is before there is a run: how to get one; or the frame, or the line, of what is about to come. */
+  /** What a pane shows before there is a run: how to get one; or the frame, or the line of code, of what will come. */
   #showNothing(what: "nothing" | "loading"): void {
     const { insertCode, openRun, trans } = this.#services;
     const { view } = this.#args;
@@ -351,11 +351,11 @@ export class Pane extends Widget {
 
   async #load(said = ""): Promise<void> {
     const { api, trans } = this.#services;
-    this.#loading.abort(); // only the newest answer counts, whichever comes last
+    this.#loading.abort(); // only the newest answer counts, even if it does not come last
     this.#loading = new AbortController();
     const { signal } = this.#loading;
     let note = said;
-    if (!this.#mounted) this.#tell(trans.__("reading what was recorded …")); // of a large run for some seconds
+    if (!this.#mounted) this.#tell(trans.__("reading what was recorded …")); // takes some seconds for a large run
     try {
       const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
       if (signal.aborted) return;
@@ -364,7 +364,7 @@ export class Pane extends Widget {
     } catch (error) {
       note = error instanceof Error ? error.message : String(error);
       if (!signal.aborted && this.#compared.length) {
-        this.#compared = []; // one of the two has gone, or is damaged: the list without them
+        this.#compared = []; // one of the two has gone or is damaged: show the list without them
         return this.#load(note);
       }
     }
@@ -389,7 +389,7 @@ export class Pane extends Widget {
   }
 }
 
-/** A recorded run as lists call it: without folder and ".parquet". */
+/** A recorded run's name in lists: without folder and ".parquet". */
 function nameOf(run: string): string {
   return (run.split("/").at(-1) ?? "").replace(/\.parquet$/, "");
 }

@@ -1,4 +1,4 @@
-// The panes of the page: opened, found again, laid out.
+// The panes of the page: opens, finds and arranges them.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { WidgetTracker } from "@jupyterlab/apputils";
 import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
@@ -29,7 +29,7 @@ export interface Place {
   ref?: string;
 }
 
-/** In a narrower window half of it would be too little for a notebook. */
+/** In a narrower window, half of it would be too little for a notebook. */
 const NARROW_PX = 1000;
 
 export class Panes {
@@ -39,17 +39,17 @@ export class Panes {
     private readonly shell: JupyterFrontEnd["shell"],
     private readonly services: PaneServices,
     private readonly icons: Readonly<Record<ViewName, unknown>>,
-    /** Notebook 7 has a main area for one document only, and an area below for everything else. */
+    /** Notebook 7 has a main area for only one document, and an area below for everything else. */
     private readonly area: "main" | "down",
   ) {}
 
-  /** The pane that has the focus, or had it last. */
+  /** The pane that has, or last had, the focus. */
   get current(): Pane | null {
     const widget = this.shell.currentWidget;
     return widget instanceof Pane ? widget : this.tracker.currentWidget;
   }
 
-  /** The pane that shows this already, or a new one. With a `key`, as saved layouts have it, the one of that key. */
+  /** The pane that shows this already, or a new one. With a `key`, as in saved layouts, the pane with that key. */
   show(args: Omit<PaneArgs, "key"> & { key?: string | undefined }, place: Place = { activate: true }): Pane {
     const { view, run, cluster, key } = args;
     const there = this.tracker.find((pane) =>
@@ -63,7 +63,7 @@ export class Panes {
     return pane;
   }
 
-  /** Where a pane goes that a person opens: among the panes that there are, else beside what that person works in. */
+  /** Where a pane goes that a user opens: among the existing panes, otherwise beside what the user works in. */
   beside(): Place {
     const { current } = this;
     if (!current) return { activate: true, mode: this.side() };
@@ -72,7 +72,7 @@ export class Panes {
     return { activate: true, mode, ref: ref.id };
   }
 
-  /** Where there is room beside a notebook; a narrow window has it below. */
+  /** Where there is room beside a notebook; in a narrow window, below it. */
   side(): "split-right" | "split-bottom" {
     return window.innerWidth < NARROW_PX ? "split-bottom" : "split-right";
   }
@@ -81,10 +81,10 @@ export class Panes {
   activate(widget: Widget): void {
     this.shell.activateById(widget.id);
     const tabs = widget.parent?.parent;
-    if (tabs instanceof TabPanel) tabs.currentWidget = widget; // below, activating alone does not do it
+    if (tabs instanceof TabPanel) tabs.currentWidget = widget; // in the area below, activating alone is not enough
   }
 
-  /** Puts panes where a layout says, opens those that are missing, and closes all others of ours. */
+  /** Places panes as a layout says, opens missing ones, and closes all others of workbench. */
   arrange(wanted: Area): void {
     const area = this.side() === "split-bottom" ? stacked(wanted) : wanted;
     const follower = (tab: Tab) => this.show({ ...tab, cluster: IN_FRONT }, { activate: false });
@@ -98,18 +98,18 @@ export class Panes {
     dock.restoreLayout({ main: arranged<Widget>(area, others, follower) });
   }
 
-  /** All that lies in the page with our panes; nothing where there is none. */
+  /** All widgets of the page, with workbench's panes; nothing if there are no panes. */
   around(): Widget[] {
     return tabGroups<Widget>(this.#lies(), () => true).flat();
   }
 
-  /** A document that JupyterLab has opened among our panes, since one of them was in front, goes to the other documents. */
+  /** Moves a document that JupyterLab has opened among workbench's panes to the other documents. */
   sendHome(document: Widget): void {
     const home = homeOf<Widget>(this.#lies(), document, (one) => one instanceof Pane);
     if (home) this.shell.add(document, "main", { mode: "tab-after", ref: home.id, activate: true });
   }
 
-  /** How the panes lie now; null if there is none. */
+  /** The present arrangement of the panes; null if there are none. */
   layout(): Area | null {
     return layoutOf(this.#lies(), (one) => (one instanceof Pane ? one.args : null));
   }
@@ -134,7 +134,7 @@ export class Panes {
     return pane;
   }
 
-  /** Several panes of one view differ by it; the first has none. */
+  /** Distinguishes several panes of one view; the first has none. */
   #freeKey(tab: Tab): string {
     const taken = new Set<string>();
     this.tracker.forEach((pane) => taken.add(pane.id));

@@ -1,4 +1,4 @@
-// The plugin of panes: what the page knows of clusters, and the commands that open panes and choose what they show.
+// The plugin of panes: what the page knows about clusters, and the commands that open panes and choose what they show.
 import {
   ILabShell,
   ILayoutRestorer,
@@ -103,7 +103,7 @@ function activate(
   return { ...services, panes, restored };
 }
 
-/** A document that is opened while a pane is in front would lie among the panes and hide them. */
+/** A document that is opened while a pane is in front would hide the panes as a tab among them. */
 function keepFree({ shell, restored }: JupyterFrontEnd, panes: Panes): void {
   const seen = new WeakSet();
   const look = () => {
@@ -113,12 +113,12 @@ function keepFree({ shell, restored }: JupyterFrontEnd, panes: Panes): void {
     if ("context" in currentWidget) setTimeout(() => panes.sendHome(currentWidget));
   };
   const keep = () => {
-    for (const widget of panes.around()) seen.add(widget); // they lie as a person has left them
+    for (const widget of panes.around()) seen.add(widget); // they stay as the user has left them
   };
   void restored.then(() => {
     keep();
     shell.currentChanged?.connect(look);
-    // Also what was dragged from the file browser, once it lies there; it becomes current only after that.
+    // Also documents dragged from the file browser, which become current only once they are placed.
     document.addEventListener("lm-drop", () => queueMicrotask(keep), { capture: true });
   });
 }
@@ -156,7 +156,7 @@ function paneCommands(
           key: typeof given["key"] === "string" ? given["key"] : undefined,
         };
         const pane = panes.show(wanted, { ...panes.beside(), activate: given["restored"] !== true });
-        // Once more, and later: the palette gives the focus back to what had it, such as the notebook beside.
+        // A second time, later, because the palette returns the focus to what had it, such as the notebook beside.
         if (given["restored"] !== true)
           setTimeout(() => {
             if (!pane.isDisposed) panes.activate(pane);
@@ -210,7 +210,7 @@ function followCommands(services: PaneServices, panes: Panes): Record<string, Co
       execute: () => {
         const pane = panes.current;
         if (!pane) return;
-        // One that follows something would move with it, and show the same twice.
+        // A pane that follows something would move with it, and show the same twice.
         const own = followed.find(pane.args.cluster)?.id ?? "";
         if (own) pane.follow(own);
         const cluster = connection.after(own);

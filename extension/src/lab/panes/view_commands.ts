@@ -1,4 +1,4 @@
-// Commands for what the view of a pane can do: export, table, pause, alerts, baselines, comparisons, code.
+// Commands for the actions of a pane's view: export, table, pause, alerts, baselines, comparisons, code.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { Clipboard, showErrorMessage } from "@jupyterlab/apputils";
 import { pins } from "../../parts/plane";
@@ -20,7 +20,7 @@ export function viewCommands(
   sessions: Sessions,
 ): Record<string, Command> {
   const { api, baselines, trans } = services;
-  /** By what the pane's view has a button for. */
+  /** For actions that have a button in the pane's view. */
   const button = (action: Action) => ({
     icon: commandIcon(action),
     isEnabled: () => panes.current?.can(action) ?? false,
@@ -48,13 +48,13 @@ export function viewCommands(
     const wanted = { view: "runs", cluster: IN_FRONT, run: "" } as const;
     panes.show(wanted, panes.beside()).compare(chosen[0]!, chosen[1]!);
   };
-  /** What the chart for which the menu is open says of the place below the pointer, and what pins its step. */
+  /** What the chart under the open menu says about the pointer's place, and how to pin its step. */
   const pointed = () => {
     const chart = app.contextMenuHitTest((element) => element.classList.contains("wb-chart"));
     const next = chart?.nextElementSibling;
     return {
       pin: chart && pins.get(chart),
-      said: next?.matches("output") ? next.textContent : "", // after a chart that says nothing stands another thing
+      said: next?.matches("output") ? next.textContent : "", // only the charts that describe a place have one
     };
   };
   return {
@@ -152,12 +152,12 @@ export function viewCommands(
   };
 }
 
-/** When the palette and menus have given the focus back: what has it in a pane until then would lose it. */
+/** When the palette and menus have returned the focus; until then, a focused element in a pane would lose it. */
 function focusIsBack(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
-/** The pane itself if it is a log, else one of the same run or cluster. */
+/** The pane itself if it is a log, otherwise a log of the same run or cluster. */
 async function logOf(app: JupyterFrontEnd, pane: Pane): Promise<Pane> {
   const { view, cluster, run } = pane.args;
   if (view === "log") return pane;

@@ -1,10 +1,10 @@
-// What an output of a notebook says of a view. It comes from a file, which anybody may have written: nothing is taken on trust.
+// What a notebook's output says about a view. It comes from a file that anyone may have written, so nothing is trusted.
 import { DRAWN, type Shape, SHAPES } from "../../shapes";
 import { VIEWS, type ViewName } from "../../views";
 import type { AnyModel } from "../server/messages";
 
 export const SAVED = "application/vnd.workbench.view+json";
-/** Of the form in which outputs keep a view, as workbench/ui/widgets/bundle.py writes it. */
+/** The version of the form in which outputs keep a view, as workbench/ui/widgets/bundle.py writes it. */
 export const VERSION = 1;
 
 export interface Saved {
@@ -12,7 +12,7 @@ export interface Saved {
   model: AnyModel;
 }
 
-/** The view in an output's data; null where it is malformed, or of a version that this code does not know. */
+/** The view in an output's data; null if it is malformed, or of a version that this code does not know. */
 export function readSaved(data: unknown): Saved | null {
   if (!isRecord(data) || Object.keys(data).sort().join() !== "model,version,view") return null;
   const { version, view, model } = data;

@@ -1,4 +1,4 @@
-// A view in an output: as it was saved, until a kernel shows it live, and again when that ends.
+// A view in an output: as it was saved, until a kernel shows it live, and again afterwards.
 import type { IRenderMimeRegistry, MimeModel, Renderer } from "@jupyterlab/rendermime";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Panel, Widget } from "@lumino/widgets";
@@ -24,7 +24,7 @@ export class SavedView extends Panel implements Renderer {
   #output: MimeModel | null = null;
   #still: Widget | null = null;
   #live: Widget | null = null;
-  #newest: Saved | null = null; // what the live view has drawn, and the output does not say yet
+  #newest: Saved | null = null; // what the live view has drawn and the output does not contain yet
   #attached = new AbortController();
   #observer = new MutationObserver(() => this.#choose());
 
@@ -90,7 +90,7 @@ export class SavedView extends Panel implements Renderer {
     void renderer.renderModel(output);
   }
 
-  /** Live where that shows something, else as saved. */
+  /** Live if that shows something, otherwise as saved. */
   #choose(): void {
     const live = this.#live;
     if (!live) return;
@@ -99,7 +99,7 @@ export class SavedView extends Panel implements Renderer {
       live.node.classList.remove("wb-saved-waiting");
       this.#still?.dispose();
       this.#still = null;
-      // From now on only whether it is hidden concerns us, not what is drawn in it ten times a second.
+      // From now on, only whether it is hidden matters, not what is drawn in it ten times a second.
       this.#observer.disconnect();
       this.#observer.observe(live.node, { attributeFilter: ["class"] });
     } else if (live.isHidden) {
@@ -127,7 +127,7 @@ export class SavedView extends Panel implements Renderer {
     else this.#put(new Still(saved, this.#caption, () => queueMicrotask(() => void this.#fallBack())));
   }
 
-  /** What the output would show without us. */
+  /** What the output would show without workbench. */
   async #fallBack(): Promise<void> {
     const output = this.#output;
     if (!output) return;
@@ -153,7 +153,7 @@ export class SavedView extends Panel implements Renderer {
   }
 }
 
-/** A view of a model that nobody changes. */
+/** A view of a model that nothing changes. */
 class Still extends Widget {
   #mounted: Mounted<AnyModel> | null = null;
   #view = document.createElement("div");
@@ -180,7 +180,7 @@ class Still extends Widget {
     try {
       this.#mounted = mount(view, this.#view, ended(model));
     } catch {
-      this.onFailed(); // of the right form, but making no sense
+      this.onFailed(); // valid in form, but without meaning
     }
   }
 
@@ -190,7 +190,7 @@ class Still extends Widget {
   }
 }
 
-/** What was live when it was saved is not live any more. */
+/** What was live when it was saved is no longer live. */
 function ended(model: AnyModel): AnyModel {
   return "status" in model ? { ...model, status: "replay" } : model;
 }

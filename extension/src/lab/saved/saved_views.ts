@@ -7,7 +7,7 @@ import { SavedView } from "./saved_view";
 import { ISessions, type Sessions } from "../server/sessions";
 import { optional } from "../tokens";
 
-/** Before the renderer of widgets (-10), which is asked by ours, and knows no saved view. */
+/** Before the renderer of widgets (-10), which ours asks, and which does not know saved views. */
 const RANK = -20;
 
 export const savedViews: JupyterFrontEndPlugin<void> = {
@@ -24,7 +24,7 @@ export const savedViews: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load("workbench");
     rendermime.addFactory(
-      // Safe: it draws data as text, and runs nothing of an output that is not trusted.
+      // Safe, because it draws data as text, and runs nothing from an output that is not trusted.
       { safe: true, mimeTypes: [SAVED], createRenderer: () => new SavedView(rendermime, sessions, trans) },
       RANK,
     );

@@ -13,7 +13,7 @@ export function openSocket(settings: ServerConnection.ISettings): WebSocket {
   return new settings.WebSocket(`${settings.wsUrl}${ROOT}socket${token}`);
 }
 
-/** The first page of the guide, which the server builds when it is asked for it first. */
+/** The first page of the guide, which the server builds at the first request. */
 export function guideAddress(settings: ServerConnection.ISettings): string {
   return `${settings.baseUrl}${ROOT}guide/`;
 }
@@ -45,7 +45,7 @@ export class Api {
     return this.#ask("GET", `runs${query && `?${query}`}`);
   }
 
-  /** A recorded run, or of its steps the first to the last of two. */
+  /** A recorded run, or its steps from the first to the last of two. */
   run(path: string, steps: readonly number[] = []): Promise<Replay> {
     const query = steps.map((step) => `step=${step}`).join("&");
     return this.#ask(
@@ -54,7 +54,7 @@ export class Api {
     );
   }
 
-  /** One of the modules of views, which the extension brings along beside its own bundle. */
+  /** One of the modules of views, which the extension contains beside its own bundle. */
   async code(name: ModuleName): Promise<string> {
     const address = `${this.settings.baseUrl}lab/extensions/workbench-lab/static/${name}.js`;
     const response = await ServerConnection.makeRequest(address, { method: "GET" }, this.settings);

@@ -1,9 +1,9 @@
-// The page's one WebSocket: which clusters there are, and the models that some pane has open.
+// The page's only WebSocket: which clusters there are, and the models that panes have open.
 import { merge } from "../../delta";
 import type { Collectives, Snapshot } from "../../models";
 import type { AnyModel, Channel, ClusterInfo, ServerMessage } from "./messages";
 
-/** As much of a WebSocket as is used; tests give their own. */
+/** The part of a WebSocket that is used; tests pass their own. */
 export interface Socket {
   send(text: string): void;
   close(): void;
@@ -33,12 +33,12 @@ const EMPTY: Snapshot = {
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 
-/** Stays connected, and knows the newest state of everything that somebody watches. */
+/** Stays connected, and knows the newest state of everything that is watched. */
 export class Connection {
   /** Newest first. */
   clusters: ClusterInfo[] = [];
   connected = false;
-  /** When the server has told first which clusters there are. */
+  /** When the server has first sent the list of clusters. */
   readonly told: Promise<void>;
 
   #open: () => Socket;
@@ -60,13 +60,13 @@ export class Connection {
     this.#connect();
   }
 
-  /** Calls `changed` whenever the list of clusters, or the state of the connection, has changed. */
+  /** Calls `changed` whenever the list of clusters or the state of the connection has changed. */
   listen(changed: () => void, signal: AbortSignal): void {
     this.#listeners.add(changed);
     signal.addEventListener("abort", () => this.#listeners.delete(changed), { once: true });
   }
 
-  /** Has the server tell of a channel of a cluster, and calls `changed` for each newer model. */
+  /** Subscribes to a channel of a cluster, and calls `changed` for each newer model. */
   watch(cluster: string, channel: Channel, changed: () => void, signal: AbortSignal): void {
     const key = `${cluster} ${channel}`;
     const watchers = this.#watchers.get(key) ?? new Set();
@@ -83,24 +83,24 @@ export class Connection {
     this.#tell();
   }
 
-  /** Tells whether anybody can see the page; while nobody can, the server tells of clusters only. */
+  /** Sets whether the page is visible; while it is hidden, the server sends only clusters. */
   setVisible(visible: boolean): void {
     this.#visible = visible;
     this.#tell();
   }
 
-  /** The id of the cluster after this one, among those that are driven; "" if there is none. */
+  /** The id of the next driven cluster after this one; "" if there is none. */
   after(id: string): string {
     const ids = this.clusters.filter((cluster) => cluster.kind === "driver").map((cluster) => cluster.id);
     return ids[(ids.indexOf(id) + 1) % ids.length] ?? "";
   }
 
-  /** The newest model that has come, also of a cluster that has ended. */
+  /** The newest model that has come, even of a cluster that has ended. */
   model(cluster: string, channel: Channel): AnyModel | undefined {
     return this.#models.get(`${cluster} ${channel}`);
   }
 
-  /** The newest cluster that is driven, best a live one; of one kernel, where that is given. */
+  /** The newest driven cluster, preferably a live one; of one kernel, if that is given. */
   newest(kernel?: string): ClusterInfo | undefined {
     const drivers = this.clusters.filter(
       (cluster) => cluster.kind === "driver" && (kernel === undefined || cluster.kernel === kernel),
@@ -150,7 +150,7 @@ export class Connection {
     if (message.type === "clusters") {
       this.clusters = message.clusters;
       this.#tellFirst();
-      const known = new Set(["", ...this.clusters.map((cluster) => cluster.id)]); // "": what is of no cluster
+      const known = new Set(["", ...this.clusters.map((cluster) => cluster.id)]); // "": channels of no cluster
       for (const key of this.#models.keys()) {
         if (!known.has(key.split(" ")[0] ?? "")) this.#models.delete(key);
       }
@@ -163,13 +163,13 @@ export class Connection {
     } else if (message.type === "part") {
       const before = this.#models.get(key);
       if (!before) {
-        this.#socket?.close(); // something is missing: begin again
+        this.#socket?.close(); // something is missing: start again
         return;
       }
       this.#models.set(key, { ...before, ...message.part } as AnyModel);
     } else {
       const before = (this.#models.get(key) as Collectives | undefined)?.snapshot ?? EMPTY;
-      // The server begins again at 0 when it, or this page, was away.
+      // The server starts again at 0 after it, or this page, was away.
       const snapshot = merge(message.change.since === 0 ? EMPTY : before, message.change);
       if (snapshot === null) {
         this.#socket?.close(); // as above

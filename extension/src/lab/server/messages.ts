@@ -1,4 +1,4 @@
-// What the Jupyter server says, as workbench/server defines it; tests/extension compares the two.
+// The messages of the Jupyter server, as workbench/server defines them; tests/extension compares the two.
 import type { Change } from "../../delta";
 import type { Collectives, Models } from "../../models";
 
@@ -14,10 +14,10 @@ export interface PoolSummary {
   kind: string;
   threads: boolean;
   scaling: boolean;
-  /** How many replicas there were when the number changed last. */
+  /** How many replicas there were when the number last changed. */
   settled: number;
   minimum: number;
-  /** How many there are while a notebook uses them; 0 where the number stays. */
+  /** The maximum while a notebook uses them; 0 for a fixed number. */
   maximum: number;
 }
 
@@ -30,12 +30,12 @@ export interface Summary {
   busbw: number | null;
   alerts: number;
   nan: number;
-  /** What is to be said first: "error", "warning", "good" or "watching", and in words. */
+  /** The most important statement: "error", "warning", "good" or "watching", and its words. */
   severity: string;
   sentence: string;
   embedded: boolean;
   strategies: StrategySummary[];
-  /** Of workers that wait for a notebook only. */
+  /** Only for workers that wait for a notebook. */
   pool: PoolSummary | null;
 }
 
@@ -46,7 +46,7 @@ export interface ClusterInfo {
   name: string;
   pid: number;
   started: number;
-  /** Id of the Jupyter kernel that drives it, "" for a script. */
+  /** Id of the Jupyter kernel that drives it; "" for a script. */
   kernel: string;
   workers_of: string;
   connect_code: string;
@@ -73,7 +73,7 @@ export const CHANNEL_OF = {
   devices: "devices",
 } as const satisfies Partial<Record<keyof Models, string>>;
 
-/** Watched of the cluster "", as it is of none: the list of recorded runs. */
+/** The list of recorded runs. Watched under the cluster "", because it belongs to none. */
 export const RUNS = "runs";
 
 export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF] | typeof RUNS;

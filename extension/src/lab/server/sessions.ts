@@ -1,4 +1,4 @@
-// The notebooks and consoles of the page, with the kernels that they are connected to.
+// The notebooks and consoles of the page, with their kernels.
 import type { ConsolePanel, IConsoleTracker } from "@jupyterlab/console";
 import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { ISessionContext } from "@jupyterlab/apputils";
@@ -60,29 +60,32 @@ export class Sessions {
       const bring = () => this.#bring(tracker?.currentWidget ?? null);
       bring();
       tracker?.currentChanged.connect(bring);
-      tracker?.widgetAdded.connect(bring); // it may be told as current before it is told as added
+      tracker?.widgetAdded.connect(bring); // it may be reported as current before it is reported as added
     }
   }
 
-  /** The notebook or console that a person works in, or worked in last; null if none is open. */
+  /** The notebook or console that the user works in, or did last; null if none is open. */
   get front(): Front | null {
     const session = this.#front;
     if (!session) return null;
     return { name: session.name(), kernel: session.context.session?.kernel?.id ?? "" };
   }
 
-  /** The notebook that is in front; null where a console is, or nothing is open. */
+  /** The notebook in front; null if that is a console, or nothing is open. */
   get notebook(): NotebookPanel | null {
     return this.#front?.notebook ?? null;
   }
 
-  /** What can show the widget with this id live, because its kernel has it; best in the panel that `node` is in. */
+  /**
+   * What can show the widget with this id live, because its kernel has it; preferably in the panel that contains
+   * `node`.
+   */
   showing(widget: string, node: Node): IRenderMimeRegistry | undefined {
     const able = this.#all.filter(({ context }) => context.session?.kernel?.hasComm(widget));
     return (able.find(({ panel }) => panel.node.contains(node)) ?? able[0])?.rendermime;
   }
 
-  /** Calls `run` whenever a kernel may have got widgets, or another session is in front. */
+  /** Calls `run` whenever a kernel may have new widgets, or another session is in front. */
   onChange(run: () => void, signal: AbortSignal): void {
     subscribe(this.#onChange, run, signal);
   }
@@ -92,14 +95,14 @@ export class Sessions {
     subscribe(this.#onSave, run, signal);
   }
 
-  /** Calls `run` with each message that a kernel publishes now; never with what a file says. */
+  /** Calls `run` with each message that a kernel publishes now; never with the content of a file. */
   onPublished(run: (message: Published) => void, signal: AbortSignal): void {
     subscribe(this.#onPublished, run, signal);
   }
 
   #bring(panel: Widget | null): void {
     const session = this.#all.find((one) => one.panel === panel);
-    if (!session) return; // a tracker says null when its last one closes: the other's may be in front then
+    if (!session) return; // null when a tracker's last one closes; the other tracker's may be in front
     this.#front = session;
     this.#changed();
   }
