@@ -33,10 +33,10 @@ class _Part:
     """A component of elements.
 
     Attributes:
-      value: What it is in the known element.
-      shape: Its sizes; of a text its length, and for each feature of an example how many values, and how much longer
-        texts, it has than in the known element.
-      free: The axes of which other elements may have other sizes.
+      value: Its value in the known element.
+      shape: Its sizes; for a text, its length; for an example, how many more values, and how much longer texts, each
+        feature has than in the known element.
+      free: The axes whose sizes may differ in other elements.
       any_rank: Whether other elements may have another number of dimensions.
     """
 
@@ -47,10 +47,10 @@ class _Part:
 
     @staticmethod
     def of(value: Any, spec: Any) -> _Part:
-        """The component that a value of an element is.
+        """The component for a value of an element.
 
         Raises:
-          TypeError: if none can be made up that is like it.
+          TypeError: if no similar value can be made up.
         """
         if isinstance(value, bytes):
             shape = (len(value), *(0 for _ in range(2 * len(features_of(value)))))
@@ -63,7 +63,7 @@ class _Part:
         return _Part(value, value.shape, free)
 
     def filled(self, shape: tuple[int, ...], filling: Filling) -> Any:
-        """A component of this kind and of some shape."""
+        """A component of this kind with the given shape."""
         if isinstance(self.value, bytes):
             text = TextAlike.of(self.value, shape[0], _TEXTS[filling is not ONES])
             names = features_of(self.value)
@@ -105,7 +105,7 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
 
 
 def _steps(spec: Any) -> set[int]:
-    """By how much a component may have to grow for a result to have one row more along an axis."""
+    """By how much a component may have to grow so that a result has one row more along an axis."""
     steps = {1}
     for part in tree.flatten(spec)[0]:
         sizes = [size for size in getattr(part, "shape", None) or () if size]

@@ -28,8 +28,8 @@ from workbench.errors import InvalidArgumentError
 
 _T = TypeVar("_T")
 DEFAULT_CYCLE = 4
-_MOST_AHEAD = 256  # each has a thread, also where a cycle is longer than any input
-_MOST_THREADS = 1024  # endless datasets keep theirs, and a long cycle opens further ones
+_MOST_AHEAD = 256  # up to this many datasets have a thread each, even if a cycle is longer than any input
+_MOST_THREADS = 1024  # endless datasets keep their threads, and a long cycle opens more of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Interleave(Stage):
         """
         try:
             found = probe.result_example(self.fn, upstream.unread())
-        except Exception:  # it may not take made-up values; then the first pass tells
+        except Exception:  # it may refuse made-up values; then the first pass reports it
             return self
         if not hasattr(found, "open"):
             raise TypeError(
@@ -131,7 +131,7 @@ class Interleave(Stage):
         turns_of_failed = 1 if self.num_parallel_calls else 0
         while True:
             for position in range(self.cycle_length):
-                if position == len(slots):  # they are added as they are needed: a cycle may be of any length
+                if position == len(slots):  # added on demand, because a cycle may have any length
                     if ended:
                         break
                     slots.append(None)
@@ -158,7 +158,7 @@ class Interleave(Stage):
                 return
 
     def _as_they_come(self, inners: _ReadAhead, signal: Signal) -> Iterator[Run]:
-        """The runs of those inner datasets that have some, a block of elements of each at a time."""
+        """The runs of those inner datasets that have some ready, a block of elements from each at a time."""
         slots: deque[ReadAhead] = deque()
         ended = False
         while True:
@@ -185,7 +185,7 @@ class Interleave(Stage):
                 slots.append(inner)
 
     def _openers(self, runs: Iterator[Run], current: Pass) -> Iterator[Opener | Failed]:
-        """For each element what opens its dataset, perhaps on another thread."""
+        """For each element, a function that opens its dataset, possibly on another thread."""
         index = 0
         for item in attempts(runs, current.provenance):
             if isinstance(item, Failed):
@@ -201,8 +201,7 @@ class Interleave(Stage):
         runs = inner.open(current.inside(0, index))
         if ids is None or len(ids) != 1:
             return runs
-        # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like
-        # reader(names).
+        # For readers, the outer element is like a file: names.flat_map(reader) is numbered like reader(names).
         return (current.numbered(run, int(ids[0]) << FILE_SHIFT) for run in runs)
 
     def _inner(self, leaves: Leaves, structure: Structure, index: int) -> Pipeline:
@@ -234,7 +233,7 @@ class Interleave(Stage):
         return self._of_first("opens", self._of_element, upstream)
 
     def _of_first(self, verb: str, learn: Callable[[Any], _T], upstream: Pipeline) -> _T:
-        """What `learn` returns for the first element for which it returns something."""
+        """The result of `learn` for the first element for which it returns something."""
         return probe.first_result(f"what {self.text} {verb}", learn, upstream)
 
     def _of_element(self, element: Any) -> Pipeline:
@@ -265,9 +264,9 @@ class Interleave(Stage):
 
 
 class _ReadAhead:
-    """The inner datasets, each read by a thread that is ahead; as many as have their turn, and as many that follow.
+    """The inner datasets, each read ahead by a thread: those that have their turn, and as many that follow.
 
-    While there are too many threads, the reader itself reads those that come.
+    While there are too many threads, the reader itself reads further ones.
     """
 
     def __init__(
@@ -281,7 +280,7 @@ class _ReadAhead:
         self._ahead = min(stage.cycle_length, _MOST_AHEAD)
         self._current = current
         self._signal = signal
-        # Two blocks: one to take, one to make.
+        # Two blocks: one to take and one to make.
         self._limits = Limits(current.most_waiting_bytes // (2 * stage.cycle_length), 2 * stage.block_length)
         calls = stage.num_parallel_calls
         self._gate = threading.Semaphore(calls) if calls < stage.cycle_length else None
@@ -321,12 +320,12 @@ class _ReadAhead:
 
 
 def _spec_unread(inner: Pipeline) -> Any:
-    """The nested spec of the elements of an inner dataset; made-up names are those of no files."""
+    """The spec of an inner dataset's elements. Reads nothing, because made-up names are not those of files."""
     return inner.unread().element_spec
 
 
 def _begun(opener: Opener | Failed) -> Iterator[Run] | Failed:
-    """The runs of an inner dataset; what failed where its function did."""
+    """The runs of an inner dataset; if its function failed, the failure instead."""
     if isinstance(opener, Failed):
         return opener
     try:
@@ -341,7 +340,7 @@ def _opened_when_read(opener: Opener) -> Iterator[Run]:
 
 
 class _Inner:
-    """The runs of one inner dataset, of which the rest of one can be put back."""
+    """The runs of one inner dataset; the rest of a run can be put back."""
 
     __slots__ = ("_rest", "_runs")
 
@@ -359,5 +358,5 @@ class _Inner:
         return rest
 
     def put_back(self, rest: Run) -> None:
-        """Has `rest` come next."""
+        """Makes `rest` come next."""
         self._rest = rest

@@ -30,7 +30,7 @@ from workbench.runtime.user_code.notebook_cells import file_name
 
 _ONE_BOOL = TensorSpec((), np.bool_)
 _MOST_CHECKED_BYTES = 64 * 1024
-_MOST_CALLED = 8  # functions; each `map` of a long chain would call all before it
+_MOST_CALLED = 8  # functions; otherwise each `map` of a long chain would call all earlier ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Map(Stage):
         yield from self._in_parallel(attempts(runs, current.provenance), current)
 
     def _in_blocks(self, runs: Iterator[Run], blocks: BlockCalls, current: Pass) -> Iterator[Run]:
-        """Results of many rows at a time, where that gives the same."""
+        """Results for many rows at a time, where that gives the same."""
         index = 0
         for run in runs:
             for part in blocks.parts(run):
@@ -81,7 +81,7 @@ class Map(Stage):
                 index += len(part)
 
     def _one_by_one(self, attempted: Iterator[Item | Failed], index: int) -> Iterator[Run]:
-        """Results for elements, of which the first is number `index`."""
+        """Results for elements, the first of which is number `index`."""
         for item in attempted:
             if isinstance(item, Failed):
                 yield item
@@ -142,7 +142,7 @@ class Map(Stage):
             return probe.result_spec(self.fn, upstream)
         except probe.UnfitResult as error:
             unfit = error
-        except Exception:  # it need not take made-up values
+        except Exception:  # it may refuse made-up values
             pass
         try:
             return probe.first_result(
@@ -299,7 +299,7 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
         return
     try:
         result = probe.result_example(fn, upstream)
-    except Exception:  # it may not take made-up values
+    except Exception:  # it may refuse made-up values
         return
     try:
         flatten_element(result)
@@ -322,14 +322,14 @@ def spec_by_computing(dataset: Pipeline) -> Any:
             return None
         try:
             spec = stage.element_spec(known)
-        except Exception:  # the iteration tells why
+        except Exception:  # the iteration will report why
             return None
         known = known.with_source(known.source, (*known.stages, stage)).with_element_spec(spec)
     return known.element_spec if known.stages else None
 
 
 def _only_computes(fn: Callable[..., Any], upstream: Pipeline) -> bool:
-    """Whether a call with a made-up element has no effect and takes no large arrays."""
+    """Whether a call with a made-up element has no effect and creates no large arrays."""
     try:
         require_no_effect(fn)
         return made_up.element_bytes(upstream.element_spec) <= _MOST_CHECKED_BYTES
@@ -338,7 +338,7 @@ def _only_computes(fn: Callable[..., Any], upstream: Pipeline) -> bool:
 
 
 def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tuple[Run, int | None]]:
-    """Each element as its run and row, the row None if `fn` says False; or why it could not say."""
+    """Each element as its run and row, with the row None if `fn` returns False; or why `fn` failed."""
     index = 0
     for run in upstream():
         pack = run.table.structure.pack

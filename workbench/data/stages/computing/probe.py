@@ -80,7 +80,7 @@ def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> No
     """
     try:
         signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # built-in functions need not tell
+    except (TypeError, ValueError):  # built-in functions need not show their signature
         return
     arguments = element_spec if type(element_spec) is tuple else (element_spec,)
     try:
@@ -130,17 +130,17 @@ def _sized(upstream: Pipeline) -> Any:
 
 
 def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, known: Any) -> Any:
-    """`known`, less the sizes that results have not for other values, and on every way through a function.
+    """`known`, without the sizes that results lack for other values or on other paths through the function.
 
     Args:
-      spec: Gives the spec of the function's result for an element.
-      upstream: The pipeline whose elements it gets.
+      spec: Returns the spec of the function's result for an element.
+      upstream: The pipeline that provides its elements.
       ones: The spec of its result for an element of ones.
-      known: The spec of results, as far as that and twos tell.
+      known: The spec of results, as far as ones and twos show.
     """
     found = {made_up.ONES: ones}
     for filling in made_up.APART:
-        with contextlib.suppress(Exception):  # it need not take these
+        with contextlib.suppress(Exception):  # it may refuse these
             found[filling] = tried(partial(spec, made_up.element(upstream, filling)))
             known = relax(known, found[filling])
     for filling in (made_up.ONES, made_up.APART[0]):
@@ -150,16 +150,16 @@ def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, 
 
 
 def _on_every_way(spec: Callable[[Any], Any], element: Any, first: Any, known: Any) -> Any:
-    """`known`, less the sizes that results have not on every way through a function.
+    """`known`, without the sizes that results lack on other paths through the function.
 
     Args:
-      spec: Gives the spec of the function's result for an element.
+      spec: Returns the spec of the function's result for an element.
       element: A made-up element.
       first: The spec of the result for it.
-      known: The spec of results, as far as other values tell.
+      known: The spec of results, as far as other values show.
     """
     found, escaped = ways(lambda answers: spec(made_up.watched(element, answers)))
-    if not found or found[0] != first:  # watched values are not taken for what they stand for
+    if not found or found[0] != first:  # the function treats watched values differently
         return known
     for other in found:
         with contextlib.suppress(TypeError):
@@ -168,7 +168,7 @@ def _on_every_way(spec: Callable[[Any], Any], element: Any, first: Any, known: A
 
 
 def _has_sizes(spec: Any) -> bool:
-    """Whether the spec of a result tells any size that other elements may not have."""
+    """Whether a result's spec has any size that other elements may not have."""
     return any(
         (isinstance(part, ElementsSpec) and _has_sizes(part.element_spec)) or any(map(_is_size, _shape(part)))
         for part in tree.flatten(spec)[0]
@@ -208,7 +208,7 @@ def refuse_unknown(upstream: Pipeline) -> None:
     except OutOfRangeError:
         raise
     except Exception:
-        return  # its elements may tell nevertheless
+        return  # its elements may still show it
 
 
 def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
@@ -251,7 +251,7 @@ def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline)
 
 @contextlib.contextmanager
 def _told_if_slow(what: str, upstream: Pipeline) -> Iterator[Callable[[], None]]:
-    """Warns if the first element does not come for some time; what it gives is called when it has come."""
+    """Warns if the first element takes long. Yields a function to call when the element has come."""
     told = (
         f"{what} is learnt from the first element of {upstream!r}, as the function refuses made-up values, and none "
         f"has come for {_TELLING_SECONDS:g} s; the search continues until an element arrives or the data ends"
@@ -279,7 +279,7 @@ def learnt_spec(spec_of: Callable[[Any], Any], element: Any, upstream: Pipeline)
     spec = spec_of(element)
     try:
         specs = upstream.element_spec
-    except Exception:  # its elements told nevertheless
+    except Exception:  # its elements have still shown it
         return any_size(spec)
     with contextlib.suppress(Exception):
         return shared_sizes(spec_of, element, specs)

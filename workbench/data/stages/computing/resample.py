@@ -126,7 +126,7 @@ def _shares(what: str, given: Any) -> tuple[float, ...]:
 
 
 def _acceptance(target: Array, shares: Array) -> Array:
-    """The probability with which an element of each class is kept."""
+    """The probability of keeping an element, for each class."""
     ratio = np.divide(target, shares, out=np.zeros_like(target), where=shares > 0)
     most = ratio.max()
     result: Array = np.where(shares > 0, ratio / most if most else ratio, target > 0)

@@ -68,7 +68,7 @@ class Scan(Stage):
             element = made_up.element(upstream, made_up.ONES)
             state, _ = _pair(self.fn(structure.pack(leaves), element))
             after = same_state("scan", leaves, structure, state)
-        except Exception:  # the function may not take made-up values
+        except Exception:  # the function may refuse made-up values
             return spec
         if list(map(np.shape, leaves)) == list(map(np.shape, after)):
             return spec
@@ -118,4 +118,4 @@ def _pair(result: Any) -> tuple[Any, Any]:
     state, output = result
     return state, convert(output) if isinstance(
         output, list
-    ) else output  # inside of the pair a list is one array
+    ) else output  # inside of the pair, a list is one array

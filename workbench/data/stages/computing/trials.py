@@ -49,7 +49,7 @@ def _within_lines(call: Callable[[], _Result]) -> _Result:
             raise _LinesSpent
         return count
 
-    sys.settrace(count)  # from the next frame on: this one, which handles what it raises, is not traced
+    sys.settrace(count)  # from the next frame on; this one, which handles the error, is not traced
     try:
         return call()
     except _LinesSpent:

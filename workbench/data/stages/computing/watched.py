@@ -42,7 +42,7 @@ class Answers:
         """The wanted answer; what is true of the values where none is wanted."""
         place = len(self.given)
         if self._wanted and place >= _MOST_ANSWERS:
-            raise AnswersSpent  # as in a loop that the answers do not let end
+            raise AnswersSpent  # such as in a loop that the answers never end
         self.given.append(self._wanted[place] if place < len(self._wanted) else true)
         return self.given[-1]
 
@@ -73,7 +73,7 @@ def ways(spec: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
         answers = Answers(waiting.popleft())
         try:
             found.append(tried(functools.partial(spec, answers)))
-        except Exception:  # the values, or what was answered, do not suit it
+        except Exception:  # the values, or the answers, do not suit it
             if not found:
                 break
         escaped = escaped or answers.escaped
@@ -103,7 +103,7 @@ class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
         return self._watched(super().__array_function__(func, types, args, kwargs))
 
     def _watched(self, result: Any) -> Any:
-        """A result of NumPy, its arrays and numbers watched as well."""
+        """A result of NumPy, with its arrays and numbers watched as well."""
         if isinstance(result, tuple | list) and type(result) in (tuple, list):
             return type(result)(map(self._watched, result))
         if self.answers is None or not isinstance(result, np.ndarray | np.generic):
@@ -127,7 +127,7 @@ class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __hash__(self) -> int:  # type: ignore[override]  # scalars have one
         if self.answers is not None:
-            self.answers.escaped = True  # it is looked up, and other values are found elsewhere
+            self.answers.escaped = True  # a look-up, which finds something else for other values
         return hash(self.view(np.ndarray)[()])
 
     def __int__(self) -> int:
@@ -167,7 +167,7 @@ for _name in (
     "std",
     "trace",
     "var",
-):  # which give plain numbers
+):  # these return plain numbers
     setattr(WatchedArray, _name, _watching(_name))
 
 
@@ -189,7 +189,7 @@ class WatchedText(MadeUpText):
 
 
 class _WatchedWords(str):
-    """What a watched text is decoded to."""
+    """The decoded form of a watched text."""
 
     answers: Answers
 
@@ -199,7 +199,7 @@ class _WatchedWords(str):
 
 
 def _watched_text(result: Any, answers: Answers) -> Any:
-    """What a method of a text gives, watched as well, if it is text, a number or true or not."""
+    """The result of a text's method; watched as well if it is a text, a number or a bool."""
     match result:
         case bool():
             return answers.answer(result)
@@ -239,7 +239,7 @@ for _kind, _watched_kind in ((bytes, WatchedText), (str, _WatchedWords)):
 
 @functools.lru_cache(maxsize=256)
 def _converts_and_compares(code: types.CodeType) -> bool:
-    """Whether code converts to numbers of Python, as NumPy may for it as well, and compares: perhaps these."""
+    """Whether code converts to Python numbers (as NumPy may for it) and compares: possibly these."""
     return not _CONVERSIONS.isdisjoint(code.co_names) and any(
         each.opname in ("COMPARE_OP", "CONTAINS_OP") for each in dis.get_instructions(code)
     )
