@@ -186,12 +186,10 @@ def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory 
     library = type(error).__module__.partition(".")[0]
     if type(error).__name__ != "OutOfMemoryError" or library not in ("cupy", "torch"):
         return None
-    # Replicas do not compute on GPUs, so CuPy knows nothing about this GPU's memory.
-    if library == "torch" and not in_use():
+    if library == "torch" and not in_use():  # CuPy does not know the GPU that PyTorch uses
         return None
     wanted = int(getattr(error, "_size", 0))
-    # PyTorch reports the size in its message only.
-    told = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
+    told = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))  # PyTorch has it only in the text
     there = memory(namespace().cuda.Device().id)
     size = f"{wanted:,} bytes were wanted" if wanted else f"{told[1]} were wanted" if told else f"{error}"
     who = f"replica {replica}: " if replica >= 0 else ""
@@ -214,10 +212,7 @@ def _processors(ordinal: int) -> int:
 
 
 def _pinned_words() -> np.ndarray:
-    """Zeros in pinned host memory that kernels can set.
-
-    Empty, so without flags, where the machine has no pinned memory.
-    """
+    """Zeros in pinned host memory that kernels can set; empty, so no flags, if the machine has none."""
     try:
         words = np.frombuffer(namespace().cuda.alloc_pinned_memory(WORDS * FLAG.itemsize), FLAG, WORDS)
     except Exception:  # CuPy raises its own class
@@ -233,10 +228,7 @@ def grid(items: int) -> tuple[int]:
 
 
 class _OnStream:
-    """Selects a device and one of its streams.
-
-    A class, because entering a generator takes longer than the work inside.
-    """
+    """Selects a device and one of its streams. A generator would take longer to enter than the work inside."""
 
     __slots__ = ("_device", "_stream")
 

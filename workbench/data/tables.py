@@ -158,9 +158,23 @@ class Slab:
         return self.known_ids
 
 
+class NumberedRows:
+    """Shared methods of tables whose element ids are their row numbers."""
+
+    __slots__ = ()
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return row_numbers(rows).copy()
+
+    def segment(self: Table, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return as_slab(self.row(index), self.ids(range(index, index + 1)))
+
+
 @dataclass(slots=True, eq=False)
-class ArrayTable:
-    """Elements stored as columns: arrays of one length. Element ids are row numbers."""
+class ArrayTable(NumberedRows):
+    """Elements stored as columns: arrays of one length."""
 
     at_rest: ClassVar[bool] = True
     columns: Sequence[Array]
@@ -178,17 +192,9 @@ class ArrayTable:
             return [column[where] for column in self.columns]
         return [column.take(rows, axis=0) for column in self.columns]
 
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows).copy()
-
-    def segment(self, index: int) -> Segment:
-        """One element seen as a batch of rows."""
-        return as_slab(self.row(index), self.ids(range(index, index + 1)))
-
 
 @dataclass(slots=True, eq=False)
-class RangeTable:
+class RangeTable(NumberedRows):
     """The numbers `start + step * row`, computed when asked for."""
 
     at_rest: ClassVar[bool] = True
@@ -219,14 +225,6 @@ class RangeTable:
         if start:
             numbers = numbers + start
         return [numbers.astype(self.dtype, copy=False)]
-
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows).copy()
-
-    def segment(self, index: int) -> Segment:
-        """One element seen as a batch of rows."""
-        return as_slab(self.row(index), self.ids(range(index, index + 1)))
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stacking import stack
 from workbench.data.stage import Source
 from workbench.data.structure import Array, Structure
-from workbench.data.tables import Leaves, ListTable, Rows, Run, Segment, as_slab, row_numbers
+from workbench.data.tables import Leaves, ListTable, NumberedRows, Rows, Run, row_numbers
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class HuggingFaceRows(Source):
 
 
 @dataclass(slots=True, eq=False)
-class _Table:
+class _Table(NumberedRows):
     """Rows of a dataset. Reads blocks when rows are requested in order."""
 
     at_rest: ClassVar[bool] = False
@@ -181,14 +181,6 @@ class _Table:
         if all(isinstance(column, np.ndarray) for column in columns):
             return columns
         return stack([[column[index] for column in columns] for index in range(len(rows))], self.structure)
-
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows).copy()
-
-    def segment(self, index: int) -> Segment:
-        """One element seen as a batch of rows."""
-        return as_slab(self.row(index), self.ids(range(index, index + 1)))
 
     def _read(self, rows: Rows) -> list[Any]:
         if isinstance(rows, range) and rows.step == 1:

@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.data.formats.npy_header import NpyHeader
 from workbench.data.structure import LEAF, Array, Structure, convert
-from workbench.data.tables import Leaves, Rows, Segment, as_slab, row_numbers
+from workbench.data.tables import Leaves, NumberedRows, Rows
 from workbench.errors import DataLossError
 
 _LAST_CODE: Final = 0x10FFFF
@@ -18,7 +18,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 
 @dataclass(slots=True, eq=False)
-class MappedTable:
+class MappedTable(NumberedRows):
     """Rows of a mapped array; rows are copied out of the map, and only those that are handed over.
 
     A file that somebody makes shorter would end the process with SIGBUS: as an exception there is none. So its size is
@@ -67,14 +67,6 @@ class MappedTable:
             stop = rows.stop if rows.stop >= 0 else None
             return [self._copied(self.array[rows.start : stop : rows.step])]
         return [native(self.array.take(rows, axis=0), repr(self.path), self.path)]
-
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows).copy()
-
-    def segment(self, index: int) -> Segment:
-        """One element seen as a batch of rows."""
-        return as_slab(self.row(index), self.ids(range(index, index + 1)))
 
     def _copied(self, view: Array) -> Array:
         return native(np.array(view), repr(self.path), self.path)

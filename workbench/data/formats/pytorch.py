@@ -15,8 +15,8 @@ from workbench.data.spec import UNKNOWN_CARDINALITY, relax, spec_of
 from workbench.data.stacking import stack
 from workbench.data.stage import Source
 from workbench.data.stages.computing.functions import note_place
-from workbench.data.structure import Array, Structure, flatten_result
-from workbench.data.tables import Leaves, Rows, Run, Segment, as_slab, row_numbers, single
+from workbench.data.structure import Structure, flatten_result
+from workbench.data.tables import Leaves, NumberedRows, Rows, Run, row_numbers, single
 from workbench.errors import InvalidArgumentError
 
 _TORCH = "torch.utils.data."
@@ -99,7 +99,7 @@ class MapStyle(Source):
 
 
 @dataclass(slots=True, eq=False)
-class _Table:
+class _Table(NumberedRows):
     """The elements of a map-style dataset, fetched on request; by one thread at a time, as its code may expect."""
 
     at_rest: ClassVar[bool] = False
@@ -128,14 +128,6 @@ class _Table:
             values = self.dataset.__getitems__(indices)
         fitted = [self._fitted(value, index) for value, index in zip(values, indices, strict=True)]
         return stack(fitted, self.structure)
-
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows).copy()
-
-    def segment(self, index: int) -> Segment:
-        """One element seen as a batch of rows."""
-        return as_slab(self.row(index), self.ids(range(index, index + 1)))
 
     def _fitted(self, value: Any, index: int) -> Leaves:
         leaves, structure = _flat(value)
