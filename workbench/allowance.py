@@ -1,4 +1,4 @@
-"""What this process may use: the machine's cores and memory, or less where a container or a batch job limits it.
+"""The cores and memory that this process may use: the machine's, or less if a container or a batch job limits it.
 
 A container sees all cores and all memory of its machine; the limits are those of its control groups. Linux has two
 versions of these, with other files and other words for "no limit".

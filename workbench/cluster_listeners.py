@@ -1,4 +1,4 @@
-"""Listeners that learn of every cluster: one that `connect` opens, or a strategy that connects by itself.
+"""Listeners that learn of every cluster: one from `connect`, or from a strategy that connects by itself.
 
 The runtime opens clusters and must not know what shows them, and whatever shows them must not be loaded before there
 is one. So the package itself (`workbench/__init__.py`) adds the listener that loads it.

@@ -1,4 +1,4 @@
-"""What a forked child must not share with the process that it was forked off.
+"""What a forked child must not share with its parent.
 
 `os.fork` copies everything: sockets, on which two processes would then speak at once; locks, held by threads that the
 child does not have; objects that at the end of the child would end what is the parent's. So whatever belongs to one

@@ -1,4 +1,4 @@
-"""What the collectives need of a GPU library: the seam that `backends/cupy.py` fills, and a simulation in the tests.
+"""What collectives need from a GPU library: the seam for `backends/cupy.py`, and for a simulation in the tests.
 
 Work is queued on the current stream of the current device, which `on` sets for the calling thread; nothing here waits
 for the device unless it says so.

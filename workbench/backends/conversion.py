@@ -1,4 +1,4 @@
-"""Numbers in another dtype, where none of them becomes another number; the types of what lists hold."""
+"""Conversion of numbers to another dtype without changing any of them, and the types that nested lists hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA C++ of our kernels, as text: compiled by CuPy on the machine with the GPU (and as C++ by the tests).
+"""CUDA C++ source of our kernels: compiled by CuPy on the machine with the GPU (and as C++ by the tests).
 
 The text needs no headers: float16 and bfloat16 are converted here, so that a driver with NVRTC is enough.
 """

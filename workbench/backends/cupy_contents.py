@@ -1,4 +1,4 @@
-"""What is in arrays on GPUs: their summaries, and whether they are finite, by kernels of `cuda_source`."""
+"""Summaries of arrays on GPUs, and checks whether they are finite, by kernels of `cuda_source`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words in memory of the host that kernels set: how a GPU reports something for which nothing waits."""
+"""Words in host memory that kernels set: how a GPU reports something that nothing waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large arrays in stretches that fit into a core's cache, and checksums that tell those apart."""
+"""Large arrays in stretches that fit into a core's cache, with checksums that distinguish them."""
 
 from __future__ import annotations
 

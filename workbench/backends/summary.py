@@ -1,4 +1,4 @@
-"""What can be said about an array without showing it: figures, a histogram and a digest, read in one go."""
+"""Summaries of arrays: figures, a histogram and a digest, computed in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's two kinds of datasets, over elements that come from elsewhere."""
+"""PyTorch's two kinds of datasets, over elements from another source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's arithmetic at the user's line: what NumPy warns of names the line that called workbench.
+"""NumPy's arithmetic at the user's line: NumPy's warnings name the line that called workbench.
 
 NumPy warns of an overflow at the innermost Python frame. That would be one of this package: the warning would name a
 file that the user never opened, filters would see our module, and all of the user's lines would share one register of

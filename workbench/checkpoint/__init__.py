@@ -1,1 +1,1 @@
-"""Checkpoints: variables, positions in datasets and plain Python state, in files from which training goes on."""
+"""Checkpoints: files with variables, positions in datasets and plain Python state, from which training continues."""

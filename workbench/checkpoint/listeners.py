@@ -1,4 +1,4 @@
-"""Listeners that learn how far saves and restores are.
+"""Listeners for the progress of saves and restores.
 
 What shows them is built on checkpoints and adds itself here, before anything else of checkpoints is loaded.
 """

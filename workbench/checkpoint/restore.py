@@ -1,4 +1,4 @@
-"""What is restored from a checkpoint: all of it is compared and read before anything is changed."""
+"""Restores from a checkpoint: compares and reads everything before it changes anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One checkpoint on its way to the disk: a snapshot, then the files, then the manifest, by which it counts.
+"""Saves one checkpoint: a snapshot, then the files, then the manifest, which makes it count.
 
 Layout:
 

@@ -1,4 +1,4 @@
-"""What replicas run to read their variables: each reads them from the files, all of them before any is changed."""
+"""Programs with which replicas read their variables: each reads all of them before any is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replicas run to write their variables: each one its own file, in a thread, while it goes on with steps.
+"""Programs with which replicas write their variables: each one file, on a thread, while steps continue.
 
 A store's arrays are replaced and never written to, so that holding them is a snapshot that costs nothing.
 """

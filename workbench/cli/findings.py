@@ -1,4 +1,4 @@
-"""What the doctor finds: one short line each, with the remedy where something is wrong."""
+"""The doctor's findings: one short line each, with the remedy if something is wrong."""
 
 from __future__ import annotations
 

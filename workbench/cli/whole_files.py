@@ -1,4 +1,4 @@
-"""Files that commands write: each in one piece, with a digest by which a command knows its own files again."""
+"""Files that commands write: atomically, with a digest that identifies a command's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replicas talk through: the seam between the collectives and everything above."""
+"""The seam between the collectives and everything above: how replicas communicate."""
 
 from __future__ import annotations
 

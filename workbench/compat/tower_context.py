@@ -1,4 +1,4 @@
-"""TowerContext: what a tower function can ask and do; a tower is a replica."""
+"""TowerContext: what a tower function can query and do; a tower is a replica."""
 
 from __future__ import annotations
 

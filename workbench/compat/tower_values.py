@@ -1,4 +1,4 @@
-"""Values with a component per tower: which ones are one value, how they are copied, and what refuses them."""
+"""Values with a component per tower: which count as one value, how they are copied, and which are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole steps: the iterators of TensorFlow 1 end where there is no element for each replica any more."""
+"""Whole steps: iterators of TensorFlow 1 end where there is no longer an element for each replica."""
 
 from __future__ import annotations
 

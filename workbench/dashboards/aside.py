@@ -1,4 +1,4 @@
-"""Work that takes long: in a thread, so that neither the other pages nor the sockets of a dashboard wait for it."""
+"""Long work on a thread, so that it delays neither the other pages nor the sockets of a dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many connections a dashboard holds, and which of them go first when there are too many."""
+"""How many connections a dashboard keeps, and which are closed first when there are too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request to the dashboard passes before anything of it is routed: host, origin, token."""
+"""Checks every request to the dashboard before routing it: host, origin, token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Something that is done soon after it was asked for, but not too often."""
+"""Runs a function soon after it was requested, but not too often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view in a Panel app: the built views of `workbench/static`, fed as those of a notebook's widgets are."""
+"""A view in a Panel app: the built views of `workbench/static`, with data as in a notebook's widgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dashboard is to show, as people name it: nothing, a job, or a recorded run."""
+"""What a dashboard shows, as users name it: nothing, a job, or a recorded run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a dataset shows itself: text and script-free HTML. Nothing is read."""
+"""A dataset's display: text and script-free HTML. Reads nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of elements that cannot be made: each raises once, at its place, and the ones after it follow.
+"""How elements that cannot be made are handled: each raises once, at its place, and later ones follow.
 
 A generator that raises has ended. So in a pipeline nothing raises: `Failed` stands for the element, and only who reads
 the elements (`Elements`, `Reader`) raises. Most stages need not know of it: theirs wait while the stage looks for the

@@ -1,4 +1,4 @@
-"""Functions that are observed: their numbers are checked, what their operations give is dumped, or both."""
+"""Observed functions: their numbers are checked, the results of their operations are dumped, or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CopiedByReference: what stands for something on other replicas or workers, and never changes itself."""
+"""CopiedByReference: an immutable object that stands for something on other replicas or workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids under which strategies, variables and datasets are known to all processes that they travel to."""
+"""Ids that identify strategies, variables and datasets in all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StrategyDescription: what of a strategy travels to the replicas, and which strategy it is there."""
+"""StrategyDescription: the part of a strategy that is sent to the replicas, and the strategy that it becomes there."""
 
 from __future__ import annotations
 

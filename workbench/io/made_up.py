@@ -1,4 +1,4 @@
-"""Text that nobody has read: with it, functions show what they make of text."""
+"""Made-up text, for which functions show what they do with text."""
 
 from __future__ import annotations
 

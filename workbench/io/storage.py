@@ -1,4 +1,4 @@
-"""Paths of files and folders that are written, and what is said of a disk that is full."""
+"""Paths of files and folders to write, and the error for a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster keeps for the notebook, so that a second `connect` does not close it unasked."""
+"""What a cluster keeps for the notebook, so that a second `connect` does not close it unexpectedly."""
 
 from __future__ import annotations
 

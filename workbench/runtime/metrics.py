@@ -1,4 +1,4 @@
-"""What Dask's scheduler knows of the use of workers, as of their last heartbeat."""
+"""What Dask's scheduler knows about the use of workers, from their last heartbeats."""
 
 from __future__ import annotations
 

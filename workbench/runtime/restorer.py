@@ -1,4 +1,4 @@
-"""Restorer: what gives values back that were lost with all replicas of a strategy; checkpoints are built on this."""
+"""Restorer: restores values that were lost with all replicas of a strategy; the base of checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster says that it is there, and answers the Jupyter servers of its user that ask for it."""
+"""Announces a cluster, and answers the Jupyter servers of its user."""
 
 from __future__ import annotations
 

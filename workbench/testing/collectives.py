@@ -1,4 +1,4 @@
-"""Checks of what replicas asked of each other: which collectives, in which order, of which size."""
+"""Checks of replicas' collectives: which, in which order, of which size."""
 
 from __future__ import annotations
 

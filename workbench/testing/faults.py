@@ -1,4 +1,4 @@
-"""Faults to learn from: a replica function that misbehaves on one replica, in a way that is known beforehand."""
+"""Faults to learn from: a replica function that misbehaves on one replica, in a known way."""
 
 from __future__ import annotations
 

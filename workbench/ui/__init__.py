@@ -1,1 +1,1 @@
-"""What people see: texts and script-free HTML of values, timings and failures, and the notebook's hooks."""
+"""What users see: text and script-free HTML of values, timings and failures, and the notebook's hooks."""

@@ -1,4 +1,4 @@
-"""The HTML of clusters, strategies, values and variables, and how a notebook gets to know of it.
+"""The HTML of clusters, strategies, values and variables, and its registration in a notebook.
 
 The classes do not know of their HTML: IPython learns which function draws which class, by name, so that nothing has
 to be imported before there is something to draw. What is drawn is known here already; nothing is fetched.

@@ -1,4 +1,4 @@
-"""What happens in a notebook by itself: objects and checkpoints are drawn, a cell waits for its steps, a check counts.
+"""What notebooks do automatically: draw objects and checkpoints, wait for a cell's steps, count checks.
 
 Importing this must stay cheap: it happens with `import workbench`, before anything else is loaded.
 """

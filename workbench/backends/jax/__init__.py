@@ -1,1 +1,1 @@
-"""JAX: arrays over its devices, collectives and programs traced for them, and what their operations give."""
+"""JAX: arrays over its devices, collectives and programs traced for them, and the results of their operations."""

@@ -1,4 +1,4 @@
-"""Operations of JAX that run at once, as the thread that calls them tells of them.
+"""JAX operations that run at once, reported by the thread that calls them.
 
 JAX has no public way to hear of these; a trace of its own machinery, which carries out each operation as JAX itself
 does, is what its transformations are made of, too.

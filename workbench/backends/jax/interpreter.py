@@ -1,4 +1,4 @@
-"""Programs of JAX, carried out operation by operation, so that each can be looked at."""
+"""Runs JAX programs operation by operation, so that each can be examined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations of a traced function give, found by the program itself: to name bad ones, and to dump them.
+"""The results of a traced function's operations, as the program itself checks or dumps them.
 
 A function is traced into its operations, and these are put together again with a look at what each of them gives. XLA
 fuses most looks for NaN and infinity with the operation before them; what is dumped becomes a result of the program.

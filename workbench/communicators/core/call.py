@@ -1,4 +1,4 @@
-"""What a replica asks for in a collective, and how two such calls are compared."""
+"""A collective as a replica requests it, and how two such calls are compared."""
 
 from __future__ import annotations
 

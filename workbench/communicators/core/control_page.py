@@ -1,4 +1,4 @@
-"""The page by which a process tells its peers where it is. Only its owner writes to it.
+"""The page through which a process shows its peers its state. Only its owner writes to it.
 
 Words are 64 bits and written in one go. A word that announces other data is written after them.
 """

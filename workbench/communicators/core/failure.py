@@ -1,4 +1,4 @@
-"""Why a group of replicas can go on no longer: the record that wakes every waiter, also in other processes."""
+"""Why a group of replicas cannot continue: the record that wakes every waiter, including those in other processes."""
 
 from __future__ import annotations
 

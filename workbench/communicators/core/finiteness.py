@@ -1,4 +1,4 @@
-"""Whether what a replica gives to its collectives is finite, read as far as a hundredth of its time allows.
+"""Whether a replica's inputs to collectives are finite, checked within a hundredth of its time.
 
 So the first NaN has a name (replica, step, collective) although nobody asked for checks beforehand. Up to 4,096
 elements are always read. More are read where the replica has meanwhile done something else for a hundred times as long:

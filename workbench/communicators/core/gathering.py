@@ -1,4 +1,4 @@
-"""How the arrays of one all_gather are laid out: those of a replica travel behind each other, in one block.
+"""The layout of an all_gather's arrays: those of a replica are one block, one after another.
 
 Their shapes travel with them, so that no replica has to know another one's. A part without elements along the axis fits
 any other: a host that has run out of data cannot know how long the lists are that others still read.

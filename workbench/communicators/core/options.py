@@ -1,4 +1,4 @@
-"""What a user may ask of a collective: packing, deadline, implementation, algorithm."""
+"""The options of a collective: packing, deadline, implementation, algorithm."""
 
 from __future__ import annotations
 

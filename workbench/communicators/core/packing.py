@@ -1,4 +1,4 @@
-"""How arrays are laid out to travel: those of one dtype together in packs, or one by one as blocks of bytes."""
+"""The layout of arrays for sending: those of one dtype together in packs, or one by one as blocks of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking other hosts who has come to a collective, and answering them.
+"""Asks other hosts which replicas have come to a collective, and answers their questions.
 
 The first process of each host goes on listening where the ring was connected, with a thread of its own: the replicas
 that could answer may be just the ones that are missing, somewhere in the user's code.

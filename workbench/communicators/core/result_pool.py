@@ -1,4 +1,4 @@
-"""Memory for results: reused once the user has dropped what was handed out before.
+"""Memory for results, reused once the user has dropped earlier results.
 
 Fresh memory costs a page fault per 4 KB, which is more than the whole collective. What has not been used for
 `IDLE_SECONDS` is given back all the same: a loop in which it is needed again comes sooner.

@@ -1,4 +1,4 @@
-"""Who has come to a collective and who has not: asked once, by the replica that finds that its deadline has passed.
+"""Which replicas have come to a collective: asked once, by the replica whose deadline has passed.
 
 Nobody announces anything for it. The fingerprint that a replica writes down before it waits is different for every
 collective, so a replica that finds it knows that the other is there:

@@ -1,4 +1,4 @@
-"""Memory that processes of a host share by handing a file descriptor round.
+"""Memory that the processes of a host share by passing file descriptors.
 
 It has no name (memfd; elsewhere a file that is unlinked at once), so nothing is left behind however a process ends.
 """

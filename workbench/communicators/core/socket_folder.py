@@ -1,4 +1,4 @@
-"""A Unix socket in a folder that only its owner can enter, and how both go: never with anything that is not theirs."""
+"""A Unix socket in an owner-only folder, and the removal of both, which never touches foreign files."""
 
 from __future__ import annotations
 

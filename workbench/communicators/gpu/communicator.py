@@ -1,4 +1,4 @@
-"""The communicator of a replica on a GPU: arrays on the host go the host's way, arrays on GPUs never leave them."""
+"""The communicator of a replica on a GPU: arrays on GPUs stay there; the host's link handles host arrays."""
 
 from __future__ import annotations
 

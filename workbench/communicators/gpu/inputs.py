@@ -1,4 +1,4 @@
-"""Whether what replicas give to collectives on a GPU is finite: kernels set a word on the host, read long after.
+"""Whether inputs to collectives on a GPU are finite: kernels set a word in host memory, which is read much later.
 
 The fused kernel has every number in a register and looks at it there. Before everything else, a kernel of its own reads
 what the replica gives: small arrays always, larger ones as far as a hundredth of the time allows, as on CPUs

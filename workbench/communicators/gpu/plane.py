@@ -1,4 +1,4 @@
-"""The GPUs of one process in one group: queues collectives, times them, watches over what can block for ever.
+"""The GPUs of one process in one group: queues collectives, times them, and watches calls that may block forever.
 
 The host link has compared all calls before anything is queued here, so NCCL never sees a mismatch. What remains are
 peers that die or hang in between. A watching thread sees that (deadlines, NCCL's own errors, the host link) and

@@ -1,4 +1,4 @@
-"""When things happened on a GPU, by events that are read long after: nothing here makes a step wait."""
+"""Times of GPU work, from events that are read much later: nothing here makes a step wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one replica brings to a collective between GPUs, and the seam of the two ways to carry it out."""
+"""A replica's part of a collective between GPUs, and the seam for the two ways to carry it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds: how processes of a host wait for each other, and learn that waiting is in vain.
+"""Rounds: how processes of a host wait for each other, and learn that a wait is in vain.
 
 Each process counts the rounds it has reached in its control page, and a round is complete when all have reached it.
 A process first spins for some microseconds if there are cores enough, then sets its SLEEPING word and blocks; the last

@@ -1,4 +1,4 @@
-"""InputIterator: an iterator over a distributed dataset that can begin again."""
+"""InputIterator: an iterator over a distributed dataset that can start again."""
 
 from __future__ import annotations
 

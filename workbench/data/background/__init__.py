@@ -1,1 +1,1 @@
-"""What works for a pipeline besides its reader: threads that read ahead, crews that call functions."""
+"""Threads and processes that work for a pipeline besides its reader: they read ahead or call functions."""

@@ -1,4 +1,4 @@
-"""What a `CallProcess` runs: calls a function for whatever comes through a socket."""
+"""The program of a `CallProcess`: calls a function for each element that comes through a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crew of threads that call a function, for one element each, and give the results in order."""
+"""A crew of threads that call a function, once per element, and return the results in order."""
 
 from __future__ import annotations
 

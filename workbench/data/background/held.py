@@ -1,4 +1,4 @@
-"""Memory of elements that wait."""
+"""The memory of waiting elements."""
 
 from __future__ import annotations
 

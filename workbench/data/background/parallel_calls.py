@@ -1,4 +1,4 @@
-"""How a stage calls a function for many elements at a time: by threads or by processes, as told or as measured."""
+"""How a stage calls a function for many elements at a time: by threads or processes, as requested or measured."""
 
 from __future__ import annotations
 

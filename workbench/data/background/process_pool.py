@@ -1,4 +1,4 @@
-"""Processes that call a function, for one element each, and give the results in order.
+"""Processes that call a function, once per element, and return the results in order.
 
 Each has a call to make and one to follow: it goes on with that before its answer is fetched. The reader itself sends
 calls and fetches answers; a thread for each process would have to be woken twice per element, and Python lets one of

@@ -1,4 +1,4 @@
-"""What a function refers to that a process would have a copy of, so that changes of it would be lost."""
+"""State that a function refers to and that a process would copy, so that changes to it would be lost."""
 
 from __future__ import annotations
 

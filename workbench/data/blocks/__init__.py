@@ -1,4 +1,4 @@
-"""Functions of elements called for many rows at once, where that provably gives the same.
+"""Functions of elements called for many rows at once, where the results are provably the same.
 
 `straight_code.py` says which functions may be looked at more closely: those whose code has no branches and no effects,
 and refers to numbers and NumPy alone. `recorder.py` calls such a function once with stand-ins and writes down what it

@@ -1,4 +1,4 @@
-"""Functions of NumPy that give the same for each element, bit for bit, however many there are.
+"""NumPy functions whose result for an element is the same, bit for bit, whatever the number of elements.
 
 Those that IEEE 754 or whole-number arithmetic define exactly. Not so: exponentials, sines and other functions that
 NumPy computes otherwise for long arrays than for single numbers; the maximum of floats, where zeros differ in sign;

@@ -1,4 +1,4 @@
-"""What a function computes of a row, to be computed for many rows at once."""
+"""A function's computation for one row, in a form that computes many rows at once."""
 
 from __future__ import annotations
 

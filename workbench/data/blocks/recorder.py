@@ -1,4 +1,4 @@
-"""What a function computes, written down by calling it once with stand-ins for a row of an array."""
+"""Records what a function computes, by calling it once with stand-ins for a row of an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds input pipelines back, in a sentence, and what would help."""
+"""What delays input pipelines, in a sentence, and the remedy."""
 
 from __future__ import annotations
 

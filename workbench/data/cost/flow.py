@@ -1,4 +1,4 @@
-"""The model of what input pipelines cost: stages in order, rates, own time, queues, and which stage is busiest."""
+"""The model of input pipelines' cost: stages in order, rates, own time, queues, and the busiest stage."""
 
 from __future__ import annotations
 

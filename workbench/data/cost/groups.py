@@ -1,4 +1,4 @@
-"""Pipelines of many hosts as few flows: one for each that stands out, and one for all that are equal."""
+"""Pipelines of many hosts as few flows: one for each that stands out, and one for all equal ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass over a dataset has cost so far, stage by stage: numbers that can be sent, subtracted and merged."""
+"""The cost of a pass over a dataset so far, stage by stage: numbers that can be sent, subtracted and merged."""
 
 from __future__ import annotations
 

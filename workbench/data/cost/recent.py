@@ -1,4 +1,4 @@
-"""What pipelines did in the last seconds: profiles that their readers told, as far back as that takes."""
+"""The recent activity of pipelines: the profiles that their readers have reported, for the last seconds."""
 
 from __future__ import annotations
 

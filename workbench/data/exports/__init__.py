@@ -1,1 +1,1 @@
-"""Datasets as what other libraries take: PyTorch, Arrow, pandas, Hugging Face."""
+"""Datasets in the form that other libraries accept: PyTorch, Arrow, pandas, Hugging Face."""

@@ -1,4 +1,4 @@
-"""Datasets as batches of Arrow, and as what is made of these: pandas, Hugging Face."""
+"""Datasets as Arrow batches, and in the forms that are based on these: pandas, Hugging Face."""
 
 from __future__ import annotations
 

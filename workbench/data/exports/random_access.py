@@ -1,4 +1,4 @@
-"""The element at a position, where that can be reached without the elements before it."""
+"""The element at a position, if it can be reached without the elements before it."""
 
 from __future__ import annotations
 

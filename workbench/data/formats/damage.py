@@ -1,4 +1,4 @@
-"""What libraries say of a file, as errors of workbench."""
+"""Libraries' errors about a file, as errors of workbench."""
 
 from __future__ import annotations
 

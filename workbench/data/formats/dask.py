@@ -1,4 +1,4 @@
-"""Collections of Dask as sources: a partition is read where it lies, and partitions are dealt to hosts."""
+"""Dask collections as sources: partitions are divided among hosts and read where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an array that lies in a file, which the process maps into its memory."""
+"""Rows of an array in a file that the process maps into memory."""
 
 from __future__ import annotations
 

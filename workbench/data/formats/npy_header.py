@@ -1,4 +1,4 @@
-"""What an array in NumPy's format says of itself, before a byte of it is read."""
+"""The header of an array in NumPy's format, checked before any byte of the array is read."""
 
 from __future__ import annotations
 

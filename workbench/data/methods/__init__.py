@@ -1,1 +1,1 @@
-"""What can be done to a dataset: methods that add a stage, by what the stage does."""
+"""The methods of a dataset that add a stage, by what the stage does."""

@@ -1,4 +1,4 @@
-"""Methods that make one element of several, or several of one."""
+"""Methods that turn several elements into one, or one into several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods that add a stage need of the dataset that has them."""
+"""What methods that add a stage need from their dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a server of the data service is, what it takes to be let in, and the certificates of both sides."""
+"""The address of a data service's server, the token that it requires, and the certificates of both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements on their way from worker to consumer: arrays as bytes, errors as text. Nothing of it is pickled."""
+"""Elements on their way from worker to consumer: arrays as bytes, errors as text. Nothing is pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a server that may be away for a while. They are sent again, so a server may get one several times."""
+"""Requests to a server that may be unreachable for a while. They are repeated, so a server may get one twice."""
 
 from __future__ import annotations
 

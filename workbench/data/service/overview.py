@@ -1,4 +1,4 @@
-"""What a data service does at the moment: its jobs and workers, as data and as text."""
+"""The present state of a data service: its jobs and workers, as data and as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatchers of this process, for views: they hear of each dispatcher, and can ask it."""
+"""This process's dispatchers, for views, which learn of each one and can query it."""
 
 from __future__ import annotations
 

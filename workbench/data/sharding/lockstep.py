@@ -1,4 +1,4 @@
-"""Going through the pipelines of all hosts together, to tell who gets what; what they have in common is read once."""
+"""Iterates over the pipelines of all hosts together, to find who gets what; reads their common part once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on after elements that could not be made."""
+"""Continues after elements that could not be made."""
 
 from __future__ import annotations
 

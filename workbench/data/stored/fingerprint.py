@@ -1,4 +1,4 @@
-"""What tells pipelines apart: a digest of sources, stages, values and functions, the same in every process.
+"""A pipeline's digest of sources, stages, values and functions, the same in every process.
 
 Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
 What files hold does not count, only their names; of files behind URLs also what their server says of their content

@@ -1,4 +1,4 @@
-"""Structures, specs and dtypes as JSON, and back. Nothing that a file says is ever executed or imported."""
+"""Structures, specs and dtypes as JSON, and back. Never executes or imports anything that a file names."""
 
 from __future__ import annotations
 

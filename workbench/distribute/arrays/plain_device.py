@@ -1,4 +1,4 @@
-"""Where something plain counts as living: what the `wb.device` scopes around its creation say."""
+"""The device of a plain object, according to the `wb.device` scopes around its creation."""
 
 from __future__ import annotations
 

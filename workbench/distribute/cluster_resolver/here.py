@@ -1,4 +1,4 @@
-"""Which resolver knows the cluster that this process was started in, and which of its tasks the process is."""
+"""Which resolver knows the cluster in which this process was started, and which of its tasks the process is."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Datasets as replicas get them: planned, read, handed out, and given again after a loss."""
+"""Datasets as replicas get them: planned, read, handed out, and repeated after a loss."""

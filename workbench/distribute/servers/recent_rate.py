@@ -1,4 +1,4 @@
-"""RecentRate: how many of something there were lately."""
+"""RecentRate: how often something happened recently."""
 
 from __future__ import annotations
 

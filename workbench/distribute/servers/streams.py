@@ -1,4 +1,4 @@
-"""Streams: in whose name a thread updates variables, and how it numbers the updates."""
+"""Streams: the identity under which a thread updates variables, and the numbering of its updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategy: what all strategies share. Runs functions on replicas, brings their values home, distributes data."""
+"""Strategy: what all strategies share. Runs functions on replicas, returns their values, distributes data."""
 
 from __future__ import annotations
 

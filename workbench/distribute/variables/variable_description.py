@@ -1,4 +1,4 @@
-"""VariableDescription: what of a variable travels."""
+"""VariableDescription: the part of a variable that is sent to replicas."""
 
 from __future__ import annotations
 

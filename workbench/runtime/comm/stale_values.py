@@ -1,4 +1,4 @@
-"""What to say of a value that went with the process that held it, and that nothing can make again by itself."""
+"""The error for a value that was lost with its process and that cannot be created again automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a Dask cluster that somebody else has started can be reached by more than its users."""
+"""Whether a Dask cluster that someone else has started can be reached by others than its users."""
 
 from __future__ import annotations
 

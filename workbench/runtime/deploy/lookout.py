@@ -1,4 +1,4 @@
-"""Looks out for workers while some are missing, so that a step knows at once whether there is anybody to go on with."""
+"""Looks for workers while some are missing, so that a step knows at once whether it can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner-only folder in which running clusters say that they are there.
+"""The owner-only folder in which running clusters announce themselves.
 
 One JSON file per cluster, which the process that wrote it keeps locked: the lock ends with the process however that
 ends, so an entry that can be locked is stale. Nothing in a file is executed, and no file is read that another user

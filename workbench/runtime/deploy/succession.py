@@ -1,4 +1,4 @@
-"""Who takes the place of a lost worker: its restarted process, itself once it can be reached again, or a spare one."""
+"""Who replaces a lost worker: its restarted process, the same one once it is reachable again, or a spare one."""
 
 from __future__ import annotations
 

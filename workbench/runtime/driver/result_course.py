@@ -1,4 +1,4 @@
-"""The course of a number that steps return, such as a loss, from their small results."""
+"""The history of a number that steps return, such as a loss, from their small results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step on its way: which workers still owe their part, and what the replicas reported."""
+"""A step in progress: which workers still have to report, and what the replicas reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has joined and who is missing, as the chief's scheduler sees it."""
+"""Which tasks have joined and which are missing, as the chief's scheduler sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task hears that the chief has ended the cluster, whatever its workers are doing.
+"""How a task learns that the chief has ended the cluster, whatever its workers are doing.
 
 Dask's scheduler tells the workers, and each of them its nanny. A task whose workers are just starting, or hang, would
 hear nothing that way, and wait for a chief that is not coming back; so it keeps a connection of its own.

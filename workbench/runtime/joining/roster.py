@@ -1,4 +1,4 @@
-"""Which tasks shall become one cluster, and which of them this process is."""
+"""The tasks of a future cluster, and which of them this process is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that work beside this one, as its heartbeats tell of them."""
+"""Processes that work beside this one, as its heartbeats report them."""
 
 from __future__ import annotations
 

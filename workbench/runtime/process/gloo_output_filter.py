@@ -1,4 +1,4 @@
-"""Leaves out of a process's output what Gloo prints there about each connection that it has made.
+"""Removes Gloo's messages about each new connection from a process's output.
 
 JAX's collectives between processes on CPUs are Gloo's. For each group of devices it says to how many peers it is
 connected, on the raw standard output, and has no setting for that. Where all are there nobody needs to know.

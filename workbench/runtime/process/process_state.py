@@ -1,4 +1,4 @@
-"""What the kernel says of a process."""
+"""What the kernel reports about a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Python is in a worker that cannot say so itself, because C code holds the interpreter's lock.
+"""Where Python is in a worker that cannot report it, because C code holds the interpreter's lock.
 
 The worker has `faulthandler` write the stacks of all threads into a nameless file when a signal comes, which needs no
 lock. The driver sends the signal and reads the file, through /proc: only of processes of this machine and user.

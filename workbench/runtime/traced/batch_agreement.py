@@ -1,4 +1,4 @@
-"""What hosts tell each other of the values that they feed into a program, before they compile and run it.
+"""How hosts agree on the values that they feed into a program, before they compile and run it.
 
 Everything else that a program depends on comes from the notebook or from earlier programs, so it is the same on all
 hosts. What each host has read itself may not be: the last batch of a host that has fewer rows, for example. Hosts that

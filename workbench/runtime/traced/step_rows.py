@@ -1,4 +1,4 @@
-"""StepRows: what traced programs gave back, kept once for all replicas of a worker."""
+"""StepRows: the results of traced programs, kept once for all replicas of a worker."""
 
 from __future__ import annotations
 

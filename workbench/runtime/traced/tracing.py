@@ -1,4 +1,4 @@
-"""Tracing a user's function: its surroundings meanwhile, and what goes wrong told by the user's own line."""
+"""Traces a user's function: its surroundings during the trace, and errors that name the user's line."""
 
 from __future__ import annotations
 

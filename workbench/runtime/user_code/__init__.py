@@ -1,1 +1,1 @@
-"""Where a user is: lines of scripts, cells of notebooks."""
+"""Places in user code: lines of scripts, cells of notebooks."""

@@ -1,4 +1,4 @@
-"""Where replicas are that have been in the user's code for long: what others wait for, while nobody can ask."""
+"""Replicas that have been in user code for long: what others wait for, when nobody can ask."""
 
 from __future__ import annotations
 

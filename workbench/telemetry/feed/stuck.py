@@ -1,4 +1,4 @@
-"""Which collective does not get on, who waits in it and what the missing replicas did last."""
+"""Which collective hangs, who waits in it, and what the missing replicas did last."""
 
 from __future__ import annotations
 

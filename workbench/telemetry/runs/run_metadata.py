@@ -1,4 +1,4 @@
-"""What a recorded run knows beside its records; lies in the metadata of the Parquet file."""
+"""What a recorded run knows besides its records, kept in the metadata of the Parquet file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long collectives took, by kind: what two runs are compared by."""
+"""How long collectives took, by kind, to compare two runs."""
 
 from __future__ import annotations
 

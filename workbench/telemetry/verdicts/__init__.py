@@ -1,4 +1,4 @@
-"""What a run is like in one sentence: the most important thing first, with the figures behind it.
+"""A run in one sentence: the most important thing first, with the figures behind it.
 
 `verdicts` judges what a feed has folded, of a live cluster and of a recorded run alike; `Hold` keeps the sentence that
 is shown from flickering. Causes are named only where they were measured.

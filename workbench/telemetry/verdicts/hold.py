@@ -1,4 +1,4 @@
-"""Hold: keeps a sentence on the screen for as long as people need to read it."""
+"""Hold: keeps a sentence on the screen long enough to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a run: everything that is to be said about it, the most important first."""
+"""Judges a run: all statements about it, the most important first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands out about the replicas of a group in their newest steps, and how busy each of them is."""
+"""What stands out about a group's replicas in their newest steps, and how busy each is."""
 
 from __future__ import annotations
 

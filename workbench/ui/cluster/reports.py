@@ -1,4 +1,4 @@
-"""What `wb.diagnose` has found out about workers, replicas and groups, before it is judged."""
+"""The findings of `wb.diagnose` about workers, replicas and groups, before they are judged."""
 
 from __future__ import annotations
 

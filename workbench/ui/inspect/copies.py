@@ -1,4 +1,4 @@
-"""Tells the log of a cluster whether copies that were compared agree: when that changes, and now and then."""
+"""Reports to a cluster's log whether compared copies agree: after changes, and now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far components are apart that should be equal: found out where they are, of what differs only."""
+"""How far components that should be equal differ, computed where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found out about values, replica by replica, where they are."""
+"""Facts about values, computed replica by replica where the values are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was inspected while a run was recorded, all of it: one model of values, the newest inspection last."""
+"""All inspections made while a run was recorded, as one model of values, the newest last."""
 
 from __future__ import annotations
 

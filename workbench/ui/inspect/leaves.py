@@ -1,4 +1,4 @@
-"""The leaves of nested structures, one after the other: of a million only those that somebody looks at are made."""
+"""The leaves of nested structures, in order: of a million, only the requested ones are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the log of a cluster of NaN and infinity that an inspection has found: once, until it is seen to be gone."""
+"""Reports to a cluster's log NaN and infinity found by an inspection: once, until they are gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a number that steps return has gone: up to the newest step, which may be later than the inspected one."""
+"""The history of a number that steps return, up to the newest step, which may be later than the inspected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a value from a file is what a view can draw."""
+"""Whether a view can draw a value from a file."""
 
 from __future__ import annotations
 

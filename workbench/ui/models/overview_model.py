@@ -1,4 +1,4 @@
-"""The run at a glance: what is to be said first, and the figures beside it."""
+"""The run at a glance: the most important statement, and the figures beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a run, as text; `html.verdict` is its twin."""
+"""Statements about a run, as text; `html.verdict` is its twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a dataset's sharding: which replicas get nothing and why, what that costs, how it ends."""
+"""Statements about a dataset's sharding: which replicas get nothing and why, the cost, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an object gives a notebook to show: text, script-free HTML, the model, and in a kernel the live view."""
+"""What an object displays in a notebook: text, script-free HTML, the model, and with a kernel the live view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs: which views the outputs of cells show, so that those that a front end has cleared do not stay for ever.
+"""Which views the outputs of cells show, so that views that a front end has cleared are freed.
 
 ipywidgets keeps every widget until somebody closes it, as it cannot know who still shows it. Of ours a kernel knows
 that nobody does when their cell runs again, when the output is cleared, or when `update_display` replaces them. A front

@@ -1,4 +1,4 @@
-"""Tells who wants to know what a person looks at: values and sharding, which nobody can look at unasked."""
+"""Informs listeners about what a user looks at: values and sharding, which nobody can see unasked."""
 
 from __future__ import annotations
 

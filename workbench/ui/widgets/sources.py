@@ -1,4 +1,4 @@
-"""What widgets show, and what of it changes."""
+"""What widgets show, and which part of it changes."""
 
 from __future__ import annotations
 

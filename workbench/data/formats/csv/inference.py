@@ -1,4 +1,4 @@
-"""What a CSV dataset has to know of its files while it is made: names and types of columns."""
+"""What a CSV dataset must know about its files when it is created: names and types of columns."""
 
 from __future__ import annotations
 

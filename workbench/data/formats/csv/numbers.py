@@ -1,4 +1,4 @@
-"""Numbers as the reference reads them, which is C's way, where Arrow reads them in another.
+"""Numbers as the reference reads them, which is C's way, where Arrow's differs.
 
 Arrow refuses a plus before whole numbers, takes 0x10 for one, refuses it as a float, and knows fewer blanks.
 """

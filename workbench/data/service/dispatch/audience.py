@@ -1,4 +1,4 @@
-"""Who reads which job, as far as a dispatcher that runs now has heard. Its lock guards it."""
+"""Who reads which job, as far as the running dispatcher knows. Its lock guards it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dispatcher tells about itself: jobs, workers, and how fast they are."""
+"""A dispatcher's report about itself: jobs, workers, and their rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dispatcher answers: it deals splits, places lanes on workers, and accepts each element once."""
+"""The dispatcher's answers: distributes splits, places lanes on workers, and accepts each element once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dispatcher's journal: what it has decided, written before anybody hears of it.
+"""The dispatcher's journal: its decisions, written before anyone else learns of them.
 
 The file is a TFRecord file of JSON objects, so lengths and contents have checksums. A process that is killed leaves at
 most a part of the last record, which nobody was told about: it is cut off. Anything else that is wrong is damage. What

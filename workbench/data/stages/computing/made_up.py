@@ -1,4 +1,4 @@
-"""Elements that nobody has read, which fit the spec of those of a pipeline."""
+"""Made-up elements that fit the element spec of a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches as rows that belong together, which are gathered only when somebody takes them."""
+"""Batches as rows that belong together, gathered only when they are used."""
 
 from __future__ import annotations
 

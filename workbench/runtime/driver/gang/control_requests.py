@@ -1,4 +1,4 @@
-"""Questions to workers that must be answered while a step hangs: asked by any thread, without the gang's lock."""
+"""Requests that workers must answer even while a step hangs: sent by any thread, without the gang's lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica function must not do: wait for the replicas, of which it runs one.
+"""What a replica function must not do: wait for the replicas, one of which runs it.
 
 In worker processes a strategy only stands for itself, and has nobody to wait for. Where replicas are threads of the
 driver's process, they reach all that the driver has. The driver holds its gang's lock until the step has ended, so a

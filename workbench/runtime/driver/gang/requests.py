@@ -1,4 +1,4 @@
-"""Questions on the ordered links, answered behind the work that was sent before them."""
+"""Requests on the ordered links, answered after the work that was sent before them."""
 
 from __future__ import annotations
 

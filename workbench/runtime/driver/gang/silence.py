@@ -1,4 +1,4 @@
-"""Where the replicas of a worker are that has fallen silent, seen from outside: the worker cannot say so itself."""
+"""Where the replicas of a silent worker are, seen from outside, because the worker cannot report it."""
 
 from __future__ import annotations
 
