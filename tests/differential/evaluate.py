@@ -6,16 +6,18 @@ The interpreter need not have the other library.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.differential.common_names import Fields, Pair
+from tests.differential.common_names import Fields, Pair, new_folder
 
 _MOST_ELEMENTS = 60
 MOST_ERRORS = 8
@@ -107,6 +109,7 @@ if __name__ == "__main__":
     else:
         from tests.differential.workbench_names import names
     given = names()
+    os.chdir(Path(new_folder()).parent)  # where files go whose names a program draws
     for program in json.load(sys.stdin):
         signal.alarm(MOST_SECONDS)  # an alarm's default action ends the process
         print(json.dumps(outcome(program, given)), flush=True)

@@ -81,7 +81,7 @@ class PrefixPrograms(Drawn):
             f"{text}.group_by_window(lambda x: x % 3, lambda key, w: Dataset.from_tensors(key), window_size_func=lambda key: key + {m})", f"{text}.batch({m}{drop}).unbatch()",
             f"{text}.scan(np.int64(0), lambda s, x: (s + x, s))", f"{text}.take_while(lambda x: x < {n * 2})", f"{text}.unique()", f"{text}.shuffle(1)",
             f"{text}.with_options(options({self._either('deterministic=False', 'deterministic=True', 'experimental_slack=True', 'experimental_warm_start=True')}))", f"{text}.snapshot(folder())", f"{text}.snapshot(folder(), compression={self._either('None', repr('GZIP'))})",
-            f"loaded({text}, {{}}, {{}})", f"loaded({text}, dict(compression='GZIP'), dict(compression='GZIP'))", f"{text}.cache(folder() + '/c')", f"{text}.cache(folder() + '/c').repeat(2)",
+            f"loaded({text}, {{}}, {{}})", f"loaded({text}, dict(compression='GZIP'), dict(compression='GZIP'))", f"{text}.cache(folder() + 'c')", f"{text}.cache(folder() + 'c').repeat(2)",
             f"Dataset.zip(({text}, {other})).map(lambda a, b: a - b)", f"Dataset.zip(({other}, {text})).map(lambda a, b: a)", f"Dataset.zip(({text}, {text})).map(lambda a, b: a + b)",
             f"Dataset.choose_from_datasets([{text}, {other}], Dataset.from_tensor_slices(np.array({choices}, np.int64)){stop})", f"Dataset.choose_from_datasets([{other}, {text}], Dataset.range(2).repeat(){stop}).take(9)",
             f"Dataset.sample_from_datasets([{text}, {other}], [1.0, 0.0], seed=1{stop})", f"Dataset.sample_from_datasets([{text}]{stop})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -17,6 +18,8 @@ LONGEST_WINDOW: Final = 512
 _SHORT: Final = 16
 _WORD: Final = 8
 _END: Final = 128
+_HEAD: Final = itemgetter(slice(None, _END))
+_TAIL: Final = itemgetter(slice(-_END, None))
 
 
 class ExampleBytes(Protocol):
@@ -165,8 +168,7 @@ class Apart:
         self.least, self.most = int(sizes.min()), int(sizes.max())
         self._ends: Joined | None = None
         if self.least >= _END:
-            texts = self._texts
-            pieces = [*(data[:_END] for data in texts), *(data[-_END:] for data in texts)]
+            pieces = [*map(_HEAD, serialized), *map(_TAIL, serialized)]
             self._ends = Joined(pieces, np.full(2 * count, _END))
         self._heads = np.arange(count) * _END
         self._tails = self._heads + (count + 1) * _END - sizes
