@@ -78,7 +78,8 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
       paintLabel(painting, { label: name, replica: -1 }, middle, false, LEFT - 8);
       for (const level of [0, 100]) {
         paintBox(painting, palette.line, LEFT, y(row, level), width - RIGHT - LEFT, 1);
-        if (height > MOST) paintEnd(painting, palette.quiet, percent(level), LEFT - 8, y(row, level));
+        if (height > MOST)
+          paintEnd(painting, palette.quiet, percent(level), LEFT - 8, y(row, level) + (level ? 6 : -6));
       }
       const skipped = samples - values.length;
       paintLine(
