@@ -281,3 +281,14 @@ def test_values_to_reduce_come_in_pairs(strategy: wb.MirroredStrategy, value: An
 def test_devices_of_an_update_have_names(strategy: wb.MirroredStrategy, value: Any) -> None:
     _refuses(lambda: strategy.extended.update_non_slot(value, lambda: 1))
     _refuses(lambda: strategy.extended.read_var(value))
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [], {}, object(), [1], [None]])
+def test_shards_are_variables_on_servers(value: Any) -> None:
+    _refuses(lambda: wb.distribute.ShardedVariable(value))
+    _refuses(lambda: wb.distribute.ShardedVariable([wb.Variable([1.0])]))
+
+
+@pytest.mark.parametrize("value", [1, 1.5, [1], {"a": 1}, object(), len, b"x"])
+def test_the_folder_of_journals_is_a_path(strategy: wb.MirroredStrategy, value: Any) -> None:
+    _refuses(lambda: wb.distribute.ParameterServerStrategy(servers=1, journal_folder=value))

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 import optree
 
+from workbench.arguments import several
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, as_operand
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
@@ -19,8 +20,10 @@ from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS
 from workbench.distribute.variables.variable import Variable, no_coordinates, variable_of
 from workbench.distribute.variables.variable_like import VariableLike
+from workbench.errors import WrongType
 from workbench.runtime.replica.env import current_env
 
+_REMEDY = "wb.Variable(...).variables"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -38,6 +41,9 @@ def _returning_it(update: _Method) -> _Method:
 class ShardedVariable(VariableLike):
     """Variables that together act as one, whose rows they have one after the other.
 
+    Raises:
+      WrongType: if something else is among them, or none is there.
+
     `wb.Variable(...)` in the scope of a `ParameterServerStrategy` with a `variable_partitioner` makes one, where that
     says that it shall have several shards. In computations it is the whole array, which then travels; `sparse_read`
     and the scatter updates move the rows that they name only.
@@ -48,7 +54,13 @@ class ShardedVariable(VariableLike):
     travels_by_id = True
 
     def __init__(self, variables: Sequence[Variable]) -> None:
-        self._variables = tuple(variables)
+        self._variables = tuple(several(variables, "ShardedVariable", _REMEDY))
+        if not self._variables or not all(map(_is_shard, self._variables)):
+            raise WrongType(
+                "ShardedVariable takes variables with rows on the parameter servers of one strategy, got "
+                f"{list(self._variables)!r:.80}; use {_REMEDY} in the scope of a ParameterServerStrategy with a "
+                "variable_partitioner"
+            )
         self._offsets = [0, *accumulate(part.shape[0] for part in self._variables)]
         self._shape = (self._offsets[-1], *self._variables[0].shape[1:])
 
@@ -218,6 +230,12 @@ class ShardedVariable(VariableLike):
         where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self._variables[:8])
         more = ", …" if len(self._variables) > 8 else ""
         return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
+
+
+def _is_shard(variable: Any) -> bool:
+    return (
+        isinstance(variable, Variable) and isinstance(variable.placement, OnServers) and bool(variable.shape)
+    )
 
 
 def _taken(values: Array, chosen: Array, indices: Array) -> tuple[Array, Array]:

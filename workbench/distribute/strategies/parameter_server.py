@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from workbench import runtime
-from workbench.arguments import whole_number
+from workbench.arguments import path, whole_number
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
 from workbench.distribute.cluster_resolver.resolver import checked_resolver
@@ -100,6 +100,8 @@ class ParameterServerStrategy(Strategy):
                 f"and dtype, got {type(variable_partitioner).__name__}: {variable_partitioner!r:.80}"
             )
         servers = None if servers is None else whole_number(servers, "servers")
+        if journal_folder is not None:
+            path(journal_folder, "journal_folder")
         workers, keepers = _roles(checked_resolver(cluster_resolver, type(self).__name__), servers)
         cluster = runtime.current_cluster()
         assert cluster is not None
