@@ -55,6 +55,25 @@ def test_variables_come_back_with_any_strategy(tmp_path: Path, saved_by: str, re
     assert after["empty"].numpy().shape == (0, 4)
 
 
+def test_strategies_on_the_same_workers_share_a_checkpoint(tmp_path: Path) -> None:
+    variables = [
+        variables_of(STRATEGIES[name](), 1.0 + n) for n, name in enumerate(("mirrored-2", "central-2", "one"))
+    ]
+    for number, each in enumerate(variables):
+        each["w"].assign(np.full((5, 3), 10.0 + number, np.float32))
+    checkpoint = wb.Checkpoint(variables=variables)
+
+    path = checkpoint.save(tmp_path / "x")
+    for each in variables:
+        each["w"].assign(np.zeros((5, 3), np.float32))
+        each["mean"].assign(0.0)
+    checkpoint.restore(path).assert_consumed()
+
+    for number, each in enumerate(variables):
+        assert each["w"].numpy().tolist() == np.full((5, 3), 10.0 + number).tolist()
+        assert each["mean"].numpy() == 1.0 + number
+
+
 def test_a_total_that_replicas_cannot_share_evenly_stays_exact(tmp_path: Path) -> None:
     strategy = STRATEGIES["mirrored-3"]()
     variables = variables_of(strategy, 0.0)

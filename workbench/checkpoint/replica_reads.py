@@ -54,7 +54,6 @@ class ReplicaReads:
           CheckpointInvalid: if a file is damaged.
         """
         self.paths: set[str] = set()
-        self._name = secrets.token_hex(8)
         self._variables: dict[DescribedStrategy, list[Variable]] = {}
         by_strategy: dict[DescribedStrategy, dict[str, Variable]] = {}
         for path, leaf in leaves.items():
@@ -63,6 +62,8 @@ class ReplicaReads:
                 continue
             if _is_read_by_replicas(variable, manifest.arrays[path]):
                 by_strategy.setdefault(variable.strategy, {})[path] = variable
+        # Names of their own, as replicas of several strategies may be in one process.
+        self._names = {strategy: secrets.token_hex(8) for strategy in by_strategy}
         try:
             for strategy, variables in by_strategy.items():
                 self._variables[strategy] = list(variables.values())
@@ -83,7 +84,7 @@ class ReplicaReads:
                         part.stored.bytes for path in variables for part in manifest.arrays[path].parts
                     )
                     transfer.detour(read, why)
-                    strategy.run_internal(forget_read, (self._name,))
+                    strategy.run_internal(forget_read, (self._names[strategy],))
                 else:
                     self.paths |= variables.keys()
         except BaseException:
@@ -99,10 +100,10 @@ class ReplicaReads:
     ) -> list[str]:
         """Has a strategy's replicas read the files; returns each replica's problem."""
         files = [(shard, entries) for _, shard, entries in wanted]
-        strategy.run_internal(begin_read, (folder.name, self._name, files))
+        strategy.run_internal(begin_read, (folder.name, self._names[strategy], files))
         before = transfer.done_bytes
         while True:
-            told = strategy.run_internal(read_report, (self._name, _WAIT_SECONDS))
+            told = strategy.run_internal(read_report, (self._names[strategy], _WAIT_SECONDS))
             reports = list(zip(*(part.values() for part in told), strict=True))
             read = min(read_bytes for _, read_bytes, _, _ in reports)  # every replica reads all files
             transfer.move(before + read, {wanted[number][0] for ended, _, number, _ in reports if not ended})
@@ -113,7 +114,7 @@ class ReplicaReads:
         """Gives the variables their values."""
         for strategy, variables in self._variables.items():
             library = strategy.library if strategy.devices[0].kind != "TPU" else "numpy"
-            strategy.run_internal(take_read, (self._name, library))
+            strategy.run_internal(take_read, (self._names[strategy], library))
             for variable in variables:  # including those lost with all replicas
                 if variable not in strategy.kept:
                     strategy.kept.add(variable)
@@ -122,7 +123,7 @@ class ReplicaReads:
         """Lets the replicas forget what they have read."""
         for strategy in self._variables:
             with contextlib.suppress(WorkbenchError):
-                strategy.run_internal(forget_read, (self._name,))
+                strategy.run_internal(forget_read, (self._names[strategy],))
 
 
 def _is_read_by_replicas(variable: Variable, saved: SavedArray) -> bool:

@@ -101,7 +101,7 @@ class ReplicaShards:
             for rank in self._waiting:
                 self._handle.value(rank)  # raises the snapshot's error
             self._handle = self._strategy.run_internal(
-                shard_report, (self._save, wait_seconds), ranks=self._waiting, beside_steps=True
+                shard_report, (self._save, self._first, wait_seconds), ranks=self._waiting, beside_steps=True
             )
 
     def heard(self) -> bool:
@@ -138,7 +138,7 @@ class ReplicaShards:
         if waiting:
             with contextlib.suppress(WorkbenchError):  # a lost replica writes nothing
                 dropped = self._strategy.run_internal(
-                    drop_shard, (self._save,), ranks=waiting, beside_steps=True
+                    drop_shard, (self._save, self._first), ranks=waiting, beside_steps=True
                 )
                 for rank in waiting:
                     dropped.value(rank)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 LOCK = "lock"
 _ERRORS = {kind.__name__: kind for kind in (StorageFull, UnavailableError, NotFoundError, ReplicaLost)}
-_under_way: dict[tuple[str, int], ShardWriter] = {}
+_under_way: dict[str, ShardWriter] = {}
+"""By file: replicas of several strategies in one process write to the same checkpoint."""
 
 
 class ShardWriter:
@@ -116,26 +117,28 @@ def begin_shard(
     if mine:
         arrays = [(name, np.asarray(view(fetched(programs.component(env, key))))) for name, key in mine]
         name = shard_name(save, first + env.rank)
-        _under_way[save, env.rank] = ShardWriter(folder_at(folder), name, arrays, expected_lock=save)
+        _under_way[name] = ShardWriter(folder_at(folder), name, arrays, expected_lock=save)
     return bool(mine)
 
 
-def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
+def shard_report(env: ReplicaEnv, save: str, first: int, wait_seconds: float) -> bytes:
     """How far this replica is, as `Report` reads it, after waiting for its end for some time.
 
     Args:
       env: The replica.
       save: Id of the save.
+      first: Number of the file of replica 0.
       wait_seconds: How long to wait for the end of the file.
     """
-    writer = _under_way.get((save, env.rank))
+    name = shard_name(save, first + env.rank)
+    writer = _under_way.get(name)
     if writer is None:  # replaces a process that was lost after the snapshot
         told = f"replica {env.rank} was lost while it wrote its part of the checkpoint; save again"
         return json.dumps({"written": 0, "file": None, "error": [ReplicaLost.__name__, told]}).encode()
     ended = writer.wait(wait_seconds)
     file, error = writer.file, writer.error
     if ended:
-        del _under_way[save, env.rank]
+        del _under_way[name]
     return json.dumps(
         {
             "written": writer.written_bytes,
@@ -145,9 +148,15 @@ def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
     ).encode()
 
 
-def drop_shard(env: ReplicaEnv, save: str) -> bool:
-    """Gives up this replica's part; returns whether it had any."""
-    writer = _under_way.pop((save, env.rank), None)
+def drop_shard(env: ReplicaEnv, save: str, first: int) -> bool:
+    """Gives up this replica's part; returns whether it had any.
+
+    Args:
+      env: The replica.
+      save: Id of the save.
+      first: Number of the file of replica 0.
+    """
+    writer = _under_way.pop(shard_name(save, first + env.rank), None)
     if writer is not None:
         writer.drop()
         writer.wait(10.0)
