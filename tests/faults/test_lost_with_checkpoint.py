@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,15 @@ from tests.until import until
 from workbench.data import Dataset
 from workbench.distribute.input.source import InputSource
 from workbench.distribute.strategies import strategy as strategies
-from workbench.errors import ReplicaLost
+from workbench.errors import ReplicaLost, StaleGeneration
 
 STEPS = 20
 
 
 class Training:
     """Two replicas that add up the rows of batches, a checkpoint every five steps, and a program that counts."""
+
+    other: Any
 
     def __init__(self, folder: Path, kind: str = "MirroredStrategy") -> None:
         self.cluster = wb.connect(replicas=2, replace=True)
@@ -51,6 +55,12 @@ class Training:
     def kill_all(self) -> None:
         for worker in self.cluster.gang.workers.values():
             os.kill(worker.pid, signal.SIGKILL)
+
+    def lose_all(self) -> None:
+        """Kills all replicas, and waits until that is known; no call has met it yet."""
+        self.kill_all()
+        workers = self.cluster.gang.workers.values()
+        until(lambda: all(worker.lost for worker in workers), "the end of both workers")
 
     def batch_after_checkpoint(self) -> Any:
         """Takes the five steps to the first checkpoint; the batch that comes then."""
@@ -158,8 +168,7 @@ def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
 
     def late(value: Any, group: Any) -> Any:  # `run` prepares its arguments after it has checked for losses
         monkeypatch.undo()
-        training.kill_all()
-        until(lambda: all(worker.lost for worker in group.gang.workers.values()), "the end of both workers")
+        training.lose_all()
         return strategies.handed_over(value, group)
 
     with training.cluster:
@@ -174,6 +183,123 @@ def test_a_batch_is_refused_also_where_the_loss_is_noticed_as_its_step_is_sent(
         assert int(training.count) == 20
 
 
+def notice(training: Training, how: str) -> None:
+    """Has another call than the next step notice that all replicas are gone."""
+    calls: dict[str, Callable[[], Any]] = {
+        "a variable": lambda: float(training.w),
+        "another step": lambda: training.strategy.run(lambda: 1),
+        "another iterator": lambda: next(
+            iter(training.strategy.distribute_dataset(Dataset.range(4).batch(4)))
+        ),
+    }
+    with pytest.warns(RuntimeWarning, match="training continues"):
+        calls[how]()
+
+
+@pytest.mark.parametrize("how", ["a variable", "another step", "another iterator"])
+def test_a_batch_in_hand_is_refused_also_where_another_call_notices_the_loss(
+    tmp_path: Path, undisturbed: Any, how: str
+) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        batch = training.batch_after_checkpoint()
+        training.lose_all()
+        notice(training, how)
+        with pytest.raises(ReplicaLost, match="take the next batch of the iterator"):
+            training.strategy.run(training.step, args=(batch,))
+        with pytest.raises(StaleGeneration, match="take the next batch of the iterator"):
+            training.strategy.run(training.step, args=(batch,))
+        train(training, -1)
+        assert training.result() == undisturbed
+        training.strategy.run(
+            training.step, args=(batch,)
+        )  # it has come again: a program may do so on purpose
+
+
+def test_all_batches_in_hand_are_refused_after_two_losses(tmp_path: Path, undisturbed: Any) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        first, second = training.batch_after_checkpoint(), next(training.batches)
+        training.lose_all()
+        notice(training, "a variable")
+        third = next(training.batches)
+        training.lose_all()
+        notice(training, "a variable")
+        for batch in (second, first, third):
+            with pytest.raises(ReplicaLost, match="take the next batch of the iterator"):
+                training.strategy.run(training.step, args=(batch,))
+        train(training, -1)
+        assert training.result() == undisturbed
+
+
+def test_batches_that_do_not_come_again_are_used(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        early = next(training.batches)
+        training.strategy.run(training.step, args=(early,))
+        training.manager.save()
+        other = iter(training.strategy.distribute_dataset(Dataset.range(8).batch(4)))  # not in the checkpoint
+        batch = next(other)
+        training.lose_all()
+        notice(training, "a variable")
+        training.strategy.run(training.step, args=(batch,))
+        assert int(training.count) == 8
+        training.strategy.run(training.step, args=(early,))
+        training.strategy.run(training.step, args=(next(other),))
+        assert int(training.count) == 16
+
+
+def test_a_batch_in_hand_is_refused_where_another_strategy_went_back(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    other = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+    with other.scope():
+        training.other = wb.Variable(0.0)  # in no checkpoint: its loss is noticed later
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        batch = training.batch_after_checkpoint()
+        training.lose_all()
+        notice(training, "a variable")
+        batch = next(training.batches)
+        with pytest.warns(RuntimeWarning, match="training continues"):
+            other.run(lambda: 1)
+        with pytest.raises(ReplicaLost, match="take the next batch of the iterator"):
+            training.strategy.run(training.step, args=(batch,))
+        assert int(training.count) == 20
+
+
+@pytest.mark.parametrize("noticed", ["by another call", "by the step"])
+def test_an_element_in_hand_of_an_iterator_in_the_notebook_is_refused(tmp_path: Path, noticed: str) -> None:
+    training = Training(tmp_path)
+    numbers = iter(Dataset.range(3))
+    training.checkpoint.numbers = numbers
+    with training.strategy.scope():
+        training.checkpoint.total = total = wb.Variable(0, aggregation="ONLY_FIRST_REPLICA")
+
+    def add(number: Any) -> None:
+        total.assign_add(number)
+
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        training.strategy.run(add, args=(next(numbers) + 10,))
+        training.manager.save()
+        number = next(numbers)
+        training.lose_all()
+        if noticed == "by another call":
+            notice(training, "another step")
+        with (
+            pytest.warns(RuntimeWarning) if noticed == "by the step" else contextlib.nullcontext(),
+            pytest.raises(ReplicaLost, match="take the next element of the iterator"),
+        ):
+            training.strategy.run(add, args=(number,))
+        assert int(total) == 10
+        for number in numbers:
+            training.strategy.run(add, args=(number,))
+        assert int(total) == 13
+
+
 def test_an_iterator_that_notices_the_loss_while_it_asks_for_elements_continues_from_the_checkpoint(
     tmp_path: Path, undisturbed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,9 +309,7 @@ def test_an_iterator_that_notices_the_loss_while_it_asks_for_elements_continues_
     def late(source: InputSource, *arguments: Any) -> Any:
         if training.checkpoint.steps > 5:
             monkeypatch.undo()
-            training.kill_all()
-            workers = source.group.gang.workers.values()
-            until(lambda: all(worker.lost for worker in workers), "the end of both workers")
+            training.lose_all()
         return fetch(source, *arguments)
 
     monkeypatch.setattr(InputSource, "fetch", late)

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.arguments import flag
 from workbench.checkpoint.background import BackgroundSave
 from workbench.checkpoint.folder import folder_at
+from workbench.checkpoint.gone_back import gone_back
 from workbench.checkpoint.manifest import NAME, read_manifest
 from workbench.checkpoint.restore import Restored, restore
 from workbench.checkpoint.save import Save
@@ -16,6 +17,7 @@ from workbench.checkpoint.state import State, is_leaf
 from workbench.data.sources.urls import Url, file_name
 from workbench.distribute import contexts
 from workbench.errors import NotFoundError, WrongType
+from workbench.runtime.restorer import GoneBack
 
 
 class Checkpoint:
@@ -200,8 +202,7 @@ class Checkpoint:
           InvalidArgumentError: if it does not fit the program; the text names all differences. Nothing has changed
             then.
         """
-        restored, counter = self._read(save_path, expect_partial)
-        self._save_counter = counter
+        restored, self._save_counter = self._read(save_path, expect_partial)
         return restored
 
     def read(self, save_path: str | os.PathLike[str] | None, *, expect_partial: bool = False) -> Restored:
@@ -216,22 +217,29 @@ class Checkpoint:
         """Takes the parts that another checkpoint has restored."""
         self._parts.update((name, part) for name, part in state.items() if name in self._parts)
 
-    def restore_lost(self, path: str) -> Restored:
+    def restore_lost(self, path: str) -> list[GoneBack]:
         """As `restore`, after replicas were lost with their values: a save in the background is not waited for.
 
         It waits for the replicas too, which the calling thread is about to bring back.
-        """
-        restored, self._save_counter = self._read(path, False, wait=False)
-        return restored
 
-    def _read(
-        self, path: str | os.PathLike[str] | None, expect_partial: bool, *, wait: bool = True
-    ) -> tuple[Restored, int]:
+        Returns:
+          The iterators in it.
+        """
+        refuse_on_replica("restoring a checkpoint")
+        state = State(self._parts, self._root)
+        places = [(iterator, iterator.place) for iterator in state.iterators()]
+        _, self._save_counter = self._take(path, state, False)
+        return [gone_back(iterator, before) for iterator, before in places]
+
+    def _read(self, path: str | os.PathLike[str] | None, expect_partial: bool) -> tuple[Restored, int]:
         refuse_on_replica("restoring a checkpoint")
         expect_partial = flag(expect_partial, "expect_partial")
-        if wait:
-            self.sync()
-        state = State(self._parts, self._root)
+        self.sync()
+        return self._take(path, State(self._parts, self._root), expect_partial)
+
+    def _take(
+        self, path: str | os.PathLike[str] | None, state: State, expect_partial: bool
+    ) -> tuple[Restored, int]:
         if path is None:
             return Restored("", (), tuple(state.leaves), ()), self._save_counter
         folder = folder_at(_text(path))

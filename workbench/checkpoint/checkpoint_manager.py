@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Final, SupportsFloat, SupportsInt
@@ -30,6 +30,7 @@ from workbench.errors import (
 )
 from workbench.faults import fault
 from workbench.io.storage import absolute
+from workbench.runtime.restorer import GoneBack
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_. -]*")
 _HOUR_NS: Final = 3600 * 10**9
@@ -69,6 +70,9 @@ class CheckpointManager:
       init_fn: The function that `restore_or_initialize` calls if there is no checkpoint.
       background: Whether `save` returns as soon as there is a snapshot, and writes it while training continues; see
         `Checkpoint.write`.
+
+    Attributes:
+      gone_back: The iterators that `restore_lost` has moved, as far as they have not come to where they were.
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
@@ -135,6 +139,7 @@ class CheckpointManager:
         self._last_step = _count("last_checkpoint_step", last_checkpoint_step, "for none", least=0)
         self._began_ns = time.time_ns()
         self._claim: Claim | None = None
+        self.gone_back: Sequence[GoneBack] = ()
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -254,11 +259,12 @@ class CheckpointManager:
         found = [one.path for one in reversed(self._found(damaged=True))]
         for path in found:
             try:
-                self._checkpoint.restore_lost(path)
+                back = self._checkpoint.restore_lost(path)
             except CheckpointInvalid:
                 if path == found[-1]:
                     raise
             else:
+                self.gone_back = [*self.gone_back, *back]
                 return path
         return None
 

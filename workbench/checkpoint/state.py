@@ -77,6 +77,10 @@ class State:
         }
         return list(found.values())
 
+    def iterators(self) -> list[DatasetIterator | DistributedIterator]:
+        """The iterators in it."""
+        return [leaf.value for leaf in self.leaves.values() if leaf.kind == "iterator"]
+
     def put(self, new: Mapping[str, Any]) -> dict[str, Any]:
         """The parts with new values by path; dicts, lists and objects are changed in place, and so is the root."""
         if self._root is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.data.passes import Pass
 from workbench.data.spec import ElementsSpec, spec_if_learnt, spec_of
 from workbench.data.stored.position import (
+    Place,
     Position,
     check_pipeline,
     fingerprint_of,
@@ -250,6 +251,11 @@ class DatasetIterator:
     def position(self) -> Position:
         """Where this iterator is, for `go_to`; see `save`."""
         return Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
+
+    @property
+    def place(self) -> Place:
+        """How far this iterator is."""
+        return Place(self._pass.epoch, self._given)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Goes on where an iterator over the same dataset was, also in another process: the same elements follow.

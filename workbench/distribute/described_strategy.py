@@ -45,12 +45,10 @@ class DescribedStrategy:
       kept: Its variables; none of them after all replicas were lost at once.
       checkpoint: A `wb.CheckpointManager` from which training goes on after all replicas were lost at once; None takes
         that of the cluster, see `wb.connect`.
-      times_restored: How often everything went back to a checkpoint for that.
     """
 
     is_default = False
     checkpoint: Restorer | None = None
-    times_restored = 0
     travels_by_id = True
     inputs: InputRegistry
     kept: VariableRegistry[Any]

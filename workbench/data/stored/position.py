@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
@@ -43,6 +43,21 @@ class Position:
     epoch: int
     given: int
     failed: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """How far an iterator is, to compare it with where it was.
+
+    Attributes:
+      epoch: Number of the pass.
+      given: How many elements were given, those that failed included.
+      given_by: What gives its elements on replicas; "" in the notebook.
+    """
+
+    epoch: int
+    given: int
+    given_by: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

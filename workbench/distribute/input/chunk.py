@@ -80,6 +80,10 @@ class Chunk:
         elements, number, _ = found
         return elements.split_anew(number)[(handle.leaf - HEAD) % self.source.width]
 
+    def number_of(self, handle: Handle) -> int:
+        """The number of the element that a leaf belongs to."""
+        return self.request.first + (handle.leaf - HEAD) // self.source.width
+
     def element_of(self, handle: Handle) -> tuple[Elements, int, list[Handle] | None] | None:
         """The element that a leaf belongs to, if somebody still goes through the elements.
 
@@ -89,9 +93,7 @@ class Chunk:
         elements = self._elements()
         if elements is None or handle.leaf < HEAD:
             return None
-        width = self.source.width
-        index = (handle.leaf - HEAD) // width
-        leaves = [
-            leaf for one in self._handles[HEAD + index * width :][:width] if (leaf := one()) is not None
-        ]
-        return elements, self.request.first + index, leaves if len(leaves) == width else None
+        width, number = self.source.width, self.number_of(handle)
+        begin = HEAD + (number - self.request.first) * width
+        leaves = [leaf for one in self._handles[begin:][:width] if (leaf := one()) is not None]
+        return elements, number, leaves if len(leaves) == width else None

@@ -21,7 +21,7 @@ from workbench.data.sharding.distributed import (
 )
 from workbench.data.sharding.step_count import count_steps
 from workbench.data.spec import UnknownSpec
-from workbench.data.stored.position import Position, fingerprint_of
+from workbench.data.stored.position import Place, Position, fingerprint_of
 from workbench.data.tables import Failed
 from workbench.distribute import contexts
 from workbench.distribute.copied_by_reference import CopiedByReference
@@ -283,6 +283,11 @@ class DistributedIterator:
         """
         self._elements = self._dataset.elements_at(position)
         self._epoch = position.epoch
+
+    @property
+    def place(self) -> Place:
+        """How far it is, whatever is given again because a step was lost."""
+        return Place(self._epoch, self._elements.reached, self._elements.id)
 
     def check(self, position: Position) -> None:
         """Refuses a position in another dataset.

@@ -43,6 +43,7 @@ class HereElements(Elements):
     """Goes through the elements of the default strategy, which are made in this process."""
 
     __slots__ = ("_next",)
+    id: Final = ""
 
     def __init__(self, items: Iterator[Any], first: int) -> None:
         """Goes through `items` from the one with number `first` on; what a `Failed` stands for raises, once."""
@@ -53,6 +54,8 @@ class HereElements(Elements):
     def next_number(self) -> int:
         """Number of the element that comes next."""
         return self._next
+
+    reached = next_number
 
     def __next__(self) -> Any:
         try:
@@ -129,7 +132,17 @@ class RemoteElements:
     @property
     def next_number(self) -> int:
         """Number of the element that comes next."""
-        return min([self._first + self._given, *self._owed])
+        return min([self.reached, *self._owed])
+
+    @property
+    def reached(self) -> int:
+        """Number of the first element that was not given yet."""
+        return self._first + self._given
+
+    @property
+    def id(self) -> str:
+        """What requests for its elements are made under."""
+        return self._id
 
     # -- elements whose step was lost with a replica
     # ---------------------------------------------------------------------------

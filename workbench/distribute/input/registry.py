@@ -78,14 +78,6 @@ class InputRegistry:
             self._owed_by.add(elements)
             self.owing = True
 
-    def has_elements(self, arguments: Any) -> bool:
-        """Whether elements of distributed datasets are among some arguments of a step."""
-        handles = [getattr(leaf, "handle", leaf) for leaf in tree.flatten(arguments)[0]]
-        return any(
-            type(handle) is Handle and handle.step.origin is not None and handle.step.origin.divisible
-            for handle in handles
-        )
-
     def settle(self, arguments: Any) -> None:
         """A step with these arguments has run: elements among them are used."""
         for elements, number, _ in _elements_in(arguments):

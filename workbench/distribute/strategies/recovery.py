@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench import tree
 from workbench.backends.users_line import warn
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.errors import DataCorruption, InvalidArgumentError, ReplicaLost
@@ -24,6 +25,7 @@ from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.runtime.restorer import Restorer
 
 _NAMED: Final = 4
 
@@ -57,24 +59,19 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
     placement.reseed(variables, lost, survivors)
 
 
-def require_taken_since(strategy: DescribedStrategy, times_restored: int, arguments: Any) -> None:
-    """Refuses elements of distributed datasets that a step took before everything went back to a checkpoint.
+def refuse_given_again(restorer: Restorer, arguments: Any) -> None:
+    """Refuses arguments of a step that iterators gave before they went back to a checkpoint, and give again.
 
-    Args:
-      strategy: The strategy.
-      times_restored: How often that had happened when the step was called.
-      arguments: What the step was called with.
+    Whichever call noticed the loss of all replicas: the step would use them twice.
 
     Raises:
-      ReplicaLost: if it has happened since, and such elements are among the arguments: they come again.
+      WorkbenchError: if such an element is among them; see `GoneBack.refusal`.
     """
-    if strategy.times_restored != times_restored and strategy.inputs.has_elements(arguments):
-        raise ReplicaLost(
-            "all replicas were lost, and training went back to a checkpoint before this step took its batch. The step "
-            "was not run: take the next batch of the iterator, which continues from the checkpoint if it is a "
-            "part of it",
-            run=strategy.group.gang.run_id,
-        )
+    behind = restorer.gone_back = [iterator for iterator in restorer.gone_back if iterator.is_behind]
+    for leaf in tree.flatten(arguments)[0] if behind else ():
+        for iterator in behind:
+            if error := iterator.refusal(leaf):
+                raise error
 
 
 def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
@@ -91,7 +88,6 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
         ) from error
     if path is None:
         return False
-    strategy.times_restored += 1
     strategy.group.drop_accepted(
         ReplicaLost(f"this step was lost with all replicas, and training went back to {path!r} before it")
     )

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from workbench.distribute.variables.placement import Placement
     from workbench.runtime.driver.group import Group
     from workbench.runtime.replica.env import ReplicaEnv
+    from workbench.runtime.restorer import Restorer
     from workbench.runtime.shipping.function_registry import Prepared
 
 
@@ -228,12 +229,11 @@ class Strategy(DescribedStrategy):
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
             args = checked_arguments(args, kwargs)
         check = None
-        if self.restorer is not None:
-            restored = self.times_restored
+        if (restorer := self.restorer) is not None:
             if group.stale:
                 group.make_ready()
             # Covers a loss that is noticed from here on.
-            check = partial(_require_taken_since, self, restored, (args, kwargs))
+            check = partial(_refuse_given_again, restorer, (args, kwargs))
             check()
         try:
             if group.may_grow and not _made_before((args, kwargs)):
@@ -463,11 +463,11 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
         reseed_variables(strategy, lost, survivors)
 
 
-def _require_taken_since(strategy: Strategy, times_restored: int, arguments: Any) -> None:
-    if strategy.times_restored != times_restored:
-        from workbench.distribute.strategies.recovery import require_taken_since
+def _refuse_given_again(restorer: Restorer, arguments: Any) -> None:
+    if restorer.gone_back:
+        from workbench.distribute.strategies.recovery import refuse_given_again
 
-        require_taken_since(strategy, times_restored, arguments)
+        refuse_given_again(restorer, arguments)
 
 
 def _resize(strategy: Strategy | None) -> None:
