@@ -118,13 +118,13 @@ class OwnCluster:
     def close(self) -> None:
         """Ends all processes; nannies in peace, as they have semaphores to remove, at the same time, and first."""
         scheduler, *workers = self.processes
-        below = {worker.pid: _end(worker) for worker in workers}
+        below = {worker.pid: end(worker) for worker in workers}
         for worker in workers:
-            _await_end(worker, below[worker.pid])
-        _await_end(scheduler, _end(scheduler))
+            await_end(worker, below[worker.pid])
+        await_end(scheduler, end(scheduler))
 
 
-def _end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+def end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Asks a process with children to end, and kills any other; returns the children."""
     if process.poll() is not None:
         return []
@@ -137,13 +137,23 @@ def _end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return below
 
 
-def _await_end(process: subprocess.Popen[bytes], below: list[psutil.Process]) -> None:
+def await_end(
+    process: subprocess.Popen[bytes], below: list[psutil.Process], patience_seconds: float = 10.0
+) -> None:
+    """Waits for the end of a process, and sees to it.
+
+    Args:
+      process: One that `end` has asked to end.
+      below: Its children. The one that tracks what a nanny has in /dev/shm ends by itself, once it has removed that.
+      patience_seconds: How long the process may take.
+    """
     try:
-        process.wait(10)
+        process.wait(patience_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(10)
     for child in below:
         with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
+            if not any("resource_tracker" in word for word in child.cmdline()):
+                child.kill()
     psutil.wait_procs(below, timeout=10)
