@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import workbench as wb
 from tests.data.service.servers import free_port, service, worker_of
 from tests.until import until
 from workbench.data.service import methods
+from workbench.data.service.channel import Channel
 from workbench.data.service.dispatch.acknowledged import Acknowledged
 from workbench.data.service.splits import split_counts
+from workbench.data.service.worker import DataWorker
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 
 Dataset = wb.data.Dataset
@@ -68,6 +71,34 @@ def test_parallel_epochs_give_a_copy_per_worker_and_distributed_epoch_gives_each
 def test_what_cannot_be_sent_is_refused(elements: Any, told: str) -> None:
     with service(1) as target, pytest.raises(InvalidArgumentError, match=told):
         elements.apply(distribute("parallel_epochs", target))
+
+
+@pytest.mark.parametrize("mode", ["parallel_epochs", "distributed_epoch"])
+def test_a_reply_that_is_lost_costs_no_element(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    lost, asked_again = threading.Event(), threading.Event()
+    once, ended = Channel._once, DataWorker.ended
+
+    def loses(channel: Channel, fields: Any, *rest: Any) -> Any:
+        reply, data = once(channel, fields, *rest)
+        if lost.is_set() and fields["method"] == "fetch":
+            asked_again.set()
+        if "count" in reply and not lost.is_set():
+            lost.set()
+            raise ConnectionError("lost on its way")
+        return reply, data
+
+    def late(worker: DataWorker, session: Any) -> None:
+        """The worker notices the end of the connection after it has answered on the next one."""
+        if lost.is_set():
+            asked_again.wait(60)
+        ended(worker, session)
+
+    with service(1) as target:
+        monkeypatch.setattr(Channel, "_once", loses)
+        monkeypatch.setattr(DataWorker, "ended", late)
+
+        assert numbers(Dataset.range(1).apply(distribute(mode, target))) == [0]
+        assert lost.is_set()
 
 
 def test_elements_keep_their_structure_dtypes_and_texts() -> None:

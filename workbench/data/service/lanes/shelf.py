@@ -125,7 +125,8 @@ class SharedShelf:
 
     def is_used_up(self, request: Request) -> bool:
         """See `Shelf.is_used_up`."""
-        return not self._ready and not self._returned
+        # What it was given and has not acknowledged may never have come: its connection broke, and that is told later.
+        return not self._ready and not self._returned and not self._given.get(request.consumer)
 
 
 def bytes_of(run: Run) -> int:
