@@ -31,6 +31,8 @@ class Pass:
       options: Those of the dataset that is iterated.
       place: Where in the pass this opening is: level and number of each repetition, or element, that it lies in.
         Random numbers depend on it, and not on when a thread comes there.
+      in_order: Whether stages keep the order also where they need not: elements are read again, and left out, by their
+        numbers.
       keeps: Whether stages that keep elements for later passes do so, and statistics are collected.
       meter: The meter of the stage that is opened; before a dataset is opened, of its reader.
     """
@@ -41,6 +43,7 @@ class Pass:
     meter: StageMeter | Unmeasured = UNMEASURED
     options: Options = field(default_factory=Options)
     place: tuple[int, ...] = ()
+    in_order: bool = False
     keeps: bool = True
     _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
@@ -73,7 +76,7 @@ class Pass:
 
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether a stage with parallel calls keeps the order; `deterministic`, if given, wins over the options."""
-        return self.options.keeps_order(deterministic)
+        return self.in_order or self.options.keeps_order(deterministic)
 
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.

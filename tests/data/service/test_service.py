@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.data import overtaking
 from tests.data.service.servers import free_port, service, worker_of
 from tests.until import until
 from workbench.data.service import methods
@@ -99,6 +100,23 @@ def test_a_reply_that_is_lost_costs_no_element(monkeypatch: pytest.MonkeyPatch, 
 
         assert numbers(Dataset.range(1).apply(distribute(mode, target))) == [0]
         assert lost.is_set()
+
+
+@pytest.mark.parametrize("mode", ["parallel_epochs", "distributed_epoch"])
+def test_a_lost_worker_costs_no_element_where_functions_may_change_the_order(mode: str) -> None:
+    with wb.data.service.DispatchServer() as dispatcher:
+        first = worker_of(dispatcher.target)
+        dataset = Dataset.range(100).map(
+            lambda x: overtaking.made(x), num_parallel_calls=2, deterministic=False
+        )
+        overtaking.SECOND_MADE.clear()
+        iterator = iter(dataset.apply(distribute(mode, dispatcher.target, max_outstanding_requests=1)))
+        found = [int(next(iterator))]
+        first.stop()
+        with worker_of(dispatcher.target):  # where the first element is not late
+            found += [int(x) for x in iterator]
+
+    assert sorted(found) == list(range(100))
 
 
 def test_elements_keep_their_structure_dtypes_and_texts() -> None:

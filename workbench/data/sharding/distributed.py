@@ -130,7 +130,8 @@ class HostPipeline:
           provenance: Whether to tell which source elements every replica got.
         """
         streams = [
-            _stream(dataset, dataset.numbered_pass(epoch, provenance=provenance)) for dataset in self._read()
+            _stream(dataset, _numbered_pass(dataset, epoch, provenance=provenance))
+            for dataset in self._read()
         ]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
@@ -160,7 +161,7 @@ class HostPipeline:
         datasets = tuple(self._read())
         meter.expect(datasets)
         streams = [
-            _located(dataset, replace(dataset.numbered_pass(epoch), meter=meter)) for dataset in datasets
+            _located(dataset, replace(_numbered_pass(dataset, epoch), meter=meter)) for dataset in datasets
         ]
         unknown = isinstance(self.element_spec, UnknownSpec)
         for number, group in enumerate(_dealt(streams, self.replicas)):
@@ -208,7 +209,7 @@ class HostPipeline:
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
         """As `steps`, but only tells what would go where; batches in memory are not gathered."""
         streams = [
-            _placed(dataset, dataset.numbered_pass(epoch, provenance=True)) for dataset in self._read()
+            _placed(dataset, _numbered_pass(dataset, epoch, provenance=True)) for dataset in self._read()
         ]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
@@ -328,6 +329,11 @@ def _made(dataset_fn: Callable[[InputContext], Dataset], context: InputContext) 
             f"the dataset function must return a Dataset, got {type(dataset).__name__} for {context}"
         )
     return dataset
+
+
+def _numbered_pass(dataset: Dataset, epoch: int, *, provenance: bool = False) -> Pass:
+    """A pass that gives the same elements in the same order when they are read again after a loss."""
+    return replace(dataset.numbered_pass(epoch, provenance=provenance), in_order=True)
 
 
 def _stream(dataset: Dataset, current: Pass) -> Iterator[_Item | Failed]:

@@ -104,11 +104,12 @@ class LaneTask:
                 self._news.notify_all()
         # The lane was stopped, or the dispatcher was unreachable for too long or has dropped the job.
         except Exception as error:
-            self.failure = error
+            # Its traceback would keep the pipeline, and so the threads of that, until a garbage collection.
+            self.failure = error.with_traceback(None)
 
     def _runs(self) -> Iterator[Run]:
         try:
-            runs = self._dataset().open(Pass(Dataset, self._task["epoch"]))
+            runs = self._dataset().open(Pass(Dataset, self._task["epoch"], in_order=True))
         except Exception as error:
             if self._request_failure is not None:
                 raise
