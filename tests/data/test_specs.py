@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -643,6 +645,49 @@ def test_a_trial_ends_wherever_its_lines_are_spent(monkeypatch: pytest.MonkeyPat
             ended += 1
         assert sys.gettrace() is None
     assert 5 < ended < 25
+
+
+def _handles_every_error(x: Any) -> None:
+    while x is not None:
+        try:
+            x = x + 1
+        except:  # noqa: E722
+            pass
+
+
+def _handles_every_error_twice(x: Any) -> None:
+    while True:
+        try:
+            while x is not None:
+                try:
+                    x = abs(x)
+                except BaseException as error:
+                    x = len(error.args)
+                finally:
+                    x = x + 1
+        except BaseException:
+            continue
+
+
+def _suppresses_every_error(x: Any) -> None:
+    while x is not None:
+        with contextlib.suppress(BaseException):
+            int(str(x))
+
+
+@pytest.mark.parametrize(
+    "endless", [_handles_every_error, _handles_every_error_twice, _suppresses_every_error]
+)
+def test_a_trial_ends_although_a_loop_handles_every_error(
+    monkeypatch: pytest.MonkeyPatch, endless: Callable[[Any], Any]
+) -> None:
+    for most in range(30):  # also where the lines are spent inside of a `try`
+        monkeypatch.setattr(trials, "_MOST_LINES", most)
+        with pytest.raises(trials.Unending):
+            trials.tried(lambda: endless(1))
+        assert sys.gettrace() is None
+    gc.collect()
+    assert sys.gettrace() is None
 
 
 def test_a_debugger_keeps_its_trace_while_functions_are_tried() -> None:
