@@ -20,6 +20,8 @@ def lines(quick: bool) -> Iterator[Row]:
 
     with wb.connect(gpu_replicas=2):
         yield from lines_on(wb)
+    with wb.connect(gpu_replicas=1):  # as where each replica has a GPU
+        yield from _costs(wb, wb.MirroredStrategy())
 
 
 def lines_on(wb: Any) -> Iterator[Row]:
@@ -80,7 +82,9 @@ def _costs(wb: Any, strategy: Any) -> Iterator[Row]:
     finally:
         wb.debugging.disable_check_numerics()
     found = f"{checked:.2f} ms, {plain:.2f} ms without: {checked / plain:.1f} ×"
-    yield Row("check_numerics: a training step", "noted", found, "<= 2 ×")
+    replicas = strategy.num_replicas_in_sync
+    shared = f"{replicas} replicas share the GPU" if replicas > 1 else "a replica has the GPU"
+    yield Row(f"check_numerics: a training step, {shared}", "noted", found, "<= 2 ×")
 
 
 def _programs(w: Any) -> dict[Callable[..., Any], str]:

@@ -120,7 +120,11 @@ def test_a_check_has_the_newest_run_that_did_not_skip_it() -> None:
         return {"date": f"2026-11-{day}T00:00", "hardware": hardware | {"nccl": 22800 + day}, "rows": rows}
 
     text = page.section(
-        [run(10, a="ok", b="FAILED", c="skipped"), run(11, a="skipped", d="ok"), run(12, b="noted")]
+        [
+            run(10, a="ok", b="FAILED", c="skipped", gone="ok"),
+            run(11, a="skipped", c="skipped", d="ok"),
+            run(12, b="noted"),
+        ]
     )
 
     assert text.splitlines()[0].startswith(
