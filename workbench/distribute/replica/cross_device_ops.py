@@ -281,8 +281,8 @@ class NcclAllReduce(CrossDeviceOps):
             )
 
 
-PAIRS = "[(value, value)] for an all-reduce"
-_NO_PAIR = f"batch_reduce needs a list of (value, destinations) tuples, got {{!r:.60}}; write {PAIRS}"
+PAIRS = "[(value, destinations)], or [(value, value)] for an all-reduce"
+_NO_PAIR = f"batch_reduce needs pairs, such as {PAIRS}, got {{!r:.60}}"
 
 
 def checked_pair(pair: Any) -> tuple[Any, Any]:
