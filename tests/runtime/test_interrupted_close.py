@@ -18,7 +18,7 @@ def _cluster_of_a_silent_worker() -> Any:
 
     def ask(worker: Any, kind: int) -> Question:
         signal.raise_signal(signal.SIGINT)
-        return Question(worker)
+        return Question(worker, kind)
 
     gang = SimpleNamespace(living=lambda: [worker], urgent=SimpleNamespace(ask=ask))
     return SimpleNamespace(gang=gang, _tell_results=lambda: None)

@@ -15,6 +15,9 @@ from workbench.runtime.comm.messages import loads
 from workbench.runtime.deploy.worker_link import WorkerLink
 
 _CHECK_SECONDS: Final = 0.1
+_MOST_OPEN: Final = 16
+"""A worker that stands still reads nothing: with more requests of a few hundred bytes, its link would be full, and
+sending would wait for it."""
 
 
 class Question:
@@ -22,12 +25,14 @@ class Question:
 
     Attributes:
       worker: Whom it was put to.
+      kind: What was requested.
     """
 
-    __slots__ = ("_answered", "_outcome", "worker")
+    __slots__ = ("_answered", "_outcome", "kind", "worker")
 
-    def __init__(self, worker: WorkerLink) -> None:
+    def __init__(self, worker: WorkerLink, kind: int) -> None:
         self.worker = worker
+        self.kind = kind
         self._answered = threading.Event()  # set once by the watching thread
         self._outcome: tuple[bool, Any] = (False, "")
 
@@ -68,12 +73,21 @@ class UrgentQuestions:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        # The interpreter does not interrupt any single operation on it; nothing waits for a question twice.
+        # The interpreter does not interrupt any single operation on it.
         self._open: dict[int, Question] = {}
 
     def ask(self, worker: WorkerLink, kind: int) -> Question:
-        """Sends a question of this kind; of a worker that is gone, the answer says so."""
-        question = Question(worker)
+        """Sends a question of this kind; of a worker that is gone, the answer says so.
+
+        Returns:
+          The question. Where the worker has not answered many, the last one of this kind: its answer is still to come.
+        """
+        unanswered = [each for each in self._open.copy().values() if each.worker is worker]
+        if len(unanswered) >= _MOST_OPEN:
+            for earlier in reversed(unanswered):
+                if earlier.kind == kind:
+                    return earlier
+        question = Question(worker, kind)
         number = next(self._numbers)
         self._open[number] = question
         try:

@@ -77,13 +77,13 @@ class WatchThread(threading.Thread):
                 self._gang.heard(worker)
 
     def _ping(self) -> None:
-        """Asks workers on other machines for their clock, now and then."""
+        """Asks workers on other machines for their clock, now and then; not those that read nothing."""
         now = time.monotonic()
         if now < self._next_ping:
             return
         self._next_ping = now + _PING_SECONDS
         for worker in self._gang.living():
-            if not worker.local:
+            if not worker.local and not is_silent(worker):
                 with contextlib.suppress(LinkClosed):
                     worker.signals.send((PING, time.monotonic_ns()))
 
