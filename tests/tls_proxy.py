@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import ssl
 import threading
@@ -84,7 +85,9 @@ class TlsProxy:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         for writer in self._writers:
-            writer.transport.abort()
+            # Python 3.11.2 forgets what it would abort as soon as a connection is closed.
+            with contextlib.suppress(AttributeError):
+                writer.transport.abort()
         closed = (writer.wait_closed() for writer in self._writers)
         await asyncio.wait_for(asyncio.gather(*closed, return_exceptions=True), PATIENCE_SECONDS)
 

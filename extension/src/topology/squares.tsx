@@ -41,9 +41,9 @@ export function Squares({ model, hosts, context }: Props) {
   const places = hosts.flatMap((host) => host.places);
   const most = Math.max(...hosts.map((host) => host.places.length));
   const greatest = Math.max(...places.map(({ replica }) => replica?.replica ?? 0));
-  // By itself, and at most: of few replicas no square is larger than what it says needs.
+  // By itself, and at most: a few replicas and their table take about half of a tall pane.
   const usual = clamped(35 * places.length, 140, 300);
-  const highest = clamped(150 * places.length, 300, 1600);
+  const highest = clamped(150 * places.length, 480, 1600);
   const isLinked = hosts.length > 1 && model.strategies.some((strategy) => strategy.transport);
   const layout = useRef<Layout>();
   const { selected } = context;
