@@ -1,7 +1,7 @@
-"""Python tells of each line of the user's functions on a thread, before it runs.
+"""Calls back before each line of the user's functions on one thread.
 
-From Python 3.12 on, only these functions become slower, and a debugger may follow them as well. Python 3.11 tells of
-every call of every function, and to one listener only.
+From Python 3.12 on, this slows only these functions down, and a debugger may follow the same lines. Python 3.11 calls
+back for every function, and serves one listener per thread.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from workbench.runtime.comm.failure_report import is_users
 
 
 class Call(Protocol):
-    """What is told of one call of a function, or of a generator's run up to its next element."""
+    """Receives the lines of one call of a function, or of a generator's run up to its next element."""
 
     def line(self, frame: FrameType) -> None:
-        """A line will run: `frame.f_lineno`."""
+        """The line `frame.f_lineno` is about to run."""
 
     def returned(self, frame: FrameType, result: Any) -> None:
-        """The function has a result, or an element. Not called where an exception ends it."""
+        """The function returned its result, or yielded an element. An exception that ends it does not call this."""
 
 
 Enter = Callable[[FrameType], Call]
-"""Called when a function begins, with its frame; what is told of the call goes to the result."""
+"""Receives the frame of each function that begins, and returns what receives the lines of that call."""
 
 
 @contextlib.contextmanager
@@ -81,19 +81,19 @@ if sys.version_info >= (3, 12):
     _EVENTS = sys.monitoring.events
     _OF_A_FUNCTION: Final = _EVENTS.PY_RESUME | _EVENTS.LINE | _EVENTS.PY_RETURN | _EVENTS.PY_YIELD
     _IDS: Final = (3, 4)
-    """Those that Python leaves to tools that are no debugger, profiler or measure of coverage."""
+    """The tool ids that Python does not reserve for debuggers, profilers and coverage."""
     _MOST_IDLE: Final = 10_000
-    """Events that nobody asked for, after which events are switched off; each switch makes Python revise its code."""
+    """Events without a listener after which events are switched off. Each switch makes Python rewrite its code."""
 
     class _Thread(threading.local):
-        """Who follows the functions of the calling thread, and their calls that have not ended; the innermost last."""
+        """The listener of the calling thread, and the calls that have not ended; the innermost call is last."""
 
         def __init__(self) -> None:
             self.enter: Enter | None = None
             self.calls: list[tuple[FrameType, Call]] = []
 
     class _Monitor:
-        """The events of this process. They stay switched on between one block and the next."""
+        """The monitoring events of this process, which stay on between one block and the next."""
 
         def __init__(self, tool: int) -> None:
             self._tool = tool
@@ -169,7 +169,7 @@ if sys.version_info >= (3, 12):
                 call.returned(frame, result)
 
         def _call(self, frame: FrameType) -> Call | None:
-            """The call whose frame this is. Those above it were ended by exceptions, of which nothing is told."""
+            """The call with this frame. Exceptions have ended the calls above it, which are dropped."""
             calls = self._thread.calls
             for place in range(len(calls) - 1, -1, -1):
                 if calls[place][0] is frame:
@@ -196,7 +196,7 @@ if sys.version_info >= (3, 12):
     _making = forks.lock(threading.Lock())
 
     def _monitor() -> _Monitor | None:
-        """The one of this process; None while others have all the places for such tools."""
+        """The monitor of this process; None if other tools hold all ids."""
         with _making:
             if not _monitors:
                 tool = next((k for k in _IDS if sys.monitoring.get_tool(k) is None), None)

@@ -111,7 +111,7 @@ class _Watch:
         """Queues checks of what a function holds after a line of it.
 
         Args:
-          frame: Of the function.
+          frame: The function's frame.
           line: Its line that ran; 0 before the first one.
           made: What the line may have made or changed, by the names of the variables.
           others: What else to check, which this line or one before it changed.

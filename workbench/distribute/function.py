@@ -118,7 +118,7 @@ def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tup
         )
     for name in kwargs or ():
         if not isinstance(name, str):
-            raise WrongType(f"{call}: the names in kwargs must be texts, got {name!r:.60}")
+            raise WrongType(f"{call}: the names in kwargs must be strings, got {name!r:.60}")
     return tuple(args)
 
 

@@ -1,4 +1,5 @@
-// The built modules as texts. Reports take all of them along, and run both; elsewhere the one that makes files is loaded when a person first asks for a file.
+// The built modules as texts. Reports contain and run both. Other pages load the module that makes files when a person
+// first asks for a file.
 import { createContext } from "preact";
 import type * as Exports from "./index";
 

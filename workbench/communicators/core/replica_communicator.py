@@ -386,7 +386,7 @@ class ReplicaCommunicator:
 
     def _give_up(self, enter: int, error: BaseException) -> None:
         if isinstance(error, WorkbenchError) and not error.collective:
-            # Whoever breaks a group from outside does not know which collective each replica was in.
+            # A thread that breaks a group from outside does not know which collective each replica was in.
             error.collective = self._position.asked().collective
         self._position.given_up = self._position.fingerprint()
         self._leave(enter, _state(error))

@@ -125,7 +125,7 @@ class SharedShelf:
 
     def is_used_up(self, request: Request) -> bool:
         """See `Shelf.is_used_up`."""
-        # What it was given and has not acknowledged may never have come: its connection broke, and that is told later.
+        # Unacknowledged blocks may never have arrived: a worker can learn late that a connection broke.
         return not self._ready and not self._returned and not self._given.get(request.consumer)
 
 

@@ -77,7 +77,7 @@ class UrgentQuestions:
         self._open: dict[int, Question] = {}
 
     def ask(self, worker: WorkerLink, kind: int) -> Question:
-        """Sends a question of this kind; of a worker that is gone, the answer says so.
+        """Sends a question of this kind. If the worker is gone, the answer is an error that says why.
 
         Returns:
           The question. Where the worker has not answered many, the last one of this kind: its answer is still to come.
