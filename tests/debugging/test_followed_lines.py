@@ -219,6 +219,23 @@ def test_nobody_is_told_of_what_nobody_asks_for(monkeypatch: pytest.MonkeyPatch)
     assert told.texts[-1] == "double -> 6"
 
 
+def test_other_threads_do_not_end_what_one_thread_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_IDLE", 20, raising=False)  # Python 3.11 has none
+
+    def many() -> None:
+        for _ in range(50):
+            double(1)
+
+    told = Told()
+    with followed_lines(told.enter):
+        double(1)
+        thread = threading.Thread(target=many)
+        thread.start()
+        thread.join()
+        double(3)
+    assert told.texts[-1] == "double -> 6"
+
+
 @pytest.mark.skipif(not HAS_MONITORING, reason="Python 3.11 has no places for tools")
 def test_without_a_place_for_tools_it_follows_as_python_3_11_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_monitor", lambda: None)

@@ -98,13 +98,14 @@ if sys.version_info >= (3, 12):
         def __init__(self, tool: int) -> None:
             self._tool = tool
             self._thread = _Thread()
-            # Guards whether events are on. What interrupts its owner may call a function of the user's.
+            # Guards what follows. An RLock, because a signal handler that interrupts its owner may call
+            # a user's function.
             self._lock = forks.lock(threading.RLock())
             self._on = False
-            self._codes: dict[
-                int, weakref.ref[CodeType]
-            ] = {}  # by id: equal ones may be of different functions
-            self._idle = 0  # roughly: threads may count at once
+            self._listeners = 0
+            # By id, because equal code may belong to different functions.
+            self._codes: dict[int, weakref.ref[CodeType]] = {}
+            self._idle = 0  # approximate, because threads count without the lock
             for event, called in (
                 (_EVENTS.PY_START, self._started),
                 (_EVENTS.PY_RESUME, self._resumed),
@@ -113,9 +114,8 @@ if sys.version_info >= (3, 12):
                 (_EVENTS.PY_YIELD, self._returned),
             ):
                 sys.monitoring.register_callback(tool, event, called)
-            atexit.register(
-                self._stop
-            )  # later, Python runs functions when the modules that they need are gone
+            # After that, Python runs functions whose modules it has cleared.
+            atexit.register(self._stop)
 
         @contextlib.contextmanager
         def following(self, enter: Enter) -> Iterator[None]:
@@ -125,7 +125,7 @@ if sys.version_info >= (3, 12):
                 return
             self._thread.enter = enter
             with self._lock:
-                self._idle = 0
+                self._listeners += 1
                 if not self._on:
                     self._on = True
                     sys.monitoring.set_events(self._tool, _EVENTS.PY_START)
@@ -133,6 +133,9 @@ if sys.version_info >= (3, 12):
                 yield
             finally:
                 self._thread.enter, self._thread.calls = None, []
+                with self._lock:
+                    self._listeners -= 1
+                    self._idle = 0
 
         def _started(self, code: CodeType, offset: int) -> Any:
             frame = sys._getframe(1)
@@ -180,7 +183,10 @@ if sys.version_info >= (3, 12):
         def _not_asked_for(self) -> None:
             self._idle += 1
             if self._idle > _MOST_IDLE:
-                self._stop()
+                with self._lock:
+                    self._idle = 0
+                    if not self._listeners:
+                        self._stop()
 
         def _stop(self) -> None:
             with self._lock:
@@ -190,7 +196,6 @@ if sys.version_info >= (3, 12):
                     if (code := known()) is not None:
                         sys.monitoring.set_local_events(self._tool, code, 0)
                 self._codes.clear()
-                self._idle = 0
 
     _monitors: list[_Monitor] = []
     _making = forks.lock(threading.Lock())

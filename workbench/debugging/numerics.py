@@ -216,8 +216,8 @@ def _maybe_not_finite(leaves: Sequence[Any]) -> Iterator[np.ndarray]:
 
     Those of CuPy are looked at where they are, with one wait for all of them, and only bad ones are copied.
     """
-    on_gpu = [k for k, leaf in enumerate(leaves) if type(leaf).__module__.partition(".")[0] == "cupy"]
-    floats = [k for k in on_gpu if hasattr(leaves[k], "dtype") and can_be_infinite(leaves[k].dtype)]
+    on_gpu = {k for k, leaf in enumerate(leaves) if type(leaf).__module__.partition(".")[0] == "cupy"}
+    floats = [k for k in sorted(on_gpu) if hasattr(leaves[k], "dtype") and can_be_infinite(leaves[k].dtype)]
     finite = (
         dict(zip(floats, cupy_contents.finite([leaves[k] for k in floats]), strict=True)) if floats else {}
     )
