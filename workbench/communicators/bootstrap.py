@@ -1,4 +1,4 @@
-"""Connecting the replicas of a group: every process makes a `Bootstrap`, addresses go round, all `connect`."""
+"""Connects the replicas of a group: every process makes a `Bootstrap`, all exchange addresses, then all `connect`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Gpus:
     """The GPUs that the replicas of one process run on.
 
     Attributes:
-      ordinals: Device of each local rank, as this process counts them.
+      ordinals: Device of each local rank, by this process's numbering.
       accelerator: The library that drives them.
-      on_stuck: Called with the reason when a replica's thread stays inside NCCL after a failure: only the end of the
-        process frees it then.
+      on_stuck: Called with the reason when a replica's thread is stuck inside NCCL after a failure. Only ending the
+        process frees such a thread.
     """
 
     ordinals: Mapping[int, int]
@@ -44,13 +44,13 @@ class Gpus:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a process of the group listens; picklable. Hand it only to members: its token lets in.
+    """Where a process of the group listens; picklable. Give it only to members, because its token grants access.
 
     Attributes:
       process: Name of the process.
-      token: Secret that each process that connects must show.
+      token: Secret that each connecting process must show.
       path: Path of its Unix socket, "" if no other process of the group is on its host.
-      tcp: Name and port that other hosts reach it at, None if there are none or it does not speak for its host.
+      tcp: Host name and port for other hosts; None if there are none, or if it does not speak for its host.
     """
 
     process: str
@@ -63,7 +63,7 @@ class Bootstrap:
     """One process's part in connecting a group.
 
     Attributes:
-      address: To be handed to all processes of the group by a channel that is private to them.
+      address: To be sent to all processes of the group over a channel that is private to them.
     """
 
     def __init__(
@@ -79,21 +79,21 @@ class Bootstrap:
         tls: Tls | None = None,
         gpus: Gpus | None = None,
     ) -> None:
-        """Starts to listen, if other processes are to connect.
+        """Starts to listen if other processes will connect.
 
         Args:
           topology: The topology of the whole group.
           process: Which of its processes this is.
-          generation: How often the group had been rebuilt.
+          generation: How often the group has been rebuilt.
           group: Name of the group, for telemetry.
-          rings: Telemetry ring of each local rank, if its collectives are to be recorded.
-          directory: Where to make the owner-only directory of the Unix socket; the system's default if None.
-          bind_host: Where to listen for other hosts, as they reach it.
+          rings: Telemetry ring of each local rank whose collectives are recorded.
+          directory: Parent of the Unix socket's owner-only directory; None for the system's default.
+          bind_host: Address to listen on, as other hosts reach it.
           tls: For connections between hosts; required off loopback.
-          gpus: Where the replicas of this process run, if that is on GPUs. Then so must all others of the group.
+          gpus: The GPUs of this process's replicas. If one process of the group uses GPUs, all must.
 
         Raises:
-          UnsafeBind: if other hosts are to connect to an address off loopback without TLS.
+          UnsafeBind: if other hosts would connect to an address off loopback without TLS.
         """
         self._topology = topology
         self._process = process
@@ -128,7 +128,7 @@ class Bootstrap:
           The communicator of each rank of this process.
 
         Raises:
-          DeadlineExceededError: naming the processes that did not connect.
+          DeadlineExceededError: if processes did not connect in time; it names them.
         """
         deadline = time.monotonic() + deadline_seconds
         try:
@@ -156,7 +156,7 @@ class Bootstrap:
         return {rank: GpuCommunicator(self._communicator(rank, link), plane) for rank, link in links.items()}
 
     def close(self) -> None:
-        """Stops listening; communicators that were connected stay."""
+        """Stops listening; connected communicators stay open."""
         if self._listener is not None:
             self._listener.close()
         if self._tcp is not None:

@@ -20,9 +20,9 @@ class Communicator(Protocol):
     `backends.numpy.view` accepts and are never written; results are owned and of the caller's type. Every method that
     communicates raises
 
-    * `CollectiveMismatch` if replicas ask for different things, or one leaves the step while others wait for it;
-    * `CollectiveAborted` after an `abort` by any replica, `ReplicaLost` when a peer's process is seen to be gone;
-    * `DeadlineExceededError`, naming who is missing, after `options.timeout_seconds`.
+    * `CollectiveMismatch` if replicas make different calls, or one leaves the step while others wait for it;
+    * `CollectiveAborted` after an `abort` by any replica, `ReplicaLost` when a peer's process has ended;
+    * `DeadlineExceededError`, naming the missing replicas, after `options.timeout_seconds`.
 
     After such an error the group is broken: every replica's next call raises too. Close all its communicators and
     connect new ones (`Bootstrap`, next generation); processes and threads can stay.
@@ -30,8 +30,8 @@ class Communicator(Protocol):
     Attributes:
       rank: Position of the replica in the group.
       size: Number of replicas.
-      generation: How often the group had been rebuilt.
-      transport: What it runs over, such as "threads + shared memory".
+      generation: How often the group has been rebuilt.
+      transport: The links that it uses, such as "threads + shared memory".
     """
 
     rank: int
@@ -43,8 +43,8 @@ class Communicator(Protocol):
         """Starts a step: collectives are counted from 0 again.
 
         Args:
-          step: Its number, for people.
-          order: What replicas tell steps apart by; must grow from step to step. The number, where that grows.
+          step: Its number, shown to users.
+          order: Distinguishes steps on all replicas; must grow from step to step. By default `step`.
         """
 
     def finish(self) -> None:
@@ -59,7 +59,7 @@ class Communicator(Protocol):
 
         Args:
           arrays: Same number, dtypes and shapes on every replica.
-          request: How; equal on all replicas.
+          request: How to combine them; equal on all replicas.
 
         Returns:
           One result per array, of its shape.
@@ -83,7 +83,7 @@ class Communicator(Protocol):
 
         Args:
           array: Same dtype on every replica. Only dimension `axis` may differ, except that an array without elements
-            along it fits any other; where all are such, the result has the shape of replica 0's.
+            along it fits any other; if all are empty, the result has the shape of replica 0's array.
           axis: The dimension; negative ones count from the end.
           site: Where the user called it, for errors and telemetry.
           options: The deadline.
@@ -98,7 +98,7 @@ class Communicator(Protocol):
         options: Options | None = None,
         nesting: str = "",
     ) -> list[Any]:
-        """Concatenates each of several arrays as `all_gather` does; those on the host in a single collective.
+        """Concatenates each of several arrays as `all_gather` does; arrays on the host take a single collective.
 
         Args:
           arrays: Same number and dtypes on every replica; shapes as for `all_gather`.
@@ -109,11 +109,11 @@ class Communicator(Protocol):
         """
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
-        """Gives every replica the array of one.
+        """Sends the array of `root` to every replica.
 
         Args:
-          array: What the root gives; the others may pass None, or an array whose type the result gets.
-          root: The rank that gives its array; equal on all replicas.
+          array: The root's array. Others may pass None, or an array of the type that their result should have.
+          root: The rank that sends its array; equal on all replicas.
           site: Where the user called it, for errors and telemetry.
           options: The deadline.
 
@@ -124,7 +124,7 @@ class Communicator(Protocol):
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
     ) -> list[Any]:
-        """Combines as `all_reduce`, for one replica only.
+        """Combines arrays as `all_reduce` does, but only `root` gets the results.
 
         Args:
           arrays: Same number, dtypes and shapes on every replica.
@@ -141,26 +141,26 @@ class Communicator(Protocol):
         """Returns once every replica has called it."""
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array, not initialised, that peers can read in place: `all_reduce` of it copies nothing in."""
+        """An uninitialised array that peers can read in place, so `all_reduce` does not copy it first."""
 
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
-        """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+        """Within this context, `status` reports that the replica waits in `what`, such as "merge_call"."""
 
     def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
         """Records a collective that something else has carried out, such as a compiled program.
 
         Args:
-          signature: What it was.
+          signature: Describes the collective.
           step: The step that it was part of.
           seq: Its number in the step.
           *numbers: The other fields of its `Record`: count, bytes, and three times in ns.
         """
 
     def internal(self, purpose: str) -> AbstractContextManager[None]:
-        """Marks the collectives within as workbench's own, so that views of the user's leave them out.
+        """Marks the collectives in this context as workbench's own, so that views of the user's collectives omit them.
 
         Args:
-          purpose: What they are for, such as "input".
+          purpose: Why workbench needs them, such as "input".
         """
 
     def status(self) -> Status:
@@ -170,10 +170,10 @@ class Communicator(Protocol):
         """Its last 2,000 collectives, oldest first. Any thread."""
 
     def abort(self, error: BaseException) -> None:
-        """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
+        """Breaks the group: all waiting replicas raise, also in other processes. Any thread; the first call wins."""
 
     def give_back(self, before: float) -> None:
-        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees collectives' memory that was last used before `before`, a `time.monotonic` time. Any thread."""
 
     def close(self) -> None:
-        """Gives back everything; idempotent."""
+        """Frees all resources; idempotent."""

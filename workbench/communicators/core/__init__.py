@@ -1,1 +1,1 @@
-"""What all communicators share: the call, its plan, its place in time, its failure."""
+"""The parts that all communicators share: calls, plans, positions, failures."""

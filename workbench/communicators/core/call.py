@@ -23,26 +23,26 @@ def _by_finiteness() -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A collective as a replica asks for it. One object serves all repetitions of the call at its site.
+    """A collective as a replica requests it. One object serves all repetitions of the call at its site.
 
     Attributes:
       op: Such as "all_reduce".
-      redop: Such as "sum", "" where nothing is reduced.
+      redop: Such as "sum"; "" if nothing is reduced.
       what: Dtypes and shapes in words, such as "float32[256,10]".
       site: Where the user called it, such as "train.py:41".
       nesting: The structure that the arrays came in, such as "[*, *]"; "" for a single array.
       mode: Everything else that replicas must agree on (root, axis, algorithm, packing).
-      count: Elements, counted as telemetry does; where only the exchange tells them, as far as they are known before.
-      nbytes: Size S of the formulas, likewise.
-      dtype: Their dtype, "mixed" if they have several.
-      algorithm: The algorithm asked for.
-      packs: In how many packs the arrays travel; 0 where nothing is packed.
-      purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
-      apply: Calls what combines, at the user's line.
+      count: Number of elements, as telemetry counts them. If only the exchange reveals it, the part known before.
+      nbytes: Size in bytes (S in the formulas), likewise.
+      dtype: Dtype of the elements, "mixed" if there are several.
+      algorithm: The requested algorithm.
+      packs: Number of packs that the arrays travel in; 0 if nothing is packed.
+      purpose: Why workbench itself makes the call, such as "input"; "" for a user's call.
+      apply: Calls the combining function, so that its errors point at the user's line.
       alike: The part of `what` that must be equal on all replicas; "" if all of it must.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
-      numbers: Under which number telemetry knows it if it succeeds, by what `Finiteness` found and the algorithm used.
+      numbers: Telemetry's numbers for the call when it succeeds, keyed by the result of `Finiteness` and the algorithm.
     """
 
     op: str
@@ -71,13 +71,13 @@ class Call:
         text = "\0".join((self.op, self.redop, what, self.site, self.nesting, self.mode))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         object.__setattr__(self, "digest", int.from_bytes(digest, "little") & _MASK)
-        # Names of the fault points, made once rather than in each call.
+        # Names of the fault points, built once instead of in each call.
         object.__setattr__(self, "entering", f"{self.op}.enter")
         object.__setattr__(self, "sent", f"{self.op}.after_send")
         object.__setattr__(self, "waiting", f"{self.op}.waiting")
 
     def fingerprint(self, order: int, seq: int) -> int:
-        """What is compared before any payload: the digest, and the position in the step."""
+        """The number that replicas compare before any payload: made of the digest and the position in the step."""
         return (self.digest ^ (order * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F)) & _MASK
 
     def asked(self, rank: int, step: int, seq: int) -> Asked:
@@ -93,7 +93,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call in words, to be shown beside that of another replica.
+    """A call in words, shown beside another replica's call.
 
     Attributes:
       rank: The replica.
@@ -138,7 +138,7 @@ class Asked:
 
 
 def difference(calls: Sequence[Asked]) -> str:
-    """The text of a `CollectiveMismatch` between replicas of which at least two asked for different things."""
+    """The text of a `CollectiveMismatch` between replicas that made at least two different calls."""
     calls = sorted(calls, key=lambda call: call.rank)
     first = calls[0]
     for other in calls[1:]:
@@ -152,7 +152,7 @@ def difference(calls: Sequence[Asked]) -> str:
 
 
 def left_early(finished: int, count: int, waiting: Asked) -> str:
-    """The text of a `CollectiveMismatch` because replica `finished` ended the step while another waits for it.
+    """The text of a `CollectiveMismatch` when replica `finished` has ended the step while another waits for it.
 
     Args:
       finished: Rank of the replica that has ended the step.
@@ -178,7 +178,7 @@ def _differing(a: Asked, b: Asked) -> list[str]:
         "call site": (a.site, b.site),
     }
     parts = [name for name, (left, right) in pairs.items() if left != right]
-    match parts:  # parts that the description of the call does not show
+    match parts:  # those that the description of the call does not show
         case ["options"]:
             return [f"options ({a.mode} and {b.mode})"]
         case ["structure"]:
@@ -193,6 +193,6 @@ def describe(arrays: Sequence[np.ndarray]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _name(dtype: np.dtype) -> str:
-    # `name` leaves out the byte order, which may differ between replicas. Cached, because NumPy takes microseconds to
-    # make it.
+    # `name` omits the byte order, which may differ between replicas. Cached, because NumPy takes microseconds to
+    # build it.
     return dtype.name

@@ -1,4 +1,4 @@
-"""Why a group of replicas cannot continue: the record that wakes every waiter, including those in other processes."""
+"""The record of why a group of replicas cannot continue; it wakes every waiter, including those in other processes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ERRORS: dict[Kind, type[WorkbenchError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The one record of a generation that says what went wrong first.
+    """What went wrong first in a generation of a group.
 
     Attributes:
-      kind: Which error it becomes.
-      text: What the error says.
-      replica: The replica that it is about, or -1.
+      kind: The kind of error that it becomes.
+      text: The error's message.
+      replica: The replica concerned, or -1.
       generation: The generation of the communicator.
       step: Step in which it happened, or -1.
       collective: Such as "all_reduce #4", or "".
@@ -58,7 +58,7 @@ class Failure:
 
     @classmethod
     def again(cls, error: BaseException, generation: int = -1) -> Failure:
-        """The record that makes others raise what a link below or beside them has raised here."""
+        """The record that makes peers raise the error that another link has raised here."""
         for kind, raised in _ERRORS.items():
             if type(error) is raised:
                 return cls(
@@ -73,7 +73,7 @@ class Failure:
         return cls.of(error, generation)
 
     def error(self) -> WorkbenchError:
-        """A new exception for one waiter, caused by the original one where that is known."""
+        """A new exception for one waiter, with the original one as its cause if that is known."""
         error = _ERRORS[self.kind](
             self.text,
             generation=self.generation,
@@ -100,5 +100,5 @@ class Failure:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:_MAX_TEXT]
-    except Exception as broken:  # a user's exception may define any __str__
+    except Exception as broken:  # a user's exception may have a faulty __str__
         return f"(its text raised {type(broken).__name__})"

@@ -1,9 +1,9 @@
-"""Whether a replica's inputs to collectives are finite, checked within a hundredth of its time.
+"""Checks whether a replica's inputs to collectives are finite, in at most a hundredth of its time.
 
-So the first NaN has a name (replica, step, collective) although nobody asked for checks beforehand. Up to 4,096
-elements are always read. More are read where the replica has meanwhile done something else for a hundred times as long:
-reading a megabyte takes 17 µs and reducing it 107 µs, but the step around that mostly takes milliseconds. The record
-says what was not read; nothing is concluded from a sample.
+Thus the first NaN can be located (replica, step, collective) even if no checks were switched on. Arrays of up to 4,096
+elements are always read. A larger one is read if the replica has meanwhile done other work for a hundred times as
+long: reading a megabyte takes 17 µs and reducing it 107 µs, but the step around that mostly takes milliseconds. The
+record says what was not read; nothing is concluded from a sample.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ NOT_FINITE: Final = "not finite"
 NOT_READ: Final = ""
 
 ALWAYS: Final = 4096
-"""Arrays up to this size are read however little time there is."""
+"""Arrays of up to this many elements are always read."""
 SHARE: Final = 100
-"""Reading takes at most one part in this many of a replica's time."""
+"""Reading takes at most 1/SHARE of a replica's time."""
 MOST_SAVED_NS: Final = 250_000_000
 FIRST_NS: Final = 20_000_000
-"""Time in advance for the first step, which has saved none yet and in which many NaNs enter."""
+"""Time granted in advance to the first step, in which many NaNs appear but no time has been saved up yet."""
 
 
 class Finiteness:
-    """Reads what one replica gives to its collectives. Its thread only.
+    """Reads the inputs of one replica's collectives. Only on its thread.
 
-    Its replica sets `found`, `entered_ns` and `inside_ns` in its collectives: calling a method for it costs more.
+    The collectives set `found`, `entered_ns` and `inside_ns` directly, because calling a method would cost more.
 
     Attributes:
-      found: About the present collective: `FINITE`, `NOT_FINITE`, or `NOT_READ` if some of it was not read.
-      spent_ns: How long reading large arrays took in the present collective.
-      entered_ns: When the present collective was called.
-      inside_ns: Time in collectives so far, without the present one; the replica's other time saves up for reading.
+      found: The result for the current collective: `FINITE`, `NOT_FINITE`, or `NOT_READ` if some input was not read.
+      spent_ns: How long reading large arrays took in the current collective.
+      entered_ns: When the current collective was called.
+      inside_ns: Time in earlier collectives. All other time of the replica counts towards the time for reading.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Finiteness:
         self._ns_per_byte = 0.1
 
     def look(self, array: np.ndarray) -> None:
-        """Reads an array that this replica gives to the present collective, if there is time for it."""
+        """Reads an input of the current collective if there is time for it."""
         if not can_be_infinite(array.dtype):
             return
         if array.size <= ALWAYS:
@@ -90,13 +90,13 @@ class Finiteness:
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether an array of floating or complex numbers has neither NaN nor infinity in it. Exact.
+    """Whether an array of floating or complex numbers contains neither NaN nor infinity. Exact.
 
-    A sum of squares is finite only if all elements are, and BLAS adds it up in one pass, without another array and
-    without a warning. It may overflow although all elements are finite: only then they are looked at one by one.
+    A sum of squares is finite only if all elements are, and BLAS computes it in one pass, without another array and
+    without a warning. It may overflow although all elements are finite; only then is each element checked.
     """
     if reads_at_once(array.dtype):
-        # One dimension, so that strides do not matter.
+        # Flattened, so that strides do not matter.
         flat = array.reshape(-1)
         if isfinite(vdot(flat, flat)):
             return True
@@ -104,5 +104,5 @@ def is_finite(array: np.ndarray) -> bool:
 
 
 def reads_at_once(dtype: np.dtype) -> bool:
-    """Whether a sum of squares says of a flat array of it, in one call, that it is finite."""
+    """Whether one call, a sum of squares, can show that a flat array of this dtype is finite."""
     return dtype.kind == "f" and dtype.itemsize in (4, 8) and dtype.isnative

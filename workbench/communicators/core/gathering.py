@@ -1,7 +1,7 @@
-"""The layout of an all_gather's arrays: those of a replica are one block, one after another.
+"""The layout of an all_gather's arrays: each replica's arrays form one block, one after another.
 
-Their shapes travel with them, so that no replica has to know another one's. A part without elements along the axis fits
-any other: a host that has run out of data cannot know how long the lists are that others still read.
+Their shapes travel with them, so that no replica needs to know another's. A part without elements along the axis fits
+any other, because a host that has run out of data cannot know how long the other hosts' lists are.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Shape = tuple[int, ...]
 
 
 class GatherLayout:
-    """Where arrays are in the blocks of all replicas.
+    """Where each array is in the blocks of all replicas.
 
-    Arrays of one dtype lie together, those of the largest items first, so that each is aligned.
+    Arrays of one dtype are adjacent, the dtypes with the largest items first, so that each array is aligned.
 
     Attributes:
-      what: Dtypes and shapes in words, with "*" for the dimension along which they are gathered.
-      alike: Dtypes in words, which must be equal on all replicas.
+      what: Dtypes and shapes in words, with "*" for the gathered dimension.
+      alike: Dtypes in words; they must be equal on all replicas.
       dtypes: The dtype of each array.
       shapes: See `written_shapes`.
     """
 
     def __init__(self, views: Sequence[np.ndarray], axis: int) -> None:
-        """Arrays in the byte order of the machine, all of which have that axis."""
+        """Lays out arrays in native byte order, each of which has that axis."""
         self._views = views
         self._axis = axis
         self.dtypes = [view.dtype for view in views]
@@ -47,7 +47,7 @@ class GatherLayout:
         self._order = sorted(range(len(views)), key=lambda index: places[views[index].dtype])
 
     def block(self) -> np.ndarray:
-        """This replica's arrays, copied behind each other: shape `(bytes,)`, uint8."""
+        """This replica's arrays, copied one after another: shape `(bytes,)`, uint8."""
         block = np.empty(sum(view.nbytes for view in self._views), np.uint8)
         low = 0
         for index in self._order:
@@ -58,7 +58,7 @@ class GatherLayout:
         return block
 
     def by_dtype(self, block: np.ndarray) -> list[np.ndarray]:
-        """The elements in what `block` gave, shape `(elements,)` for each dtype."""
+        """Splits a result of `block` by dtype: one array of shape `(elements,)` for each."""
         sizes = [sum(view.nbytes for view in self._views if view.dtype == dtype) for dtype in self._by_size]
         parts = np.split(block, np.cumsum(sizes)[:-1])
         return [part.view(dtype) for part, dtype in zip(parts, self._by_size, strict=True)]
@@ -66,10 +66,10 @@ class GatherLayout:
     def concatenated(
         self, blocks: Sequence[np.ndarray], shapes: Sequence[Sequence[Shape]]
     ) -> list[np.ndarray]:
-        """Each array of all replicas, one behind the other.
+        """Concatenates each array over all replicas.
 
         Args:
-          blocks: What `block` gave on each replica, in rank order.
+          blocks: The result of `block` on each replica, in rank order.
           shapes: Shapes of each replica's arrays.
         """
         lows = [0] * len(blocks)
@@ -87,7 +87,7 @@ class GatherLayout:
 
 
 def written_shapes(views: Sequence[np.ndarray]) -> np.ndarray:
-    """Number of dimensions and shape of each array, behind each other: shape `(bytes,)`, uint8."""
+    """Number of dimensions and shape of each array, one after another: shape `(bytes,)`, uint8."""
     return np.array([n for view in views for n in (view.ndim, *view.shape)], np.int64).view(np.uint8)
 
 
@@ -100,15 +100,15 @@ def fitting_shapes(
     axis: int,
     generation: int,
 ) -> list[tuple[Shape, ...]]:
-    """The shapes of all replicas' arrays, in rank order, once they have been exchanged.
+    """Decodes and checks the shapes of all replicas' arrays after the exchange, in rank order.
 
     Args:
-      link: Is broken where they do not fit together; every replica finds that by itself.
-      position: The replica, in the collective.
-      blocks: What `written_shapes` gave on each replica, in rank order.
-      dtypes: Those of the arrays.
-      axis: Along which they are gathered.
-      generation: That of the group.
+      link: Broken if they do not fit together; every replica detects that independently.
+      position: The replica's position in the collective.
+      blocks: The result of `written_shapes` on each replica, in rank order.
+      dtypes: The dtypes of the arrays.
+      axis: The axis along which they are gathered.
+      generation: The generation of the group.
 
     Raises:
       CollectiveMismatch: if arrays that have elements along `axis` differ in rank or another dimension.
@@ -129,7 +129,7 @@ def fitting_shapes(
 
 
 def filled(parts: Sequence[np.ndarray], axis: int) -> Sequence[np.ndarray]:
-    """The parts that have elements along `axis`; the first of all if there is none."""
+    """The parts that have elements along `axis`; the first part if none has."""
     return [part for part in parts if part.shape[axis]] or parts[:1]
 
 
@@ -145,7 +145,7 @@ def _in_words(dtype: np.dtype, shape: Shape, axis: int) -> str:
     return f"{backend.dtype_text(dtype)}[{','.join(sizes)}]"
 
 
-@functools.lru_cache(maxsize=256)  # most replicas have equal shapes, and equal bytes return the same object
+@functools.lru_cache(maxsize=256)  # most replicas have equal shapes, so equal bytes share one object
 def _read_shapes(data: bytes) -> tuple[Shape, ...]:
     """The inverse of `written_shapes`."""
     numbers = np.frombuffer(data, np.int64).tolist()
@@ -159,7 +159,7 @@ def _read_shapes(data: bytes) -> tuple[Shape, ...]:
 
 
 def _misfits(shapes: Sequence[Shape], axis: int) -> tuple[int, int] | None:
-    """Two replicas whose parts cannot be concatenated; None if all can."""
+    """Two replicas with parts that cannot be concatenated; None if all parts can be."""
     others = {rank: _other_dimensions(shape, axis) for rank, shape in enumerate(shapes) if shape[axis]}
     leader = next(iter(others), -1)
     return next(((leader, rank) for rank in others if others[rank] != others[leader]), None)

@@ -1,7 +1,7 @@
 """The seam below a communicator: how the participants of one level (threads, processes, hosts) reach each other.
 
-A link is one participant's end. Levels nest: threads of a process meet and one of them speaks for the process on an
-outer link, processes of a host likewise. Results always cover the whole group.
+A link is one participant's end. Levels nest: the threads of a process meet, then one of them speaks for the process on
+an outer link; likewise the processes of a host. Results always cover the whole group.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Blocks = dict[int, np.ndarray]
 
 
 class Link(Protocol):
-    """One participant's end of a level. One thread uses it at a time, except `fail` and `broken`.
+    """One participant's end of a level. One thread uses it at a time; any thread may call `fail` and `broken`.
 
     Every method that communicates compares fingerprints before any payload and raises `CollectiveMismatch`,
     `CollectiveAborted`, `ReplicaLost` or `DeadlineExceededError`; after that the link stays broken.
@@ -26,25 +26,25 @@ class Link(Protocol):
 
     @property
     def transport(self) -> str:
-        """What it runs over, innermost level first: "threads", "shared memory", "tcp", joined by " + "."""
+        """The levels that it uses, innermost first: "threads", "shared memory", "tcp", joined by " + "."""
 
     def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
         """Combines `flat` over the group by `position.call.redop`.
 
         Args:
-          position: Who asks, for what, until when.
+          position: The caller, its call and the deadline.
           flat: Contiguous, one-dimensional, in the dtype to accumulate in; only read.
-          shared: Whether replicas of a host may get the same memory; it is read-only then.
+          shared: Whether replicas of a host may get the same memory, which is then read-only.
 
         Returns:
-          An array as `flat`: owned by the caller, or shared.
+          An array like `flat`, owned by the caller or shared.
         """
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
-        """Gives everybody's blocks to everybody.
+        """Sends every participant's blocks to all others.
 
         Args:
-          position: Who asks, for what, until when.
+          position: The caller, its call and the deadline.
           blocks: Contiguous one-dimensional uint8 arrays; only read.
 
         Returns:
@@ -58,10 +58,10 @@ class Link(Protocol):
         """Bytes that `reduce` reads without copying, for as long as the caller keeps them."""
 
     def give_back(self, before: float) -> None:
-        """Frees memory that was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
 
     def finish(self, position: Position) -> None:
-        """Tells peers that wait, or will wait, in this step that the participant has left it."""
+        """Informs peers that wait, or will wait, in this step that the participant has left it."""
 
     def broken(self) -> Failure | None:
         """Why the level, or one outside it, is broken; None if it is not known to be. Any thread."""
@@ -70,4 +70,4 @@ class Link(Protocol):
         """Breaks the level and wakes all waiters, here and elsewhere; the first record wins. Any thread."""
 
     def close(self) -> None:
-        """Gives back memory, descriptors and threads. Peers that still wait get `StaleGeneration`."""
+        """Frees memory, descriptors and threads. Peers that still wait get `StaleGeneration`."""

@@ -95,10 +95,10 @@ Options = CommunicationOptions | CollectiveHints
 
 
 def checked_options(options: Any) -> Options | None:
-    """What was given as the options of a collective, or None.
+    """Returns the options of a collective, or None, if they have the right type.
 
     Raises:
-      WrongType: if it is something else.
+      WrongType: if they have another type.
     """
     if options is None or isinstance(options, Options):
         return options
@@ -109,17 +109,17 @@ def checked_options(options: Any) -> Options | None:
 
 
 class Reduction(NamedTuple):
-    """How arrays are combined: what a caller asks for, what its plan is kept under, what replicas must agree on.
+    """How arrays are combined. It is the caller's request, the key of its plan, and what replicas must agree on.
 
     Attributes:
       op: "sum", "mean", "min", "max" or "prod". A mean of integers is float64; float16 and bfloat16 accumulate in
         float32.
       site: Where the user called it, for errors and telemetry.
       options: Packing, deadline, implementation.
-      shared: Let replicas of a host share one read-only result.
+      shared: Whether replicas of a host may share one read-only result.
       algorithm: "one_device" combines at one replica, "ring" splits each array over the replicas, "hierarchical"
         combines within threads, then processes, then hosts; "auto" takes the fastest.
-      packs: Combine arrays of one dtype in so many packs, 0 for one per array; overrides `options.bytes_per_pack`.
+      packs: Number of packs for the arrays of one dtype, 0 for one per array; overrides `options.bytes_per_pack`.
       nesting: The structure that the arrays came in, such as "[*, *]"; "" for a single array.
     """
 

@@ -1,4 +1,4 @@
-"""The layout of arrays for sending: those of one dtype together in packs, or one by one as blocks of bytes."""
+"""The layout of arrays for sending: in packs of one dtype, or one by one as blocks of bytes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Pack:
     """Arrays that are combined as one.
 
     Attributes:
-      indices: Which arrays, by position.
-      offsets: Where each begins, in elements, and where the last one ends.
-      dtype: In which they are combined.
+      indices: Positions of its arrays.
+      offsets: Where each array begins, in elements, and where the last one ends.
+      dtype: The dtype in which they are combined.
     """
 
     indices: tuple[int, ...]
@@ -32,7 +32,7 @@ class Pack:
 
     @property
     def count(self) -> int:
-        """Elements in the pack."""
+        """Number of elements in the pack."""
         return self.offsets[-1]
 
 
@@ -47,14 +47,14 @@ def packs_of(
     """Distributes arrays over packs.
 
     Args:
-      arrays: What is to be combined.
+      arrays: The arrays to combine.
       op: The reduction, which decides the dtype to accumulate in.
-      options: `bytes_per_pack` closes a pack that has reached so many bytes.
-      packs: So many packs of about equal bytes per dtype, 0 for one per array; overrides `options`.
-      dtype_of: (dtype, op) -> in which arrays of that dtype are combined; by default `backends.numpy.accumulator`.
+      options: A pack is closed once it has `bytes_per_pack` bytes.
+      packs: Number of packs per dtype, of about equal size; 0 for one per array. Overrides `options`.
+      dtype_of: Maps (dtype, op) to the dtype to combine in; by default `backends.numpy.accumulator`.
 
     Returns:
-      Packs that together hold each array once, dtype by dtype, arrays in their order.
+      Packs that together hold each array once, grouped by dtype, with the arrays in their order.
     """
     by_dtype: dict[np.dtype, list[int]] = {}
     for index, array in enumerate(arrays):
@@ -86,7 +86,7 @@ def _filled(indices: list[int], nbytes: list[int], limit: int) -> list[list[int]
     room = 0
     for index, size in zip(indices, nbytes, strict=True):
         if size >= limit:
-            # A large array travels uncopied in a pack of its own; the small ones around it can still share a pack.
+            # A large array travels uncopied in its own pack; the small ones around it can still share a pack.
             groups.append([index])
             continue
         if room <= 0:
@@ -109,12 +109,12 @@ def _even(indices: list[int], nbytes: list[int], packs: int) -> list[list[int]]:
 
 
 def flatten(pack: Pack, arrays: Sequence[np.ndarray], scratch: np.ndarray) -> np.ndarray:
-    """Copies the arrays of a pack behind each other into `scratch` (bytes), converting them to its dtype.
+    """Copies the arrays of a pack one after another into `scratch` (bytes), converting them to the pack's dtype.
 
     Args:
-      pack: Which arrays the pack has, and where.
+      pack: The pack: its arrays and their offsets.
       arrays: All arrays of the collective.
-      scratch: Bytes, at least as many as the pack takes.
+      scratch: At least as many bytes as the pack takes.
     """
     flat = scratch[: pack.count * pack.dtype.itemsize].view(pack.dtype)
     for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
@@ -124,12 +124,12 @@ def flatten(pack: Pack, arrays: Sequence[np.ndarray], scratch: np.ndarray) -> np
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
-    """The elements of an array as a block: shape `(nbytes,)`, uint8; copied only if they are not contiguous."""
+    """The elements of an array as a block: shape `(nbytes,)`, uint8; copied only if not contiguous."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def header(array: Any) -> np.ndarray:
-    """Dtype and shape of an array of any library as a block; `described` reads it."""
+    """Encodes dtype and shape of any library's array as a block, which `described` reads."""
     name = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
     return np.frombuffer(f"{name} {' '.join(map(str, array.shape))}".encode(), np.uint8)
 

@@ -1,4 +1,4 @@
-"""A reduction prepared for repetition: what is compared with the peers, how arrays are packed, what results are."""
+"""A reduction prepared for repetition: what peers compare, how arrays are packed, and the results' dtypes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _P = TypeVar("_P")
 
 
 def remember(plans: dict[Any, _P], key: Any, plan: _P) -> _P:
-    """Keeps a plan for the next call; when `MAX_PLANS` are kept, they all go and make room.
+    """Keeps a plan for the next call. Once there are `MAX_PLANS`, it first drops all of them.
 
     Args:
-      plans: What a communicator keeps.
-      key: All that the plan depends on.
-      plan: The plan, which is returned.
+      plans: The plans of a communicator.
+      key: Everything that the plan depends on.
+      plan: The plan; it is returned.
     """
     if len(plans) >= MAX_PLANS:
         plans.clear()
@@ -40,15 +40,15 @@ def remember(plans: dict[Any, _P], key: Any, plan: _P) -> _P:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An all_reduce, or what reduces likewise, of arrays of certain dtypes and shapes; nothing depends on the values.
+    """A plan for an all_reduce or another reduction of certain dtypes and shapes. It does not depend on the values.
 
     Attributes:
-      call: What peers are asked for.
+      call: The call that is compared with the peers.
       packs: How the arrays travel.
       dtypes: The dtypes of the results, array by array.
-      plain: The shape of a single array that needs neither packing nor conversion, None otherwise.
-      read: Whether it can have NaN in it at all.
-      small: Whether one call tells that it has none.
+      plain: The shape, if there is a single array that needs neither packing nor conversion; else None.
+      read: Whether the arrays can contain NaN at all.
+      small: Whether one call can show that they contain none.
     """
 
     call: Call
@@ -61,19 +61,19 @@ class Plan:
     def combine(
         self, link: Link, position: Position, views: Sequence[np.ndarray], shared: bool
     ) -> list[np.ndarray]:
-        """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`.
+        """Combines arrays of the planned dtypes and shapes over all replicas.
 
         Args:
           link: The link below the communicator.
-          position: Identifies the call, with its deadline.
+          position: Identifies the call and has its deadline.
           views: The arrays, in the order of the plan.
           shared: Whether replicas of a host may get the same memory; see `Link.reduce`.
         """
         if self.plain is not None:
             flat = views[0].reshape(-1)
             total = link.reduce(position, flat, shared=shared)
-            # Checked afterwards, so that peers do not wait for it. The common case is inlined: a method call costs a
-            # third more.
+            # Checked afterwards, so that peers do not wait for it. The common case is inlined, because a method call
+            # would cost a third more.
             inputs = position.inputs
             if inputs is not None and self.read and not (self.small and isfinite(vdot(flat, flat))):
                 inputs.look(flat)
@@ -106,11 +106,11 @@ def planned(
 
     Args:
       name: The name of the collective, such as "all_reduce".
-      views: Arrays of the dtypes and shapes in question, of any strides.
-      request: What the replica asks for.
+      views: Arrays of the dtypes and shapes to plan for, with any strides.
+      request: The replica's request.
       purpose: See `Call.purpose`.
       root: The replica that gets the result; None for all of them.
-      count: Elements as telemetry counts them; all of them unless given.
+      count: Number of elements as telemetry counts them; by default all.
 
     Raises:
       ValueError: if there is no such `op`.
@@ -119,7 +119,7 @@ def planned(
     op, options = request.op, request.options
     backend.ufunc(op)
     found = {view.dtype for view in views}
-    for dtype in found:  # NumPy would concatenate texts and cut the sum to their length
+    for dtype in found:  # NumPy would concatenate strings and truncate the sum to their length
         backend.require_numbers(dtype, f"one of dtype {backend.dtype_text(dtype)}")
     algorithm: str = request.algorithm if root is None else f"root={root}"
     prefers_ring = getattr(options, "implementation", None) is CommunicationImplementation.RING

@@ -1,4 +1,4 @@
-"""Where a replica is right now, and its last collectives: read by heartbeats and by diagnosis, from other threads."""
+"""A replica's current position and its last collectives, which heartbeats and diagnosis read from other threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Status(NamedTuple):
     Attributes:
       step: The step it is in, -1 before the first.
       seq: Number of its latest collective in this step, from 0; -1 before the first.
-      op: That collective, or what the replica pauses in, such as "merge_call"; "" in between.
+      op: That collective, or what the replica waits in, such as "merge_call"; "" between collectives.
       phase: "running" (user code), "waiting" (for peers), "moving" (data), or "paused".
       site: Where the user called it, or "".
     """
@@ -35,7 +35,7 @@ class Status(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """One collective in the flight recorder; times by `time.monotonic_ns`."""
+    """One collective in the flight recorder; times are of `time.monotonic_ns`."""
 
     step: int
     seq: int
@@ -50,24 +50,24 @@ class Flight(NamedTuple):
 
 
 class Position:
-    """Mutable record of one replica: written by its thread, read by any (each field alone is consistent).
+    """Mutable record of one replica, written by its thread and read by any. Only single fields are consistent.
 
     Attributes:
       rank: The replica.
       step: The step it is in, -1 before the first.
       seq: Number of its latest collective in this step, from 0; -1 before the first.
-      call: The collective it is in, `OUTSIDE` in between.
+      call: The collective it is in; `OUTSIDE` between collectives.
       phase: One of the phases in `Status`.
-      pause: Name and site of what it pauses in, ("", "") otherwise.
-      deadline_ns: When the present collective must be done by `time.monotonic_ns`, 0 for no limit.
+      pause: Name and site of what it waits in while paused, else ("", "").
+      deadline_ns: Deadline of the current collective on the clock of `time.monotonic_ns`, 0 for none.
       entered_ns: When a collective with a deadline was called.
-      given_up: Fingerprint of the last collective that ended with an error, 0 before.
-      order: What tells steps apart and grows with each; the number of the step, unless the caller counts otherwise.
-      started_ns: When the last peer had arrived at the present collective.
-      moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
-      algorithm: How the present collective is carried out, "" as long as no link has said so.
+      given_up: Fingerprint of the last collective that ended with an error, 0 if none has.
+      order: Distinguishes steps and grows with each; the step's number unless the caller counts otherwise.
+      started_ns: When the last peer arrived at the current collective.
+      moved: Elements, bytes and dtype of the current collective if only its exchange has revealed them.
+      algorithm: The algorithm of the current collective, "" until a link has set it.
       flights: The last collectives, oldest first.
-      inputs: Tells whether what the replica gives to the present collective is finite; None if nobody records that.
+      inputs: Checks whether the inputs of the current collective are finite; None if that is not recorded.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class Position:
     )
 
     def __init__(self, rank: int, *, reads: bool = False) -> None:
-        """A replica in no collective; it `reads` what it gives to collectives."""
+        """A replica in no collective; `reads` says whether its inputs to collectives are checked."""
         self.rank = rank
         self.step = -1
         self.order = -1
@@ -107,51 +107,51 @@ class Position:
         self.flights: deque[tuple[int, int, Call, str, int, int, int]] = deque(maxlen=_REMEMBERED)
 
     def status(self) -> Status:
-        """What the replica does now."""
+        """What the replica is doing."""
         call, (pause, site) = self.call, self.pause
         if call is not OUTSIDE:
             return Status(self.step, self.seq, call.op, self.phase, call.site)
         return Status(self.step, self.seq, pause, "paused" if pause else "running", site)
 
     def arrived(self, when_ns: int = 0) -> None:
-        """Notes that all peers have come to the present collective (now or at `when_ns`), and that data moves."""
+        """Notes that all peers have reached the current collective (now or at `when_ns`), so data moves now."""
         self.started_ns = when_ns or time.monotonic_ns()
         self.phase = "moving"
 
     def look(self, array: np.ndarray) -> None:
-        """Reads what the replica gives to the present collective, if somebody records that and there is time."""
+        """Checks an input of the current collective, if that is recorded and there is time."""
         if self.inputs is not None:
             self.inputs.look(array)
 
     def reads_on_host(self) -> None:
-        """Notes that the present collective, of a replica on a device, takes what `look` is given, and no more."""
+        """Notes that the current collective of a replica on a device reads only the host arrays given to `look`."""
         if self.inputs is not None:
             self.inputs.found = FINITE
 
     def asked(self) -> Asked:
-        """The present call in words."""
+        """The current call in words."""
         return self.call.asked(self.rank, self.step, self.seq)
 
     def fingerprint(self) -> int:
-        """Of the present call; see `Call.fingerprint`."""
+        """The fingerprint of the current call; see `Call.fingerprint`."""
         return self.call.fingerprint(self.order, self.seq)
 
     def came_to(self, fingerprint: int) -> bool:
-        """Whether the replica is in the collective of that fingerprint, or was until it failed. Any thread."""
+        """Whether the replica is in the collective with that fingerprint, or was until it failed. Any thread."""
         if self.call is not OUTSIDE and self.fingerprint() == fingerprint:
             return True
         return self.given_up == fingerprint  # read last, because the replica sets it before it leaves
 
     def waited_seconds(self) -> float:
-        """Time since the present collective was called; it must have a deadline."""
+        """Time since the current collective was called; it must have a deadline."""
         return (time.monotonic_ns() - self.entered_ns) * 1e-9
 
     def expired(self) -> bool:
-        """Whether the deadline of the present collective has passed."""
+        """Whether the deadline of the current collective has passed."""
         return self.deadline_ns > 0 and time.monotonic_ns() >= self.deadline_ns
 
     def seconds_left(self, at_most: float) -> float:
-        """Seconds until the deadline, but no more than `at_most`; waiters look around at least that often."""
+        """Seconds until the deadline, but no more than `at_most`, so that waiters check other conditions in between."""
         if not self.deadline_ns:
             return at_most
         return min(at_most, max(0.0, (self.deadline_ns - time.monotonic_ns()) * 1e-9))

@@ -1,7 +1,7 @@
-"""Asks other hosts which replicas have come to a collective, and answers their questions.
+"""Asks other hosts which replicas have reached a collective, and answers their questions.
 
-The first process of each host goes on listening where the ring was connected, with a thread of its own: the replicas
-that could answer may be just the ones that are missing, somewhere in the user's code.
+The first process of each host keeps listening where the ring was connected, on a separate thread, because the replicas
+that could answer may be the missing ones, still busy in the user's code.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from workbench.communicators.core.tcp import TcpListener, Tls, connect, read_lin
 from workbench.communicators.core.wake import Wake, wake
 from workbench.errors import WorkbenchError
 
-_PURPOSE = " roll call"  # distinguishes it from a host that connects for the ring
-_POLL_SECONDS = 60.0  # how often the thread looks around; wake-ups do not wait for it
+_PURPOSE = " roll call"  # distinguishes a question from a host that connects for the ring
+_POLL_SECONDS = 60.0  # how often the thread checks its state; wake-ups end the wait at once
 _STRANGER_SECONDS = 2.0
 _JOIN_SECONDS = 5.0
 
@@ -33,7 +33,7 @@ class Host:
     Attributes:
       ranks: Its replicas.
       address: Name and port of its first process.
-      token: What that process wants to see.
+      token: The secret that it expects.
     """
 
     ranks: Sequence[int]
@@ -42,7 +42,7 @@ class Host:
 
 
 class OtherHosts:
-    """The other hosts of a group, as one process sees them."""
+    """The other hosts of a group, from one process's point of view."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class OtherHosts:
         listener: TcpListener | None,
         tls: Tls | None,
     ) -> None:
-        """Prepares.
+        """Takes over the listener.
 
         Args:
           hosts: The others.
-          group: Group and generation, equal on all hosts.
-          own_token: What others must show here.
-          listener: Where others ask; taken over. None if this process does not speak for its host.
+          group: Group and generation; equal on all hosts.
+          own_token: The secret that others must show here.
+          listener: Where others ask; None if this process does not speak for its host.
           tls: For the connections; required off loopback.
         """
         self._hosts = hosts
@@ -72,7 +72,7 @@ class OtherHosts:
         self._answering: threading.Thread | None = None
 
     def answer_with(self, present: Present) -> None:
-        """Starts to answer with what `present(fingerprint)` returns, if this process speaks for its host."""
+        """If this process speaks for its host, starts to answer with the result of `present(fingerprint)`."""
         if self._listener is not None:
             self._wake = Wake()
             self._answering = threading.Thread(
@@ -84,10 +84,10 @@ class OtherHosts:
             self._answering.start()
 
     def present(self, fingerprint: int, deadline: float) -> tuple[set[int], set[int]]:
-        """Asks all of them at once, until `deadline` (a `time.monotonic` time).
+        """Asks all other hosts at once and waits until `deadline`, a `time.monotonic` time.
 
         Returns:
-          The replicas that have come to a collective, and those whose host has not answered.
+          The replicas that have reached the collective, and those on hosts that have not answered.
         """
         with ThreadPoolExecutor(len(self._hosts), "workbench-roll-call") as pool:
             answers = list(pool.map(lambda host: self._ask(host, fingerprint, deadline), self._hosts))
@@ -117,7 +117,7 @@ class OtherHosts:
                 connection.sendall(json.dumps({"fingerprint": fingerprint}).encode() + b"\n")
                 here = read_line(connection).get("here")
         except (OSError, WorkbenchError):
-            return None  # the host is gone or stopped, or at another generation
+            return None  # the host is gone or stopped, or in another generation
         return set(here) & set(host.ranks) if isinstance(here, list) else None
 
     def _serve(self, listener: TcpListener, ended: Wake, present: Present) -> None:
@@ -130,7 +130,7 @@ class OtherHosts:
 
     def _answer(self, listener: TcpListener, present: Present) -> None:
         try:
-            # A silent stranger must not delay the answers to others for long.
+            # A stranger that sends nothing must not delay the answers to others for long.
             deadline = time.monotonic() + _STRANGER_SECONDS
             with listener.accept_next(self._group, self._own_token, deadline) as connection:
                 connection.settimeout(_STRANGER_SECONDS)

@@ -35,7 +35,7 @@ from workbench.telemetry.records import Signature, message_bytes
 
 
 class ReplicaCommunicator:
-    """The one implementation of `Communicator`; links make the difference between threads, processes and hosts."""
+    """The implementation of `Communicator` for threads, processes and hosts; only their links differ."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ReplicaCommunicator:
     ) -> list[Any]:
         """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
         views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
-        # The common case first: building the general key would take a fifth of a small array's time.
+        # The common case first: building the general key would take a fifth of the time of a small array.
         if len(views) == 1:
             what: Any = (views[0].dtype, views[0].shape)
         else:
@@ -110,7 +110,7 @@ class ReplicaCommunicator:
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
     ) -> list[Any]:
-        """Combines as `all_reduce`; replicas other than `root` get None for each array."""
+        """Combines arrays as `all_reduce` does; replicas other than `root` get None for each array."""
         self._check_root(root)
         views = [backend.view(x) for x in arrays]
         request = Reduction(op, site, options, shared=True)
@@ -217,7 +217,7 @@ class ReplicaCommunicator:
         return [backend.like(result, x) for result, x in zip(found, arrays, strict=True)]
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
-        """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
+        """Returns the array of replica `root`; see `Communicator.broadcast`."""
         self._check_root(root)
         mine: Blocks = {}
         call = self._call("broadcast", "", site, f"root={root}")
@@ -241,7 +241,7 @@ class ReplicaCommunicator:
         self._run(call, options, lambda: self._link.exchange(self._position, {}))
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array, not initialised, that peers can read in place: `all_reduce` of it copies nothing in."""
+        """An uninitialised array that peers can read in place, so `all_reduce` does not copy it first."""
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -254,9 +254,9 @@ class ReplicaCommunicator:
         """Runs `body` as one collective of this replica.
 
         Args:
-          call: What is asked for.
+          call: The collective.
           options: The deadline.
-          body: Returns the result, and whether its telemetry is written elsewhere, once a device has carried it out.
+          body: Returns the result, and whether its telemetry is written elsewhere once a device has executed it.
         """
         enter = self._enter(call, options)
         if self._position.inputs is not None:
@@ -271,7 +271,7 @@ class ReplicaCommunicator:
 
     @contextmanager
     def paused(self, what: str, site: str = "") -> Iterator[None]:
-        """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+        """Within this context, `status` reports that the replica waits in `what`, such as "merge_call"."""
         before = self._position.pause
         self._position.pause = (what, site)
         try:
@@ -283,9 +283,9 @@ class ReplicaCommunicator:
         """Records a collective that something else has carried out, such as a compiled program.
 
         Args:
-          signature: What it was; its generation and group are filled in.
+          signature: Describes it; its generation and group are filled in.
           step: Its step.
-          seq: Its number in the step; tells it apart on all replicas.
+          seq: Its number in the step; identifies it on all replicas.
           *numbers: Elements, bytes, and when it was entered, began to move data and ended, as for `Ring.write`.
         """
         if self._ring is not None:
@@ -294,7 +294,7 @@ class ReplicaCommunicator:
 
     @contextmanager
     def internal(self, purpose: str) -> Iterator[None]:
-        """Marks the collectives within as workbench's own; see `Communicator.internal`."""
+        """Marks the collectives in this context as workbench's own; see `Communicator.internal`."""
         before, self._purpose = self._purpose, purpose
         try:
             yield
@@ -310,24 +310,24 @@ class ReplicaCommunicator:
         return self._position.flight()
 
     def abort(self, error: BaseException) -> None:
-        """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
+        """Breaks the group: all waiting replicas raise, also in other processes. Any thread; the first call wins."""
         self._link.fail(Failure.of(error, self.generation))
 
     def give_back(self, before: float) -> None:
-        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees collectives' memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         with self._closing:
             if not self._closed:
                 self._link.give_back(before)
 
     def close(self) -> None:
-        """Gives back everything; idempotent. Any thread."""
+        """Frees all resources; idempotent. Any thread."""
         with self._closing:
             if not self._closed:
                 self._closed = True
                 self._link.close()
 
     def _part(self, value: np.ndarray) -> int:
-        """The elements of this replica's part of an array that is split along axis 0."""
+        """Number of elements in this replica's part of an array that is split along axis 0."""
         rows = len(value)
         mine = rows // self.size + (self.rank < rows % self.size)
         return value.size // rows * mine if rows else 0
@@ -386,7 +386,7 @@ class ReplicaCommunicator:
 
     def _give_up(self, enter: int, error: BaseException) -> None:
         if isinstance(error, WorkbenchError) and not error.collective:
-            # A thread that breaks a group from outside does not know which collective each replica was in.
+            # A thread that breaks a group from outside does not know each replica's collective.
             error.collective = self._position.asked().collective
         self._position.given_up = self._position.fingerprint()
         self._leave(enter, _state(error))

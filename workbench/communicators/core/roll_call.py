@@ -1,11 +1,11 @@
-"""Which replicas have come to a collective: asked once, by the replica whose deadline has passed.
+"""Finds out which replicas have reached a collective; a replica asks once, when its deadline has passed.
 
-Nobody announces anything for it. The fingerprint that a replica writes down before it waits is different for every
-collective, so a replica that finds it knows that the other is there:
+This needs no announcements. Before a replica waits, it writes down a fingerprint that is different for every
+collective, so a replica that finds this fingerprint knows that the other one has arrived:
 
 * a replica of this process has it in its position;
-* another process of this host has it in its control page, or that of single replicas that wait for others of theirs;
-* another host is asked; a thread of its first process answers, whatever its replicas do (`remote_roll_call`).
+* another process of this host has it in its control page, as have its replicas that wait for others of that process;
+* other hosts are asked; a thread of their first process answers, whatever its replicas do (`remote_roll_call`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from workbench.communicators.core.position import Position
 from workbench.communicators.core.remote_roll_call import OtherHosts
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-_ANSWER_SECONDS = 1.0  # a host that does not answer within this time is called silent
+_ANSWER_SECONDS = 1.0  # a host that does not answer within this time counts as silent
 
 
 class RollCall:
-    """What one process knows, or finds out, about the replicas of its group. Any thread."""
+    """What one process knows, or can find out, about the replicas of its group. Any thread."""
 
     def __init__(self, size: int, *, generation: int) -> None:
-        """Knows nobody yet: see `watch`, `look_at` and `ask`."""
+        """Starts without replicas; `watch`, `look_at` and `ask` add them."""
         self._everybody = range(size)
         self._generation = generation
         self._positions: tuple[Position, ...] = ()
@@ -36,29 +36,29 @@ class RollCall:
         self._hosts: OtherHosts | None = None
 
     def watch(self, position: Position) -> None:
-        """Adds a replica of this process; in the order of their ranks."""
+        """Adds a replica of this process; call it in rank order."""
         self._seats[position.rank] = len(self._positions)
         self._positions += (position,)
 
     def look_at(self, index: int, ranks: Sequence[Sequence[int]], words: Sequence[memoryview]) -> None:
-        """Adds the processes of this host, of which this is number `index`: their replicas and control words."""
+        """Adds the processes of this host: their replicas and control words. This process is number `index`."""
         pairs = list(zip(ranks, words, strict=True))
         self._own_words = words[index]
         self._neighbours = pairs[:index] + pairs[index + 1 :]
 
     def ask(self, hosts: OtherHosts) -> None:
-        """Adds other hosts, which from now on can ask this one too."""
+        """Adds other hosts, which can then ask this one, too."""
         self._hosts = hosts
         hosts.answer_with(self.present)
 
     def sit(self, position: Position) -> None:
-        """Lets other processes see that a replica has come, though the others of its process have not."""
+        """Lets other processes see that a replica has arrived while others of its process have not."""
         words, seat = self._own_words, self._seats.get(position.rank, MOST_SEATS)
         if words is not None and seat < MOST_SEATS:
             words[SEATS + seat] = position.fingerprint()
 
     def present(self, fingerprint: int) -> set[int]:
-        """The replicas of this host that have come to a collective."""
+        """The replicas of this host that have reached a collective."""
         here = {position.rank for position in self._positions if position.came_to(fingerprint)}
         for ranks, words in self._neighbours:
             if fingerprint in (words[FINGERPRINT], words[FINGERPRINT + 1]):
@@ -69,7 +69,7 @@ class RollCall:
         return here
 
     def overdue(self, position: Position) -> Failure:
-        """What has gone wrong when the deadline of a replica's collective has passed: who is not there."""
+        """The failure when the deadline of a replica's collective has passed; it names the missing replicas."""
         waited = position.waited_seconds()
         fingerprint = position.fingerprint()
         here = self.present(fingerprint) | {position.rank}
@@ -89,7 +89,7 @@ class RollCall:
         return Failure("deadline", text, replica, self._generation, position.step, asked.collective)
 
     def close(self) -> None:
-        """Answers no more, and forgets the memory of other processes."""
+        """Stops answering and drops the memory of other processes."""
         hosts, self._hosts = self._hosts, None
         self._own_words = None
         self._neighbours = []
@@ -98,7 +98,7 @@ class RollCall:
 
 
 def _absence(missing: Sequence[int], silent: set[int]) -> str:
-    """Who is missing, in words, and the remedy."""
+    """Describes who is missing, and the remedy."""
     late = [rank for rank in missing if rank not in silent]
     unknown = [rank for rank in missing if rank in silent]
     if not missing:

@@ -1,6 +1,6 @@
 """Memory that the processes of a host share by passing file descriptors.
 
-It has no name (memfd; elsewhere a file that is unlinked at once), so nothing is left behind however a process ends.
+It has no name (memfd, or a file that is unlinked at once), so nothing remains however a process ends.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ PAGE_BYTES = mmap.ALLOCATIONGRANULARITY
 
 
 class SharedFile:
-    """A file in memory that grows; its descriptor can be sent to other processes.
+    """A growing file in memory; its descriptor can be sent to other processes.
 
     Attributes:
       fd: The descriptor, closed by `close`.
-      nbytes: Present size.
+      nbytes: Current size.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -31,14 +31,14 @@ class SharedFile:
         self.grow(nbytes)
 
     def grow(self, nbytes: int) -> int:
-        """Appends `nbytes` (rounded up to pages) of zeros and returns the offset of the first one."""
+        """Appends `nbytes` zeros (rounded up to pages) and returns the offset of the first one."""
         offset = self.nbytes
         nbytes = rounded(nbytes)
         try:
             if hasattr(os, "memfd_create") or not hasattr(os, "posix_fallocate"):
                 os.ftruncate(self.fd, offset + nbytes)
             else:
-                # On a full disk, this fails here, rather than with a SIGBUS later.
+                # On a full disk, this fails here instead of with a SIGBUS later.
                 os.posix_fallocate(self.fd, offset, nbytes)
         except OSError as error:
             raise StorageFull(f"no room for {nbytes} bytes of shared memory: {error.strerror}") from error
@@ -53,7 +53,7 @@ class SharedFile:
 
 
 def mapped(fd: int, offset: int, nbytes: int) -> np.ndarray:
-    """Maps `nbytes` bytes at `offset` (a multiple of the page size); unmapped when the last view of them is gone."""
+    """Maps `nbytes` bytes at `offset` (a multiple of the page size) until their last view is gone."""
     return np.frombuffer(mmap.mmap(fd, rounded(nbytes), offset=offset), np.uint8)
 
 

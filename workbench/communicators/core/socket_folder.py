@@ -1,4 +1,4 @@
-"""A Unix socket in an owner-only folder, and the removal of both, which never touches foreign files."""
+"""A Unix socket in an owner-only folder. Removing both never touches foreign files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PROBE_SECONDS: Final = 1.0
 
 
 def _parent() -> str:
-    """The parent folder of sockets: a short path on a local disk, which TMPDIR need not be."""
+    """The parent folder of sockets: a short path on a local disk. TMPDIR may be neither."""
     return "/tmp" if os.access("/tmp", os.W_OK | os.X_OK) else tempfile.gettempdir()
 
 
 class SocketFolder:
-    """A listening Unix socket in a folder of mode 0700. Both belong to this process, and go with `close`.
+    """A listening Unix socket in a folder of mode 0700. Both belong to this process; `close` removes them.
 
     Attributes:
       path: The socket's path.
-      socket: The socket, which listens.
+      socket: The listening socket.
     """
 
     def __init__(self, backlog: int, *, parent: Path | None = None) -> None:
@@ -40,7 +40,7 @@ class SocketFolder:
 
         Args:
           backlog: Connections that may wait to be accepted.
-          parent: Where to make the folder; by default where paths are short.
+          parent: Parent of the folder; by default one with a short path.
         """
         self._folder = os.path.join(parent or _parent(), f"workbench-{secrets.token_hex(8)}")
         self.path = os.path.join(self._folder, _SOCKET)
@@ -50,7 +50,7 @@ class SocketFolder:
         unfinished = os.path.join(self._folder, _UNFINISHED)
         try:
             os.chmod(self._folder, 0o700)  # regardless of the umask
-            # Gets its final name only once it listens; before, `sweep` would take it for a killed process's.
+            # Gets its final name only once it listens: until then, `sweep` would take it for a killed process's.
             self.socket.bind(unfinished)
             os.chmod(unfinished, 0o600)  # not needed, as the folder protects it already
             self.socket.listen(backlog)
@@ -73,10 +73,10 @@ class SocketFolder:
 
 
 def sweep(parent: str | Path | None = None) -> None:
-    """Removes what killed processes of this user have left: folders of the kind above at which nobody listens.
+    """Removes the socket folders that killed processes of this user have left, in which nothing listens.
 
-    A folder is removed only if all of it is known: its name, owner and mode, and nothing in it but a socket that
-    refuses connections. Whatever else is there stays.
+    A folder is removed only if its name, owner and mode are as expected and it contains nothing but a socket that
+    refuses connections. Everything else stays.
     """
     with contextlib.suppress(OSError), os.scandir(parent or _parent()) as entries:
         for entry in entries:
@@ -94,7 +94,7 @@ def _remove_abandoned(folder: Path) -> None:
         if not _refuses(folder / _SOCKET):
             return
     elif inside not in ([], [_UNFINISHED]) or time.time() - about.st_mtime < _UNFINISHED_SECONDS:
-        return  # a process finishes making one within a moment
+        return  # a process may just be making one
     for name in inside:
         path = folder / name
         if not stat.S_ISSOCK(path.lstat().st_mode):

@@ -1,6 +1,6 @@
-"""Hosts find each other over TCP: each connects to the next one in a ring and is connected to by the one before.
+"""Connects hosts over TCP in a ring: each connects to the next one and accepts the one before.
 
-A host that connects must show the token of the host that it connects to. Off loopback TLS is required.
+A connecting host must show the token of the host that it connects to. Off loopback, TLS is required.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Tls:
     """TLS contexts of one process.
 
     Attributes:
-      server: For connections that it accepts; should require a certificate of the peer.
-      client: For connections that it makes.
+      server: For accepted connections; should require a certificate of the peer.
+      client: For connections to others.
     """
 
     server: ssl.SSLContext
@@ -56,7 +56,7 @@ class TcpListener:
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
 
     def accept(self, group: str, token: str, deadline: float) -> socket.socket:
-        """The connection of the host before this one; others are turned away.
+        """The connection of the host before this one; rejects others.
 
         Args:
           group: Group and generation that the host must name.
@@ -67,7 +67,7 @@ class TcpListener:
             try:
                 return self.accept_next(group, token, deadline)
             except (UnavailableError, OSError):
-                _left(deadline)  # a stranger, or a peer that gave up: continue until the deadline
+                _left(deadline)  # a stranger, or a peer that has gone: continue until the deadline
 
     def accept_next(self, group: str, token: str, deadline: float) -> socket.socket:
         """The next connection.
@@ -78,7 +78,7 @@ class TcpListener:
           deadline: A `time.monotonic` time.
 
         Raises:
-          UnavailableError: if it is a stranger's, or for another group; it is closed.
+          UnavailableError: if it comes from a stranger or is for another group; it is then closed.
           OSError: if it breaks, or nobody connects in time.
         """
         self._socket.settimeout(_left(deadline))
@@ -92,7 +92,7 @@ class TcpListener:
     def _introduced(
         self, connection: socket.socket, group: str, token: str, deadline: float
     ) -> socket.socket:
-        # A silent stranger must not keep the real peer waiting for long.
+        # A stranger that sends nothing must not keep the real peer waiting for long.
         connection.settimeout(min(2.0, _left(deadline)))
         if self._tls is not None:
             connection = self._tls.server.wrap_socket(connection, server_side=True)
@@ -109,7 +109,7 @@ class TcpListener:
 
     @property
     def fd(self) -> int:
-        """Becomes readable when somebody connects."""
+        """Becomes readable when a peer connects."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -159,20 +159,20 @@ def ring_neighbours(
     tls: Tls | None,
     deadline: float,
 ) -> tuple[socket.socket, socket.socket]:
-    """Connects to the next host and is connected to by the one before.
+    """Connects to the next host and accepts the connection of the one before.
 
     Args:
       listener: Where the host before connects.
       next_address: Where the next host listens.
-      accept_first: True on exactly one host of the ring, or all would wait for each other to accept.
+      accept_first: True on exactly one host of the ring; otherwise all would wait for each other to accept.
       group: Group and generation, equal on all hosts.
-      own_token: What the host before must show.
-      next_token: What the next host wants to see.
+      own_token: The secret that the host before must show.
+      next_token: The secret that the next host expects.
       tls: TLS contexts, None on loopback.
       deadline: A `time.monotonic` time.
 
     Returns:
-      The connection from the host before and the one to the next, both without blocking.
+      The connection from the host before and the one to the next, both non-blocking.
 
     Raises:
       DeadlineExceededError: if one of the two did not come in time.
@@ -199,14 +199,14 @@ def ring_neighbours(
 
 
 def read_line(connection: socket.socket) -> dict[str, object]:
-    """Reads one line with a JSON object, and not a byte more.
+    """Reads one line with a JSON object, and no byte beyond it.
 
     Raises:
-      UnavailableError: if something else comes, or the end.
+      UnavailableError: if something else arrives, or the connection ends.
     """
     line = b""
     while not line.endswith(b"\n"):
-        data = connection.recv(1)  # reads exactly the line, because the ring's bytes follow
+        data = connection.recv(1)  # byte by byte, because the ring's bytes follow the line
         if not data or len(line) > _MAX_HELLO_BYTES:
             raise UnavailableError("the other side ended the connection before it identified itself")
         line += data

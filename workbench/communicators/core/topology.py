@@ -1,4 +1,4 @@
-"""Where the replicas of a group are: which process, which host."""
+"""The process and the host of each replica of a group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Topology:
       members: One per rank, 0 first.
 
     Raises:
-      ValueError: if ranks are not 0, 1, 2, … or one process is said to be on two hosts.
+      ValueError: if ranks are not 0, 1, 2, … or one process is on two hosts.
     """
 
     members: tuple[Member, ...]

@@ -1,4 +1,4 @@
-"""Waking another process that blocks: an eventfd, elsewhere a pipe; both can be sent to other processes."""
+"""Wakes another process that blocks, by an eventfd or a pipe; both can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 
 
 class Wake:
-    """What a process blocks on; peers get `write_fd`.
+    """The descriptor on which a process blocks; peers get `write_fd`.
 
-    Wake-ups only say "look again", so it does no harm if there are too many of them.
+    Wake-ups only mean "check again", so too many of them do no harm.
 
     Attributes:
-      read_fd: To be polled by its owner.
-      write_fd: To be handed to peers.
+      read_fd: Its owner polls it.
+      write_fd: Its owner sends it to peers.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Wake:
             os.set_blocking(self.write_fd, False)
 
     def clear(self) -> None:
-        """Takes back one wake-up, if there is one."""
+        """Consumes one wake-up, if there is one."""
         try:
             os.read(self.read_fd, 8)
         except BlockingIOError:
@@ -42,7 +42,7 @@ _ONE = (1).to_bytes(8, "little")
 
 
 def wake(write_fd: int) -> None:
-    """Wakes the process that polls the other end; any process that got `write_fd`."""
+    """Wakes the process that polls the other end. Any process that has `write_fd` may call it."""
     try:
         os.write(write_fd, _ONE)
     except (BlockingIOError, BrokenPipeError):

@@ -51,10 +51,10 @@ class _Plan:
 
 
 class GpuCommunicator:
-    """`Communicator` of one replica on a GPU, around the one that its host's processes have.
+    """`Communicator` of one replica on a GPU; wraps the one that connects the host processes.
 
     Collectives of GPU arrays return as soon as they are queued: the replica's current stream waits for them, its
-    thread does not. `finish` waits, and raises if what was queued has not come out right.
+    thread does not. `finish` waits for them and raises if any has failed.
     """
 
     def __init__(self, host: ReplicaCommunicator, plane: GpuPlane) -> None:
@@ -74,7 +74,7 @@ class GpuCommunicator:
         self._host.begin(step, order)
 
     def finish(self) -> None:
-        """Ends the step once its collectives have happened on the GPU."""
+        """Ends the step once its collectives have completed on the GPU."""
         self._plane.settle(self.rank)
         self._host.finish()
 
@@ -83,7 +83,7 @@ class GpuCommunicator:
         arrays: Sequence[Any],
         request: Reduction,
     ) -> list[Any]:
-        """As `Communicator.all_reduce`; a structure with arrays of both kinds takes one collective for each."""
+        """As `Communicator.all_reduce`; a structure of both GPU and host arrays takes one collective for each kind."""
         owned = [self._gpu.owns(array) for array in arrays]
         if True not in owned:
             return self._host.all_reduce(arrays, request)
@@ -104,7 +104,7 @@ class GpuCommunicator:
     def reduce(
         self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
     ) -> list[Any]:
-        """As `Communicator.reduce`; all arrays must be of one kind."""
+        """As `Communicator.reduce`; either all arrays are on the GPU, or none."""
         if not self._all_on_gpu(arrays):
             return self._host.reduce(arrays, op, root, site=site, options=options)
         self._check_root(root)
@@ -143,7 +143,7 @@ class GpuCommunicator:
         options: Options | None = None,
         nesting: str = "",
     ) -> list[Any]:
-        """As `Communicator.all_gather_arrays`; arrays on the GPU one by one."""
+        """As `Communicator.all_gather_arrays`; each GPU array takes its own collective."""
         if any(self._gpu.owns(array) for array in arrays):
             return [self.all_gather(array, axis, site=site, options=options) for array in arrays]
         return self._host.all_gather_arrays(arrays, axis, site=site, options=options, nesting=nesting)
@@ -183,7 +183,7 @@ class GpuCommunicator:
         return self._gpu.like(self._host.carry_out(call, options, body), array)
 
     def _assembled(self, flat: Any, shapes: Sequence[tuple[int, ...]], axis: int) -> Any:
-        """All replicas' parts, which lie one after another, as one array."""
+        """Joins all replicas' parts, which lie one after another, into one array."""
         parts, low = [], 0
         for shape in shapes:
             high = low + _count(shape)
@@ -192,7 +192,7 @@ class GpuCommunicator:
         return self._gpu.concatenate(filled(parts, axis), axis)
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
-        """As `Communicator.broadcast`; the root tells the others whether it is a GPU array."""
+        """As `Communicator.broadcast`; the root informs the others whether it is a GPU array."""
         self._check_root(root)
         call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "", purpose=self._purpose)
         value: Any = None
@@ -224,12 +224,12 @@ class GpuCommunicator:
         return self._host.carry_out(call, options, body)
 
     def barrier(self, *, site: str = "", options: Options | None = None) -> None:
-        """Returns once every replica has called it; what is queued on GPUs may still run."""
+        """Returns once every replica has called it; queued GPU work may still run."""
         self._plane.poll()
         self._host.barrier(site=site, options=options)
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Memory of the host; arrays of the GPU's library make their own."""
+        """Host memory; the GPU library allocates its own arrays."""
         return self._host.empty(shape, dtype)
 
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
@@ -259,16 +259,16 @@ class GpuCommunicator:
         return self._host.flight()
 
     def abort(self, error: BaseException) -> None:
-        """Breaks the group: first the host link, so that peers know, then what is queued. Any thread."""
+        """Breaks the group: first the host link, so that peers know, then the queued work. Any thread."""
         self._host.abort(error)
         self._plane.abort()
 
     def give_back(self, before: float) -> None:
-        """Frees memory of the host that was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees host memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         self._host.give_back(before)
 
     def close(self) -> None:
-        """Gives back everything; idempotent."""
+        """Frees all resources; idempotent."""
         self._plane.drain()
         self._host.close()
         self._plane.close(self.rank)
@@ -284,7 +284,7 @@ class GpuCommunicator:
     ) -> list[Any]:
         """Reduces arrays on the GPU.
 
-        Each result belongs to its array's library; it is None where only `root` gets it.
+        Each result belongs to its array's library; it is None on replicas other than `root`, if there is a root.
         """
         op = request.op
         values = [self._gpu.described(array) for array in arrays]
@@ -384,10 +384,10 @@ class GpuCommunicator:
         *,
         keep: Sequence[Any] = (),
     ) -> None:
-        """Queues the present collective and has this replica's stream wait for it.
+        """Queues the current collective and makes this replica's stream wait for it.
 
         Buffers are allocated on the replica's own stream. CuPy's pool returns memory to the stream that allocated it,
-        so the next user's work comes after this stream's wait for the result.
+        so the work of the next user of the memory runs after this stream has waited for the result.
         """
         enter_ns = _now()
         self._plane.poll()

@@ -1,6 +1,6 @@
-"""Several replicas of one process on one GPU: one kernel reads all their buffers and writes all results.
+"""Several replicas of one process on one GPU: one kernel reads all buffers and writes all results.
 
-A mode for correctness and teaching: the replicas share one GPU's time and memory, so nothing gets faster.
+This mode is for correctness and teaching: the replicas share one GPU's time and memory, so nothing gets faster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 class SharedGpuOps:
-    """`GpuOps` where all replicas of the group are in this process and on one GPU; also for a single replica."""
+    """`GpuOps` for groups with all replicas in this process and on one GPU; also for a single replica."""
 
     name = "fused"
 
@@ -25,17 +25,17 @@ class SharedGpuOps:
         self._ordinal = ordinal
 
     def all_reduce(self, op: str, works: Sequence[Work]) -> None:
-        """By the fused kernel: every source is read once, every target written once."""
+        """Runs the fused kernel: it reads every source once and writes every target once."""
         for position in range(len(works[0].sources)):
             self._combine(op, works, position, [work.targets[position] for work in works])
 
     def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
-        """By the fused kernel, with one target."""
+        """Runs the fused kernel with one target."""
         for position in range(len(works[0].sources)):
             self._combine(op, works, position, [works[root].targets[position]])
 
     def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
-        """One kernel per replica, on its part of all sources."""
+        """Runs one kernel per replica, on its part of all sources."""
         mean_over = len(works) if op == "mean" else 0
         with self._gpu.on(self._ordinal, works[0].stream):
             for work in works:
@@ -49,7 +49,7 @@ class SharedGpuOps:
                 )
 
     def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
-        """By copies."""
+        """Copies the sources."""
         with self._gpu.on(self._ordinal, works[0].stream):
             for work in works:
                 at = 0
@@ -59,20 +59,20 @@ class SharedGpuOps:
                     at += counts[other.rank]
 
     def broadcast(self, works: Sequence[Work], root: int) -> None:
-        """By copies."""
+        """Copies the sources."""
         with self._gpu.on(self._ordinal, works[0].stream):
             for work in works:
                 self._gpu.copy(works[root].sources[0].view(_BYTE), work.targets[0])
 
     def abort(self) -> None:
-        """Nothing here waits for anybody."""
+        """Does nothing, because nothing here waits for peers."""
 
     def error(self) -> str:
-        """Nothing runs in the background."""
+        """Always "", because nothing runs in the background."""
         return ""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing, because there is nothing to free."""
 
     def _combine(self, op: str, works: Sequence[Work], position: int, targets: Sequence[object]) -> None:
         mean_over = len(works) if op == "mean" else 0

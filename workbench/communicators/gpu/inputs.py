@@ -1,8 +1,8 @@
-"""Whether inputs to collectives on a GPU are finite: kernels set a word in host memory, which is read much later.
+"""Checks whether inputs to collectives on a GPU are finite: kernels set a word in host memory, which is read later.
 
-The fused kernel has every number in a register and looks at it there. Before everything else, a kernel of its own reads
-what the replica gives: small arrays always, larger ones as far as a hundredth of the time allows, as on CPUs
-(`core/finiteness.py`). The record says what was not read; nothing is concluded from a sample.
+The fused kernel checks every number in its register. Before other collectives, a separate kernel reads the inputs:
+small arrays always, larger ones as far as a hundredth of the time allows, as on CPUs (`core/finiteness.py`). The record
+says what was not read; nothing is concluded from a sample.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from workbench.communicators.core.finiteness import (
 from workbench.communicators.gpu.work import Work
 
 ALWAYS_BYTES = 1 << 20
-"""Arrays up to this size are read however little time there is: their kernel takes a few microseconds."""
+"""Arrays up to this size are always read, because their kernel takes only a few microseconds."""
 
 
 class Inputs:
-    """Looks at what the replicas on one device give to collectives. The thread that queues them, one at a time."""
+    """Checks the inputs of the replicas on one device. Only for the thread that queues collectives, one at a time."""
 
     def __init__(self, accelerator: Accelerator, ordinal: int) -> None:
         self._gpu = accelerator
@@ -37,11 +37,11 @@ class Inputs:
         self._before_ns = _clock()
 
     def look(self, works: Sequence[Work], *, fused: bool) -> Taken | None:
-        """Gives each work the word in which it will be said that its sources are not finite.
+        """Gives each work the word that is set if its sources are not finite.
 
         Args:
           works: The works of all replicas on the device; the communication stream is current.
-          fused: Whether the fused kernel will look at their sources, so that nothing else needs to.
+          fused: Whether the fused kernel checks the sources, so that no other kernel needs to.
         """
         now = _clock()
         self._saved_ns = min(MOST_SAVED_NS, self._saved_ns + (now - self._before_ns) / SHARE)
@@ -70,12 +70,12 @@ class Inputs:
 
 
 def found(work: Work, taken: Taken | None, place: int) -> str:
-    """What the record says of the inputs of a work whose kernels have run.
+    """What to record about the inputs of a work whose kernels have run.
 
     Args:
       work: The work.
-      taken: The words of its device's works, None if nothing has looked.
-      place: Its place among them.
+      taken: The words of its device's works, None if nothing was checked.
+      place: Its index among them.
     """
     if taken is None:
         return NOT_READ

@@ -1,7 +1,7 @@
 """Replicas on GPUs of their own, in one process or many: NVIDIA's NCCL moves the data.
 
-NCCL takes raw pointers and believes everything: dtypes, sizes and lifetimes are checked before, by the host link that
-compares fingerprints. A missing peer blocks its calls for ever; `GpuPlane` watches that from outside.
+NCCL takes raw pointers and checks nothing, so the host link first compares fingerprints, which cover dtypes and sizes;
+lifetimes are checked, too. A missing peer blocks NCCL's calls forever; `GpuPlane` watches for that from outside.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _TYPES = {
 }
 _WIDENED = {"int16": np.dtype(np.int32), "uint16": np.dtype(np.uint32)}
 _OPS = {"sum": "SUM", "mean": "SUM", "min": "MIN", "max": "MAX", "prod": "PROD"}
-_BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # logical or is MAX, logical and is MIN
+_BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # MAX is logical or, MIN is logical and
 _FLUSH_SECONDS = 2.0
-"""How long closing waits for NCCL to send what peers still wait for."""
+"""How long closing waits for NCCL to send data to peers that still wait for it."""
 
 
 def wire_dtype(dtype: np.dtype, op: str) -> np.dtype:
@@ -43,7 +43,7 @@ def wire_dtype(dtype: np.dtype, op: str) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class _Wire:
-    """How NCCL sees arrays of a dtype: its numbers for dtype and reduction, and how many of its elements make one."""
+    """How NCCL sees arrays of a dtype: its numbers for dtype and reduction, and its elements per array element."""
 
     dtype: int
     op: int
@@ -51,10 +51,10 @@ class _Wire:
 
 
 class NcclOps:
-    """`GpuOps` over NCCL. Ranks of NCCL are numbered along hosts and PCI addresses, others by the strategy.
+    """`GpuOps` over NCCL. NCCL's ranks follow hosts and PCI addresses; all other ranks are the strategy's.
 
-    `_ending` guards who gives the communicators back: that frees their memory, so it happens once, and never while
-    another thread asks them for errors. Threads that queue work do not take the lock: one that is stuck in NCCL must
+    `_ending` guards the end of the communicators: it frees their memory, so it happens once, and never while another
+    thread reads their errors. Threads that queue work do not take the lock, because one that is stuck in NCCL must
     not prevent the abort that frees it.
     """
 
@@ -68,7 +68,7 @@ class NcclOps:
         *,
         order: Sequence[int],
     ) -> None:
-        """`order` has the strategy's rank of each rank of NCCL."""
+        """`order` maps NCCL's ranks to the strategy's ranks."""
         self._gpu = accelerator
         self._nccl = accelerator.nccl
         self._communicators = dict(communicators)
@@ -80,7 +80,7 @@ class NcclOps:
         self._ended = False
 
     def all_reduce(self, op: str, works: Sequence[Work]) -> None:
-        """`ncclAllReduce`, a group for each pack, with all local replicas in it."""
+        """`ncclAllReduce`, in one group of calls per pack, for all local replicas."""
         for position in range(len(works[0].sources)):
             dtype, count = works[0].sources[position].dtype, works[0].sources[position].size
             if count == 0:
@@ -118,7 +118,7 @@ class NcclOps:
             self._restore(op, at_root, position)
 
     def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
-        """A group of `ncclReduce`, one per part, which may differ in size; `ncclReduceScatter` if they do not."""
+        """`ncclReduceScatter` if all parts have one size, else a group with one `ncclReduce` per part."""
         dtype = works[0].sources[0].dtype
         if bounds[-1] == 0:
             return
@@ -153,7 +153,7 @@ class NcclOps:
         self._restore(op, works, 0)
 
     def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
-        """`ncclAllGather`, or a group of broadcasts where sizes differ. Elements are single bytes."""
+        """`ncclAllGather`, or a group of broadcasts if sizes differ. Elements are single bytes."""
         if not any(counts):
             return
         even = len(set(counts)) == 1 and self._order == tuple(range(self._size))
@@ -194,28 +194,28 @@ class NcclOps:
                 )
 
     def abort(self) -> None:
-        """`ncclCommAbort`: streams that wait for a peer go on, with garbage. Happens once for all callers."""
+        """`ncclCommAbort`: streams that wait for a peer continue, with garbage. Happens once for all callers."""
         if self._ends():
             for communicator in self._communicators.values():
                 communicator.abort()
 
     def error(self) -> str:
         """`ncclCommGetAsyncError` of every local communicator."""
-        with self._ending:  # an abort that starts meanwhile frees what this reads
+        with self._ending:  # a concurrent abort would free what this reads
             if self._ended:
                 return ""
             for rank, communicator in self._communicators.items():
                 try:
                     communicator.check_async_error()
-                except Exception as error:  # the library's own class, which this file does not import
+                except Exception as error:  # the class is the library's, which this file does not import
                     return f"NCCL reports at replica {rank}: {error}"
         return ""
 
     def close(self) -> None:
-        """`ncclCommDestroy`, which first sends what peers on other hosts still wait for.
+        """`ncclCommDestroy`, which first sends the data that peers on other hosts still wait for.
 
-        It blocks when a peer is gone, and ranks of one host wait for each other in it: so each communicator has its own
-        thread. What takes longer than a moment is left to that thread, as nothing may abort a communicator while it is
+        It blocks when a peer is gone, and ranks of one host wait for each other in it, so each communicator has its own
+        thread. If it takes long, that thread is left to finish it, because nothing may abort a communicator while it is
         being destroyed.
         """
         if not self._ends():
@@ -231,12 +231,12 @@ class NcclOps:
             thread.join(max(0.0, ends - time.monotonic()))
 
     def _destroy(self, rank: int) -> None:
-        # The group is closed, so nobody could use an error of NCCL's.
+        # The group is closed, so nothing could use an error of NCCL's.
         with contextlib.suppress(Exception), self._gpu.on(self._ordinals[rank]):
             self._communicators[rank].destroy()
 
     def _ends(self) -> bool:
-        """Whether the calling thread is the one that gives the communicators back."""
+        """Whether the calling thread is the one that frees the communicators."""
         with self._ending:
             first, self._ended = not self._ended, True
         return first
@@ -261,7 +261,7 @@ class NcclOps:
 
     @contextmanager
     def _prepared(self, op: str, works: Sequence[Work], position: int) -> Iterator[list[Any]]:
-        """The sources in the form that NCCL reads. For min and max, floats become integers, which keeps NaNs."""
+        """Converts the sources for NCCL. For min and max, floats become integers, which keeps NaNs."""
         sources = [work.sources[position] for work in works]
         if _is_ordered(op, sources[0].dtype):
             for index, work in enumerate(works):
@@ -282,7 +282,7 @@ class NcclOps:
     def _gather_and_combine(
         self, op: str, works: Sequence[Work], position: int, receivers: Sequence[Work]
     ) -> None:
-        """For what NCCL cannot combine: each replica gathers all parts and combines them itself, in rank order."""
+        """For dtypes that NCCL cannot combine: each replica gathers all parts and combines them in rank order."""
         dtype = works[0].sources[position].dtype
         count = works[0].sources[position].size
         nbytes = count * dtype.itemsize
@@ -343,7 +343,7 @@ def _needs_gather(op: str, dtype: np.dtype) -> bool:
 
 @contextmanager
 def group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterator[None]:
-    """A group of calls, ended on `device`, also where a call fails: what is queued in an open group never starts."""
+    """A group of calls, ended on `device` even if a call fails, because work in an open group never starts."""
     nccl.groupStart()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Connects GPUs by NCCL: who is where, the id that all ranks need, and a communicator for each local rank."""
+"""Connects GPUs by NCCL: finds each replica's GPU, shares the unique id, and makes a communicator per local rank."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from workbench.communicators.threads.rendezvous import Exchange
 from workbench.errors import BackendUnavailable
 
 _UNIQUE_ID: Final = -1
-"""Number of the block that carries the id."""
+"""Number of the block with the unique id."""
 
 
 class Blocking(Protocol):
-    """Carries out calls that may block in C for ever."""
+    """Makes calls that may block in C forever."""
 
     def __call__(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
-        """What `call` returns, which runs on another thread.
+        """Returns the result of `call`, which runs on another thread.
 
         Args:
           what: The call in words.
-          call: It.
-          undo: Is given the result of a call that has been given up when it returns.
+          call: The function to call.
+          undo: Called with the result if `call` returns after it was given up.
 
         Raises:
           WorkbenchError: if the group breaks, or a deadline passes, before it returns.
@@ -50,8 +50,8 @@ def connect(
       accelerator: The GPU library.
       topology: The topology of the whole group.
       ordinals: Device of each local rank.
-      exchange: Gives everybody's blocks to everybody, over the host link.
-      blocking: Carries out the initialisation, which waits for all ranks.
+      exchange: Sends every process's blocks to all others, over the host link.
+      blocking: Runs the initialisation, which waits for all ranks.
 
     Raises:
       BackendUnavailable: if NCCL is missing, or two replicas are on one GPU.
@@ -60,7 +60,7 @@ def connect(
     blocks = exchange({rank: _encoded(accelerator.identity(at)) for rank, at in ordinals.items()})
     identities = [_decoded(blocks[rank]) for rank in range(topology.size)]
     _refuse_duplicates(topology, identities)
-    # Created only now, because it starts an NCCL thread that waits for all ranks.
+    # Created only here, because it starts an NCCL thread that waits for all ranks.
     made = {_UNIQUE_ID: np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)} if 0 in ordinals else {}
     unique_id = exchange(made)[_UNIQUE_ID].tobytes()
     hosts = topology.hosts
@@ -80,7 +80,7 @@ def connect(
 def _communicators(
     accelerator: Accelerator, nccl: Any, places: Mapping[int, tuple[int, int]], size: int, unique_id: bytes
 ) -> dict[int, Any]:
-    """A communicator for each local rank; `places` holds its device and its rank in NCCL."""
+    """Makes a communicator for each local rank; `places` has its device and its rank in NCCL."""
     made: dict[int, Any] = {}
     try:
         with group(nccl, contextlib.nullcontext()):
@@ -95,7 +95,7 @@ def _communicators(
 
 def _abort_all(communicators: Mapping[int, Any]) -> None:
     for communicator in communicators.values():
-        with contextlib.suppress(Exception):  # a communicator that was never connected
+        with contextlib.suppress(Exception):  # it may never have been connected
             communicator.abort()
 
 
@@ -103,7 +103,7 @@ def _refuse_duplicates(topology: Topology, identities: Sequence[GpuIdentity]) ->
     """Refuses two replicas on one GPU, more clearly than NCCL does.
 
     Raises:
-      BackendUnavailable: naming replicas, host and GPU.
+      BackendUnavailable: if two replicas are on one GPU; names them, their host and the GPU.
     """
     if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") == "1":
         return  # an experimental feature of NCCL since 2.30

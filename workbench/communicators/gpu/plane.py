@@ -1,13 +1,13 @@
 """The GPUs of one process in one group: queues collectives, times them, and watches calls that may block forever.
 
-The host link has compared all calls before anything is queued here, so NCCL never sees a mismatch. What remains are
-peers that die or hang in between. A watching thread sees that (deadlines, NCCL's own errors, the host link) and
+The host link compares all calls before anything is queued here, so NCCL never sees a mismatch. But peers may still die
+or hang in between. A watching thread detects that (by deadlines, NCCL's own errors, the host link) and
 
 1. publishes the failure on the host link, so that a replica that finds its stream drained also finds the reason,
-2. aborts NCCL, after which streams go on with garbage,
-3. reports a thread or a device that is stuck all the same, or has failed: only ending the process helps then.
+2. aborts NCCL, after which streams continue with garbage,
+3. reports a thread or a device that is still stuck, or has failed: then only ending the process helps.
 
-Results count only after `settle`, which looks for a failure after everything has happened.
+Results are valid only after `settle`, which looks for a failure once all work has completed.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from workbench.telemetry.records import Signature
 
 POLL_SECONDS = 0.025
 DEADLINE_SECONDS = 300.0
-"""For a queued collective whose call gives no timeout. Its peers have all arrived, so only a failure takes this long.
+"""For a queued collective without a timeout. All its peers have arrived, so only a failure takes this long.
 """
 CONNECT_SECONDS = 60.0
 GRACE_SECONDS = 5.0
-"""How long a thread may stay inside NCCL after its failure was published, before the process is given up."""
+"""How long a thread may stay inside NCCL after its failure was published; then the process is given up."""
 _IDLE_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 _SPIN_SECONDS = 0.002
-"""How long to wait for a step's end by yielding, as CUDA does: any sleep, even one of 0, takes 60 to 130 µs."""
+"""How long to yield while waiting for a step's end, as CUDA does. Any sleep, even one of 0, takes 60 to 130 µs."""
 _PAUSE_SECONDS = 0.0005
 """The longest sleep between two checks; the first ones after yielding are shorter."""
 _DRAIN_SECONDS = 2.0
-"""How long closing waits for queued work while nothing has failed."""
+"""How long closing waits for queued work if nothing has failed."""
 
 Launch = Callable[[GpuOps, Sequence[Work]], None]
 
@@ -61,9 +61,9 @@ class _Guard:
     Attributes:
       what: The call in words.
       deadline_ns: When it must have returned, on the clock of `time.monotonic_ns`.
-      reported_ns: When the group was first seen to be broken during the call; 0 before that.
-      given_up: Nobody waits for its result any more.
-      outcome: What it returned or raised; empty before.
+      reported_ns: When the group was first found broken during the call; 0 until then.
+      given_up: Whether nothing waits for its result any more.
+      outcome: Its result or exception; empty until it ends.
     """
 
     what: str
@@ -78,11 +78,11 @@ class _Guard:
 class GpuPlane:
     """One process's GPUs in one generation of a group.
 
-    `_lock` guards what is queued and the ops; replica threads and the watching thread take it, never for long.
+    `_lock` guards the queue and the ops; replica threads and the watching thread take it, never for long.
 
     Attributes:
       accelerator: The GPU library.
-      fused: All replicas are in this process and share one GPU.
+      fused: Whether all replicas are in this process and share one GPU.
       ordinals: Device of each local rank.
     """
 
@@ -98,9 +98,9 @@ class GpuPlane:
         rings: Mapping[int, SharedRing],
         on_stuck: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_stuck(why)` is called when a thread stays inside NCCL: the process should be ended then.
+        """Calls `on_stuck(why)` when a thread is stuck inside NCCL; the process should then be ended.
 
-        Without it, as where replicas are threads of the notebook, that thread is left behind and nobody waits for it.
+        If it is None, for example because replicas are threads of the notebook, that thread is abandoned.
         """
         self.accelerator = accelerator
         self.ordinals = dict(ordinals)
@@ -129,12 +129,12 @@ class GpuPlane:
     # -- replicas' threads -------------------------------------------------------------------------------------
 
     def run(self, position: Position, works: Sequence[Work], exchange: Exchange, launch: Launch) -> None:
-        """Queues one collective for all replicas of the process; connects the GPUs first if need be.
+        """Queues one collective for all replicas of the process; first connects the GPUs if necessary.
 
         Args:
           position: Identifies the call; gets the name of the algorithm.
           works: The buffers and streams of each replica of the process.
-          exchange: Gives blocks of bytes to the other processes, to connect the GPUs.
+          exchange: Exchanges blocks of bytes with the other processes, to connect the GPUs.
           launch: Queues the operation.
 
         Raises:
@@ -175,17 +175,17 @@ class GpuPlane:
             with gpu.on(pair.lane.ordinal, pair.lane.stream):
                 gpu.record(pair.end)
                 for work in pair.works:
-                    # Not from the pool: the replica may wait for this event after the pair is gone.
+                    # Not from the pool, because the replica may wait for this event after the pair is gone.
                     work.finished = gpu.event(timed=False)
                     gpu.record(work.finished)
         deadline_ns = position.deadline_ns or time.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
         return Launched(pairs, deadline_ns, ops.name)
 
     def settle(self, rank: int) -> None:
-        """Waits until everything queued has happened, and only then looks whether the group was broken meanwhile.
+        """Waits until all queued work has completed, then checks whether the group was broken meanwhile.
 
         Raises:
-          WorkbenchError: if it was: a stream that drains after an abort looks like success.
+          WorkbenchError: if it was, because a stream that drains after an abort looks like success.
         """
         spins_until, pause = time.monotonic() + _SPIN_SECONDS, 0.0
         while self._queued and self._failure() is None:
@@ -199,9 +199,9 @@ class GpuPlane:
             self._check()
 
     def drain(self) -> None:
-        """The first replica to close waits a moment for what is queued, before the host link is closed.
+        """The first replica to close waits a moment for queued work, before the host link is closed.
 
-        Peers may still wait for it: NCCL is given back by `close` only where all of it has happened, else by aborting.
+        Peers may still wait for that work. Only if all of it has completed, `close` frees NCCL without aborting.
         """
         if self._drained is not None:
             return
@@ -214,13 +214,13 @@ class GpuPlane:
     def _is_broken(self) -> bool:
         """Whether something has failed.
 
-        A peer that has closed its end is no failure, because all replicas close NCCL.
+        A peer that has closed its end is not a failure, because all replicas close NCCL.
         """
         failure = self._failure()
         return self._aborted or (failure is not None and failure.kind != "closed")
 
     def close(self, rank: int) -> None:
-        """One replica closes its end; the last one gives back streams and communicators."""
+        """Closes the end of one replica; the last one frees streams and communicators."""
         self._open.discard(rank)
         if self._open or self._closed:
             return
@@ -246,7 +246,7 @@ class GpuPlane:
     # -- any thread --------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """Gives up what is queued. The failure must be on the host link by then: peers' streams may drain at once."""
+        """Drops the queued work. The failure must already be on the host link, as peers' streams may drain at once."""
         with self._lock:
             self._aborted = True
             self._aborted_ns = self._aborted_ns or time.monotonic_ns()
@@ -255,7 +255,7 @@ class GpuPlane:
             ops.abort()
 
     def poll(self) -> bool:
-        """Retires what has happened; whether something had."""
+        """Retires completed collectives and returns whether there were any."""
         retired = False
         with self._lock:
             while self._queued and self._happened(self._queued[0]):
@@ -270,7 +270,7 @@ class GpuPlane:
             for pair in launched.pairs:
                 if not self.accelerator.done(pair.end):
                     return False
-        except Exception as error:  # a device error stays, so the deadline or the next call reports it
+        except Exception as error:  # a device error persists, so the deadline or the next call reports it
             self._device_error = str(error)
             self._link.fail(Failure.of(error, self._generation))
             return False
@@ -326,15 +326,15 @@ class GpuPlane:
         return self._ops
 
     def carry_out(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
-        """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl_connect.Blocking`.
+        """Runs `call()`, which may block in C forever, on its own watched thread; see `nccl_connect.Blocking`.
 
         Args:
           what: The call in words, for errors.
           call: The function.
-          undo: Undoes its result if it returns after the group has given it up.
+          undo: Called with its result if it returns after it was given up.
 
         Raises:
-          WorkbenchError: if the group breaks first, by the deadline of this call or otherwise.
+          WorkbenchError: if the group breaks first, because of this call's deadline or otherwise.
         """
         guard = _Guard(what, time.monotonic_ns() + int(self._connect_seconds * 1e9))
         self._guards.append(guard)
@@ -368,7 +368,7 @@ class GpuPlane:
         guard.returned.set()
 
     def _forget(self, guard: _Guard) -> None:
-        with suppress(ValueError):  # both the watching thread and the call's thread may have finished with it
+        with suppress(ValueError):  # the watching thread and the call's thread may both remove it
             self._guards.remove(guard)
 
     # -- the watching thread -----------------------------------------------------------------------------------
@@ -424,6 +424,6 @@ class GpuPlane:
             guard.reported_ns = now
         elif now - guard.reported_ns > GRACE_SECONDS * 1e9:
             if self._on_stuck is None:
-                self._forget(guard)  # its thread stays behind in C code that nothing can end
+                self._forget(guard)  # its thread remains in C code that nothing can end
             else:
                 self._on_stuck(f"a replica is stuck in {guard.what} after: {failure.text}")

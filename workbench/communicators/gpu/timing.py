@@ -1,4 +1,4 @@
-"""Times of GPU work, from events that are read much later: nothing here makes a step wait."""
+"""Times GPU work by events that are read much later, so that no step waits for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from workbench.communicators.gpu.inputs import Inputs, found
 from workbench.communicators.gpu.work import Work
 
 REBASE_SECONDS = 10.0
-"""Elapsed times are float32 milliseconds: they resolve 1 µs ten seconds after their base, and 62 µs 17 minutes after
-it.
+"""Elapsed times are float32 milliseconds: ten seconds after their base they resolve 1 µs, 17 minutes after it only
+62 µs.
 """
 _BASE_PAUSE_SECONDS = 0.00005
 _BASE_SECONDS = 0.005  # a base event that takes longer than this is too imprecise
@@ -24,15 +24,15 @@ _BASE_SECONDS = 0.005  # a base event that takes longer than this is too impreci
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """Two events around one device's part of a collective, and what the record of it needs.
+    """Two events around one device's part of a collective, and the data for its record.
 
     Attributes:
-      lane: Whose.
-      start: Before it, on the communication stream.
-      end: After it.
+      lane: The lane of the device.
+      start: The event before it, on the communication stream.
+      end: The event after it.
       works: The work of each replica on the device; they keep all buffers alive until the pair is retired.
-      base: The base event to count from, and when it happened.
-      flags: A word for each work, set if what its replica gave is not finite; None if nothing has looked.
+      base: The base event to count from, and its time.
+      flags: A word for each work, set if its inputs are not finite; None if they were not checked.
     """
 
     lane: Lane
@@ -45,13 +45,13 @@ class Pair:
 
 @dataclass(slots=True, eq=False)
 class Launched:
-    """A collective whose work is queued.
+    """A queued collective.
 
     Attributes:
       pairs: One per local device.
-      deadline_ns: When it must have happened, by `time.monotonic_ns`.
+      deadline_ns: When it must have completed, on the clock of `time.monotonic_ns`.
       algorithm: For the record.
-      state: "ok", or what else became of it.
+      state: "ok", or how it failed.
     """
 
     pairs: list[Pair]
@@ -70,9 +70,9 @@ class Lane:
 
     Attributes:
       ordinal: Number of the device in this process.
-      stream: Where collectives run, beside the streams of user code.
-      inputs: Looks at what its replicas give to collectives.
-      base: An event, and when it happened (monotonic ns).
+      stream: The stream for collectives, beside those of user code.
+      inputs: Checks its replicas' inputs to collectives.
+      base: An event and its time (monotonic ns).
     """
 
     def __init__(self, accelerator: Accelerator, ordinal: int) -> None:
@@ -80,7 +80,7 @@ class Lane:
         self._gpu = accelerator
         with accelerator.on(ordinal):
             self.stream = accelerator.stream()
-            # Nothing else runs on this stream, so an event recorded there happens at once.
+            # Nothing else runs on this stream, so an event recorded there completes at once.
             self._side = accelerator.stream()
         self.inputs = Inputs(accelerator, ordinal)
         self._events: list[Any] = []
@@ -90,7 +90,7 @@ class Lane:
             self.rebase()
 
     def event(self) -> Any:
-        """An event that nobody uses."""
+        """An unused event."""
         try:
             return self._events.pop()  # the watching thread takes events, too
         except IndexError:
@@ -98,11 +98,11 @@ class Lane:
                 return self._gpu.event()
 
     def give_back(self, *events: Any) -> None:
-        """These may be used again."""
+        """Returns events for reuse."""
         self._events += events
 
     def rebase(self) -> None:
-        """Takes a new base on a stream of its own; keeps the old one if the device is too busy to tell."""
+        """Takes a new base on a separate stream; keeps the old one if the device is too busy for a precise one."""
         event = self.event()
         before = asked = time.monotonic_ns()
         with self._gpu.on(self.ordinal, self._side):
@@ -113,16 +113,16 @@ class Lane:
                 if self.base[0] is None:
                     self.base = (event, before)
                 return
-            before = asked  # the event had not happened by then
-            time.sleep(_BASE_PAUSE_SECONDS)  # other threads want Python's lock
+            before = asked  # the event had not completed by then
+            time.sleep(_BASE_PAUSE_SECONDS)  # lets other threads take the GIL
             asked = time.monotonic_ns()
-        # The earliest possible time, so that no collective seems to end after a wait for it returned.
+        # The earliest possible time, so that no collective seems to end after a wait for it has returned.
         self.base = (event, before)
         self._based = time.monotonic()
 
     @property
     def base_is_old(self) -> bool:
-        """Whether it is time for another base."""
+        """Whether it is time for a new base."""
         return time.monotonic() - self._based > REBASE_SECONDS
 
 
@@ -131,7 +131,7 @@ def retire(
     launched: Launched,
     write: Callable[..., None],
 ) -> None:
-    """Records a collective that has happened.
+    """Records a completed collective.
 
     Args:
       accelerator: The GPU library.

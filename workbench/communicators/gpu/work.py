@@ -1,4 +1,4 @@
-"""A replica's part of a collective between GPUs, and the seam for the two ways to carry it out."""
+"""A replica's part of a collective between GPUs, and the interface of the two implementations."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from workbench.communicators.core.call import Call
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One replica's part. Arrays are contiguous, one-dimensional, on its device, made on its compute stream.
+    """One replica's part. Arrays are contiguous and one-dimensional; its compute stream made them on its device.
 
     Attributes:
       rank: The replica.
-      call: What it asked for.
-      step: In which step.
+      call: Its call.
+      step: Number of the step.
       seq: The number of the collective within its step.
-      enter_ns: When it asked.
-      ready: Event of its compute stream: everything before is in `sources`.
-      sources: To be read.
-      targets: To be written.
-      stream: Where it is carried out; set by the plane.
-      finished: Event after which `targets` hold the result; set by the plane.
-      temporary: Buffers that must live until then: those of the operation, and those that `sources` were made of.
-      moved: Elements, bytes and dtype, where only the exchange has told them.
-      flag: Address of the word that says, once set, that `sources` are not finite; 0 if nothing records that.
-      unread: Some of `sources` was not looked at, for lack of time.
+      enter_ns: When it made the call.
+      ready: Event of its compute stream, after which `sources` are complete.
+      sources: Arrays to read.
+      targets: Arrays to write.
+      stream: The stream that executes it; set by the plane.
+      finished: Event after which `targets` have the results; set by the plane.
+      temporary: Buffers that must live until then: the operation's, and those from which `sources` were made.
+      moved: Elements, bytes and dtype, if only the exchange has revealed them.
+      flag: Address of the word that is set if `sources` are not finite; 0 if that is not recorded.
+      unread: Whether some of `sources` were not checked, for lack of time.
     """
 
     rank: int
@@ -49,21 +49,21 @@ class Work:
 
 
 class GpuOps(Protocol):
-    """Queues a collective on the streams of this process's replicas; waits for nothing.
+    """Queues collectives on the streams of this process's replicas, without waiting.
 
-    `works` are those of all replicas of the process, by rank. Arrays of `all_gather` and `broadcast` have the sender's
-    dtype as sources and are bytes as targets.
+    `works` has one work per replica of the process, in rank order. For `all_gather` and `broadcast`, sources have the
+    sender's dtype, and targets are bytes.
     """
 
     @property
     def name(self) -> str:
-        """For telemetry: the algorithm."""
+        """Name of the algorithm, for telemetry."""
 
     def all_reduce(self, op: str, works: Sequence[Work]) -> None:
-        """Each source of each replica is combined over the group into the target of the same position."""
+        """Combines each source over the group into the target at the same position."""
 
     def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
-        """The same, but only the targets of `root` get the results.
+        """As `all_reduce`, but only the targets of `root` get the results.
 
         Args:
           op: "sum", "mean", "min", "max" or "prod".
@@ -72,7 +72,7 @@ class GpuOps(Protocol):
         """
 
     def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
-        """Replica r's target gets elements `bounds[r]` to `bounds[r + 1]` of the combined source.
+        """Writes elements `bounds[r]` to `bounds[r + 1]` of the combined source to replica r's target.
 
         Args:
           op: "sum", "mean", "min", "max" or "prod".
@@ -81,21 +81,21 @@ class GpuOps(Protocol):
         """
 
     def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
-        """Everybody's target gets the sources behind each other, `counts[r]` elements of replica r."""
+        """Writes all sources one after another, `counts[r]` elements of replica r, to every replica's target."""
 
     def broadcast(self, works: Sequence[Work], root: int) -> None:
-        """Everybody's target gets the source of `root`."""
+        """Copies the source of `root` to every replica's target."""
 
     def abort(self) -> None:
-        """Gives up what is queued: streams go on, results are garbage. Any thread."""
+        """Drops the queued work: streams continue, results are garbage. Any thread."""
 
     def error(self) -> str:
-        """What the library says went wrong in the background, "" if nothing. Any thread."""
+        """The library's message about a background error, "" if there is none. Any thread."""
 
     def close(self) -> None:
-        """Gives everything back, with nothing queued any more."""
+        """Frees all resources; nothing may be queued any more."""
 
 
 def native(dtype: np.dtype, op: str) -> np.dtype:
-    """The fused kernel widens while it reads: arrays are packed as they are."""
+    """Returns `dtype`: the fused kernel converts while it reads, so arrays are packed unconverted."""
     return dtype.newbyteorder("=")

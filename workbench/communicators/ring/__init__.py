@@ -1,1 +1,1 @@
-"""Hosts, in a ring of TCP connections."""
+"""Communication between hosts, over a ring of TCP connections."""

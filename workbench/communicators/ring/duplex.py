@@ -1,7 +1,7 @@
 """The two connections of a host in a ring: from the host before it, and to the next one.
 
-Payload flows forward only. The other direction of the connection from the host before is used to tell it about a
-failure, which it may have to learn in the middle of a payload.
+Payload flows only forward. The reverse direction of the connection from the host before reports failures to it, even
+in the middle of a payload.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.communicators.core.position import Position
 from workbench.communicators.core.wake import Wake, wake
 
 _HEADER = struct.Struct("<5q")
-_TICK_SECONDS = 0.5  # how often a blocked host looks around; wake-ups do not wait for it
+_TICK_SECONDS = 0.5  # how often a blocked host checks its state; wake-ups end the wait at once
 _PIECE_BYTES = 1024 * 1024
 _UNSENT_BYTES = 64 * 1024
 _TOGETHER_BYTES = 64 * 1024  # up to this size, copying is cheaper than another packet
@@ -31,11 +31,11 @@ class Frame(NamedTuple):
     """A message between neighbours; text of `nbytes` bytes follows, for DATA payload.
 
     Attributes:
-      kind: CALL (what a replica asks for), ASKED (the same in words), FINISHED (it has left the step), FAILED, DATA.
+      kind: CALL (a replica's call), ASKED (the same in words), FINISHED (it has left the step), FAILED, DATA.
       order: Order of the sender's step.
-      seq: Number of the collective in it; for FINISHED how many there were.
+      seq: Number of the collective in the step; for FINISHED, how many there were.
       value: A fingerprint (CALL), a rank (FINISHED), or the length of the table that precedes the payload (DATA).
-      nbytes: Length of what follows.
+      nbytes: Length of the text or payload that follows.
     """
 
     kind: int
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 
 class Duplex:
-    """Moves bytes in both directions at once, and stops when that has become pointless. One thread, except `wake`."""
+    """Sends and receives bytes at the same time, and stops when that is in vain. One thread, except `wake`."""
 
     def __init__(
         self, preceding: socket.socket, following: socket.socket, look: Callable[[Position], None]
@@ -56,14 +56,14 @@ class Duplex:
         Args:
           preceding: From the host before.
           following: To the next host.
-          look: Called whenever a wait is interrupted; raises to end it.
+          look: Called whenever a wait is interrupted; it raises to end the wait.
         """
         self._preceding = forks.descriptor(preceding)
         self._following = forks.descriptor(following)
         self._look = look
         self._wake = Wake()
         self._unsent = bytearray()  # small frames that have not been sent yet
-        self._early = bytearray()  # received while nothing waited for it
+        self._early = bytearray()  # bytes received before something waited for them
         self._whole = True  # whether the last frame has been sent completely
         self._complaint = bytearray()  # what the next host reported about a failure
         self._poll = select.poll()
@@ -71,11 +71,11 @@ class Duplex:
 
     @property
     def following_fd(self) -> int:
-        """Becomes readable when the next host complains or is gone."""
+        """Becomes readable when the next host reports a failure or is gone."""
         return self._following.fileno()
 
     def watch(self, fds: Sequence[int]) -> None:
-        """Makes waits end when one of `fds` becomes readable, too."""
+        """Makes waits also end when one of `fds` becomes readable."""
         for fd in fds:
             self._poll.register(fd, select.POLLIN)
 
@@ -107,7 +107,7 @@ class Duplex:
         return bytes(text)
 
     def move(self, position: Position, outgoing: memoryview, incoming: memoryview) -> None:
-        """Sends all of `outgoing` to the next host while `incoming` is filled by the host before (bytes both)."""
+        """Sends all bytes of `outgoing` to the next host and fills `incoming` from the host before."""
         if self._early:
             taken = min(len(self._early), len(incoming))
             incoming[:taken] = self._early[:taken]
@@ -128,10 +128,10 @@ class Duplex:
             if not sent and not received and (outgoing or incoming):
                 self._wait(position, sending=bool(outgoing or self._unsent), receiving=bool(incoming))
             elif not outgoing and not incoming:
-                return  # unsent small frames can wait: nothing waits for them now
+                return  # unsent small frames can wait, because nothing waits for them now
 
     def begin(self, frame: Frame, payload: memoryview) -> memoryview:
-        """Sends a frame and what follows it, as far as there is room; returns the rest, for `move`."""
+        """Sends a frame and its payload as far as possible without waiting; returns the rest, for `move`."""
         if len(payload) <= _TOGETHER_BYTES:
             payload = memoryview(_HEADER.pack(*frame[:4], 0) + payload)
         else:
@@ -143,23 +143,23 @@ class Duplex:
         return payload
 
     def post(self, frame: Frame, text: bytes = b"") -> None:
-        """Sends a small frame to the next host as far as there is room; the rest goes with the next `move`."""
+        """Sends a small frame to the next host as far as possible without waiting; the next `move` sends the rest."""
         if self._whole and len(self._unsent) < _UNSENT_BYTES:
             self._unsent += _HEADER.pack(*frame[:4], len(text)) + text
             self._flush()
 
     def complain(self, text: bytes) -> None:
-        """Tells both neighbours about a failure, as far as that is possible without waiting."""
+        """Reports a failure to both neighbours, as far as possible without waiting."""
         self.post(Frame(FAILED, 0, 0, 0), text)
         try:
             _send(self._preceding, memoryview(len(text).to_bytes(4, "little") + text))
             if not self._whole:
-                self._following.shutdown(socket.SHUT_WR)  # in the middle of a payload, nothing else ends it
+                self._following.shutdown(socket.SHUT_WR)  # nothing else ends a payload in the middle
         except OSError:
             pass  # already gone
 
     def complaint(self) -> bytes | None:
-        """What the next host has said about a failure, None if nothing; b"" if its connection has ended."""
+        """The next host's report of a failure; None if there is none, b"" if its connection has ended."""
         try:
             data = self._following.recv(_LONGEST_TEXT_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -173,7 +173,7 @@ class Duplex:
         return bytes(self._complaint[4 : 4 + length]) if len(self._complaint) >= 4 + length else None
 
     def drain_finished(self) -> None:
-        """Takes FINISHED frames out of the way, so that they never fill the connection while nobody reads it."""
+        """Reads FINISHED frames, so that they never fill the connection while nothing else reads it."""
         piece = bytearray(4096)
         try:
             count = _receive_into(self._preceding, memoryview(piece))
@@ -197,7 +197,7 @@ class Duplex:
         try:
             del self._unsent[: _send(self._following, memoryview(bytes(self._unsent)))]
         except ConnectionError:
-            self._unsent.clear()  # receiving will report it
+            self._unsent.clear()  # receiving will report the failure
 
     def _wait(self, position: Position, *, sending: bool, receiving: bool) -> None:
         # The next host normally sends nothing, so this can always watch that direction.
@@ -214,7 +214,7 @@ def _send(connection: socket.socket, data: memoryview) -> int:
         return connection.send(data[:_PIECE_BYTES])
     except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return 0
-    except OSError as error:  # from TLS, or from a cut network; none of them is a ConnectionError
+    except OSError as error:  # from TLS or a cut network; neither is a ConnectionError
         raise ConnectionError(f"the connection has ended ({error})") from error
 
 

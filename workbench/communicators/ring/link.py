@@ -1,8 +1,8 @@
 """The link between hosts: a ring of TCP connections.
 
-Large arrays are reduced in n - 1 steps in which every host adds its part to what passes, and completed in n - 1 more.
-Small ones go round whole and are combined in the order of the hosts. With more than two hosts the two orders differ, so
-float results may differ in the last bit between a small and a large array; equal calls give equal results.
+Large arrays are reduced in n - 1 steps, in which every host adds its part to the passing data, and distributed in n - 1
+more. Small ones travel around the ring whole and are combined in the order of the hosts. With more than two hosts these
+orders differ, so small and large arrays may differ in the last bit of float results; equal calls give equal results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class RingLink:
-    """A `Link` of one host to the others, used by the process that speaks for it."""
+    """The `Link` of one host to the others, used by the process that speaks for the host."""
 
     transport = "tcp"
 
@@ -51,10 +51,10 @@ class RingLink:
           index: Position of this host.
           preceding: From the host before.
           following: To the next host.
-          hosts: How many there are.
-          size: Replicas in the whole group.
+          hosts: Number of hosts.
+          size: Number of replicas in the whole group.
           generation: The generation of the group.
-          roll_call: Tells who is missing; closed with the link.
+          roll_call: Finds out which replicas are missing; closed with the link.
         """
         self._index = index
         self._hosts = hosts
@@ -63,19 +63,19 @@ class RingLink:
         self._roll_call = roll_call
         self._results = ResultPool()
         self._duplex = Duplex(preceding, following, self._look)
-        self._busy = threading.Lock()  # held while the connections are used
+        self._busy = threading.Lock()  # held by the thread that uses the connections
         self._failing = threading.Lock()  # guards _failure
         self._failure: Failure | None = None
-        self._told = False  # whether the neighbours know about it
+        self._told = False  # whether the neighbours know about the failure
         self._inner: Callable[[], Failure | None] = _unbroken
 
     @property
     def fd(self) -> int:
-        """Becomes readable when `broken` has something to see."""
+        """Becomes readable when `broken` may have news."""
         return self._duplex.following_fd
 
     def watch(self, fds: Sequence[int], broken: Callable[[], Failure | None]) -> None:
-        """Makes waits end when one of `fds` becomes readable and `broken` says why: the inner level has failed."""
+        """Ends waits when one of `fds` becomes readable and `broken` returns a failure of the inner level."""
         self._inner = broken
         self._duplex.watch(fds)
 
@@ -86,12 +86,12 @@ class RingLink:
         return total
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
-        """Sends everybody's blocks once round the ring."""
+        """Sends every host's blocks once around the ring."""
         return self._guarded(position, lambda: self._exchange(position, blocks))
 
     def _guarded(self, position: Position, body: Callable[[], T]) -> T:
         with self._busy:
-            self._check()  # only now, because `close` may have held the connections until here
+            self._check()  # only here, because `close` may have held the connections until now
             try:
                 self._agree(position)
                 return body()
@@ -132,11 +132,11 @@ class RingLink:
                 raise self._made("mismatch", text_left, position, received.value).error()
             if received.kind != FINISHED:
                 raise ConnectionError(f"expected a frame of kind {kind}, got {received.kind}")
-            received, words = self._duplex.again(position)  # the peer left an earlier step, as it should
+            received, words = self._duplex.again(position)  # a FINISHED frame of an earlier step is normal
         return received, words
 
     def _move(self, position: Position, outgoing: memoryview, incoming: memoryview) -> None:
-        """Sends and receives payload, each behind a frame; a host that has given up sends another kind of frame."""
+        """Sends and receives payload, each after a frame; a host that has given up sends another kind of frame."""
         if outgoing:
             frame = Frame(DATA, position.order, position.seq, len(outgoing))
             outgoing = self._duplex.begin(frame, outgoing)
@@ -213,19 +213,19 @@ class RingLink:
         return arrived
 
     def scratch(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory."""
+        """Allocates ordinary memory."""
         return self._results.take(nbytes, np.dtype(np.uint8))
 
     def empty(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory."""
+        """Allocates ordinary memory."""
         return np.empty(nbytes, np.uint8)
 
     def give_back(self, before: float) -> None:
-        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         self._results.give_back(before)
 
     def finish(self, position: Position) -> None:
-        """Tells the next host, which may wait."""
+        """Informs the next host, which may be waiting, that this one has left the step."""
         with self._busy:
             if self._failure is None:
                 self._duplex.post(Frame(FINISHED, position.order, position.seq + 1, position.rank))
@@ -249,8 +249,8 @@ class RingLink:
                 return
             self._failure = failure
             self._duplex.wake()
-        # The thread that uses the connections informs the neighbours when it wakes up; without such a thread, this
-        # one does.
+        # The thread that uses the connections informs the neighbours when it wakes up; if there is none, this thread
+        # does.
         if self._busy.acquire(blocking=False):
             try:
                 self._complain(failure)

@@ -1,1 +1,1 @@
-"""Processes of one host, through shared memory."""
+"""Communication between the processes of one host, through shared memory."""

@@ -1,4 +1,4 @@
-"""Arrays in shared memory that are handed out, and found again when they come back as inputs."""
+"""Hands out arrays in shared memory, and recognises them when they come back as inputs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from workbench.communicators.core.result_pool import is_idle
 from workbench.communicators.core.shared_memory import PAGE_BYTES, SharedFile, rounded
 
-# Mapped in one go, because each mapping holds a descriptor; pages cost nothing until written.
+# Mapped as a whole, because each mapping holds a descriptor; pages cost nothing until written.
 _EXTENT_BYTES = 64 * 1024 * 1024
 _KEPT_IDLE_BYTES = 256 * 1024 * 1024
 _MAX_PIECES = 1024
 
 
 class Reserved:
-    """A part of the shared file for others to use.
+    """A part of the shared file that others use.
 
     Attributes:
       offset: Where it begins in the file.
@@ -35,16 +35,16 @@ class Reserved:
         self._start = start
 
     def give_back(self) -> None:
-        """Frees the pages behind it; it reads as zeros when it is used again."""
+        """Frees its pages; they read as zeros when used again."""
         if hasattr(mmap, "MADV_REMOVE"):
             self._extent.madvise(mmap.MADV_REMOVE, self._start, self.nbytes)
 
 
 class Arena:
-    """Blocks of this process's shared file. Used by one thread; arrays may be dropped by any.
+    """Blocks of this process's shared file. Only one thread uses it; any thread may drop arrays.
 
     Attributes:
-      paged_bytes: Memory of blocks that have pages behind them, in use or not.
+      paged_bytes: Size of the blocks that have pages, in use or not.
     """
 
     def __init__(self, file: SharedFile) -> None:
@@ -53,14 +53,14 @@ class Arena:
         self._extent_offset = 0  # offset in the file
         self._used = 0  # size of the extent
         self._blocks: dict[int, deque[np.ndarray]] = {}  # by size
-        # Keyed by id, which is unique because blocks live as long as the arena: offset in the file, address, memory.
+        # By id, which is unique because blocks live as long as the arena: offset in the file, address, memory.
         self._known: dict[int, tuple[int, int, mmap.mmap, int]] = {}
         self._removed: set[int] = set()  # ids of blocks whose pages were released
-        self._handed_out: dict[int, float] = {}  # by id: when a block was last handed out
+        self._handed_out: dict[int, float] = {}  # block id -> when it was last handed out
         self.paged_bytes = 0
 
     def take(self, nbytes: int) -> np.ndarray:
-        """A block of `nbytes` bytes, not initialised, that nobody else refers to."""
+        """An uninitialised block of `nbytes` bytes without other references."""
         size = rounded(nbytes)
         blocks = self._blocks.setdefault(size, deque())
         for _ in range(len(blocks)):
@@ -77,9 +77,9 @@ class Arena:
         return blocks[0][:nbytes]
 
     def give_back(self, before: float) -> None:
-        """Frees the pages of blocks that nobody refers to and that were not handed out since `before`.
+        """Frees the pages of unreferenced blocks that were last handed out before `before`.
 
-        Not beside `take`, and after a collective only: peers read blocks in place.
+        Never during `take`, and only after a collective, because peers read blocks in place.
 
         Args:
           before: A `time.monotonic` time.
@@ -87,19 +87,19 @@ class Arena:
         self._release_idle(before)
 
     def reserve(self, nbytes: int) -> Reserved:
-        """`nbytes` new bytes that the arena does not use itself."""
+        """Reserves `nbytes` new bytes that the arena itself does not use."""
         size = rounded(nbytes)
         extent, start, offset = self._carve(size)
         return Reserved(offset, size, extent, start)
 
     def close(self) -> None:
-        """Lets go of all blocks; arrays that somebody still has stay valid."""
+        """Drops all blocks; arrays that are still referenced stay valid."""
         self._extent = None
         self._blocks.clear()
         self._known.clear()
 
     def offset(self, flat: np.ndarray) -> int:
-        """Where in the file a contiguous array begins, 0 if it is elsewhere."""
+        """Offset in the file of a contiguous array, 0 if it is elsewhere."""
         known = self._known.get(id(flat.base))
         if known is None:
             return 0
@@ -109,14 +109,14 @@ class Arena:
         if self.paged_bytes + size > _KEPT_IDLE_BYTES:
             self._release_idle()
         extent, start, offset = self._carve(size)
-        # Its own base, so that its references can be counted.
+        # A separate array object, so that its references can be counted.
         block = np.frombuffer(extent, np.uint8, size, start)
         self._known[id(block)] = (offset, block.ctypes.data, extent, start)
         self.paged_bytes += size
         return block
 
     def _carve(self, size: int) -> tuple[mmap.mmap, int, int]:
-        """`size` new bytes: the memory, the position in it, and the offset in the file."""
+        """Takes `size` new bytes: returns the memory, the position in it, and the offset in the file."""
         if self._extent is None or self._used + size > len(self._extent):
             length = max(_EXTENT_BYTES, size)
             self._extent_offset = self._file.grow(length)
@@ -127,7 +127,7 @@ class Arena:
         return self._extent, start, self._extent_offset + start
 
     def _release_idle(self, before: float = float("inf")) -> None:
-        # The addresses stay valid; only the pages go, and read as zeros when used again.
+        # The addresses stay valid; only the pages are freed, and read as zeros when used again.
         for size, blocks in self._blocks.items():
             for _ in range(len(blocks)):
                 block = id(blocks[0])
@@ -141,7 +141,7 @@ class Arena:
 
 
 class PeerMemory:
-    """The shared file of a process, mapped as it grows."""
+    """The shared file of another process, mapped as it grows."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -149,7 +149,7 @@ class PeerMemory:
         self._pieces: dict[tuple[int, int], np.ndarray] = {}
 
     def view(self, offset: int, nbytes: int) -> np.ndarray:
-        """The `nbytes` bytes at `offset` of the file, which must lie in one block; kept for the next time."""
+        """The `nbytes` bytes at `offset` of the file, which must lie in one block; cached."""
         key = (offset, nbytes)
         piece = self._pieces.get(key)
         if piece is None:
@@ -159,11 +159,11 @@ class PeerMemory:
         return piece
 
     def block(self, offset: int, nbytes: int) -> np.ndarray:
-        """As `view`, but always another array, so that references to it can be counted."""
+        """As `view`, but always a new array, so that its references can be counted."""
         for start, window in self._windows:
             if start <= offset and offset + nbytes <= start + len(window):
                 return np.frombuffer(window, np.uint8, nbytes, offset - start)
-        # The file only grows, by whole extents. One mapping covers everything new behind the last window.
+        # The file only grows, by whole extents. One mapping covers everything new after the last window.
         start = max((first + len(window) for first, window in self._windows), default=0)
         start = min(start, offset // PAGE_BYTES * PAGE_BYTES)
         window = mmap.mmap(self._fd, os.fstat(self._fd).st_size - start, offset=start)

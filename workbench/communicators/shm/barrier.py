@@ -1,13 +1,13 @@
-"""Rounds: how processes of a host wait for each other, and learn that a wait is in vain.
+"""Rounds, in which the processes of a host wait for each other and learn that a wait is in vain.
 
-Each process counts the rounds it has reached in its control page, and a round is complete when all have reached it.
-A process first spins for some microseconds if there are cores enough, then sets its SLEEPING word and blocks; the last
-one to arrive wakes it. Store, fence, look (here: set SLEEPING, look at ARRIVED; there: set ARRIVED, look at SLEEPING)
-makes sure that at least one of the two sees the other.
+Each process counts the rounds it has reached in its control page; a round is complete when all have reached it.
+If there are enough cores, a process first spins for some microseconds. Then it sets its SLEEPING word and blocks; the
+last one to arrive wakes it. Store, fence, load (here: set SLEEPING, read ARRIVED; there: set ARRIVED, read SLEEPING)
+ensures that at least one of the two sees the other.
 
-A process with a reason to give its round up, such as a deadline, may have it while the last one arrives. So that all
-agree whether the round was completed, it first says that it is leaving, then looks once more: only if somebody is
-still missing, or has given up, it gives up, too. And nobody takes a round for complete in which somebody is leaving.
+A process may abandon its round, for example at a deadline, just as the last one arrives. All must agree whether the
+round was completed, so it first announces that it is leaving, then checks once more: it abandons the round only if
+a process is still missing or has abandoned it. No process takes a round for complete while another one is leaving.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from workbench.communicators.core.wake import Wake, wake
 from workbench.communicators.shm.handshake import Peer
 from workbench.faults import fault
 
-# Looks at a peer's word before blocking, if every process has a core: first some without a pause, then some that
-# yield the core. A replica that only spins may hold the core that its peer needs, while other programs keep the rest
-# busy.
+# Reads of a peer's word before blocking, if every process has a core: first some without a pause, then some that
+# yield the core. A replica that only spins may hold the core that its peer needs while other programs keep the
+# rest busy.
 _LOOKS = 30
 _YIELDING_LOOKS = 120
 _YIELDS = 20  # yields before blocking, if there are more processes than cores
-_TICK_SECONDS = 0.5  # how often a blocked process looks around; wake-ups do not wait for it
-# Values of SLEEPING. A process that leaves gives its round up unless all have come; no process completes a round that
-# was given up.
+_TICK_SECONDS = 0.5  # how often a blocked process checks its state; wake-ups end the wait at once
+# Values of SLEEPING. A process that leaves abandons its round unless all have arrived; no process completes an
+# abandoned round.
 _LEAVING = -1
 _GAVE_UP = -2
 
 
 class Barrier:
-    """One process's end. Used by one thread, except `fail`, which any thread may call.
+    """One process's end. Only one thread uses it; any thread may call `fail`.
 
     Attributes:
       round: The round that this process has reached; its parity selects between double buffers.
@@ -74,11 +74,11 @@ class Barrier:
         Args:
           index: Position of this process.
           controls: Pages of all processes, in order.
-          connections: The others, in order.
-          own_wake: What this process blocks on.
+          connections: Connections to the other processes, in order.
+          own_wake: The wake-up on which this process blocks.
           ranks: The replicas of each process.
           generation: The generation of the group.
-          roll_call: Tells who is missing.
+          roll_call: Finds out which replicas are missing.
         """
         self.round = 0
         self.words = [control.words for control in controls]
@@ -106,11 +106,11 @@ class Barrier:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """What becomes readable when `glance` has something to see."""
+        """Descriptors that become readable when `glance` may have news."""
         return (self._own_wake.read_fd, *self._sockets)
 
     def watch(self, fd: int, broken: Callable[[], Failure | None]) -> None:
-        """Makes waits end when `fd` becomes readable and `broken` says why: the outer level has failed."""
+        """Ends waits when `fd` becomes readable and `broken` returns a failure of the outer level."""
         self._outer = broken
         self._poll.register(fd, select.POLLIN)
 
@@ -141,7 +141,7 @@ class Barrier:
                 return
 
     def agree(self, position: Position, fingerprint: int) -> None:
-        """Compares what all asked for in the round just complete; all raise `CollectiveMismatch` unless it is equal."""
+        """Compares the calls of the round just completed; all processes raise `CollectiveMismatch` if they differ."""
         at = FINGERPRINT + (self.round & 1)
         for words in self._others:
             if words[at] != fingerprint:
@@ -153,7 +153,7 @@ class Barrier:
             raise self._failure.error()
 
     def finish(self, position: Position) -> None:
-        """Tells that this process has left its step."""
+        """Announces that this process has left its step."""
         own = self._own
         own[FINISHED_COUNT] = position.seq + 1
         own[FINISHED_ORDER] = position.order + 2
@@ -165,7 +165,7 @@ class Barrier:
                 self._wake(p)
 
     def fail(self, failure: Failure) -> None:
-        """Publishes what went wrong and wakes everybody; the first record wins. Any thread."""
+        """Publishes a failure and wakes all processes; the first record wins. Any thread."""
         with self._failing:
             if self._failure is not None:
                 return
@@ -181,7 +181,7 @@ class Barrier:
         return self._failure
 
     def glance(self) -> Failure | None:
-        """As `broken`, for the thread that uses the barrier while it waits elsewhere for one of `fds`."""
+        """As `broken`, for the barrier's own thread while it waits elsewhere for one of `fds`."""
         self._own_wake.clear()
         poll = select.poll()
         for fd in self._sockets:
@@ -193,7 +193,7 @@ class Barrier:
         return self._failure
 
     def close(self) -> None:
-        """Breaks the group and wakes the thread that waits; no other one uses wake-ups any more when this returns."""
+        """Breaks the group and wakes the waiting thread; when this returns, no other thread uses wake-ups any more."""
         self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
         with self._failing:
             self._wakes.clear()
@@ -231,20 +231,20 @@ class Barrier:
         return all(words[ARRIVED] >= target for words in self._others)
 
     def _complete(self, target: int) -> bool:
-        """Whether all have come, and after that, whether none is leaving.
+        """Checks first that all have arrived, then that none is leaving.
 
         In the other order, one could leave in between.
         """
         return self._arrived(target) and all(words[SLEEPING] >= 0 for words in self._others)
 
     def _gives_up(self, target: int) -> bool:
-        """Gives the round up for a reason. False if all have come, so the round must be completed."""
+        """Abandons the round. False if all have arrived, so that the round must be completed."""
         own = self._own
         own[SLEEPING] = _LEAVING
         with self._fence:
             pass
         left = any(words[SLEEPING] == _GAVE_UP for words in self._others)
-        # A process that ended while leaving will never say whether it gave up.
+        # A process that ended while leaving will never say whether it abandoned the round.
         left = left or any(self.words[p][SLEEPING] < 0 for p in self._gone)
         if left or not self._arrived(target):
             own[SLEEPING] = _GAVE_UP
@@ -267,9 +267,9 @@ class Barrier:
                 self.fail(failure)
 
     def _attend(self) -> None:
-        """Fails if a peer gave its round up.
+        """Fails if a peer has abandoned its round.
 
-        Wakes peers whose round is complete, so the last one to come wakes them.
+        Wakes peers whose round is complete; this is how the last one to arrive wakes them.
         """
         for p in self.peers:
             target = self.words[p][SLEEPING]
@@ -285,8 +285,8 @@ class Barrier:
                 wake(self._wakes[p])
 
     def _look_around(self, position: Position, target: int, finished: list[int]) -> Failure | None:
-        """The reason to give the round up; None if there is none."""
-        self._adopt_failure()  # a peer writes that it closed or failed before its connection ends
+        """The reason to abandon the round; None if there is none."""
+        self._adopt_failure()  # a peer publishes its end or failure before its connection ends
         if self._failure is not None:
             return self._failure
         for p, order in zip(self.peers, finished, strict=True):
@@ -308,7 +308,7 @@ class Barrier:
                 self._failure = self._controls[first].read_failure()
 
     def _explain(self, position: Position) -> None:
-        """Handles calls that differ: every process writes its request in words, then reads the others' words."""
+        """Handles differing calls: every process publishes its call in words, then reads those of the others."""
         self._controls[self._index].write_asked(position.asked())
         self.next(position)
         text = difference([control.read_asked() for control in self._controls])

@@ -1,8 +1,7 @@
-"""Processes of one host find each other over Unix sockets and exchange file descriptors.
+"""Connects the processes of one host over Unix sockets, which then exchange file descriptors.
 
-Every process listens in a directory that only its owner can enter; a process that connects must be
-of the same user and show the token of the process that it connects to. The connection stays open:
-its end tells that the peer is gone.
+Every process listens in a directory that only its owner can enter. A connecting process must belong to the same user
+and show the token of the process that it connects to. The connection stays open: its end shows that the peer is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Peer:
 
     Attributes:
       process: Its name.
-      socket: Open as long as it lives.
+      socket: Open as long as the peer lives.
       memory_fd: Its shared file.
       wake_fd: Wakes it.
     """
@@ -60,7 +59,7 @@ class Listener:
         self.path = self._folder.path
 
     def accept(self, deadline: float) -> socket.socket:
-        """The next connection of the same user; `deadline` is a `time.monotonic` time."""
+        """The next connection from the same user; `deadline` is a `time.monotonic` time."""
         while True:
             self._socket.settimeout(_left(deadline))
             connection, _ = self._socket.accept()
@@ -75,12 +74,12 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a process says of itself.
+    """How a process introduces itself.
 
     Attributes:
       process: Its name.
       group: Group and generation; both sides must agree.
-      token: Its own one (of `Address`), which peers must show.
+      token: The token of its own `Address`, which peers must show.
     """
 
     process: str
@@ -108,13 +107,13 @@ def meet(
       The other processes, in the order of `addresses`.
 
     Raises:
-      DeadlineExceededError: naming who did not come.
+      DeadlineExceededError: if processes did not connect in time; it names them.
     """
     names = [process for process, _, _ in addresses]
     position = names.index(me.process)
     peers: dict[str, Peer] = {}
     try:
-        # Each process connects to those before it, then waits for those behind it; the first one only waits.
+        # Each process connects to those before it, then waits for those after it; the first one only waits.
         for process, path, token in addresses[:position]:
             connection = _connect(path, deadline)
             _send(connection, {"process": me.process, "group": me.group, "token": token}, fds)
@@ -125,7 +124,7 @@ def meet(
                 peer = _receive(connection, me, deadline, names[position + 1 :])
             except UnavailableError:
                 continue  # a stranger, which gets no answer; keep waiting
-            peers[peer.process] = peer  # closed with the others if answering fails
+            peers[peer.process] = peer  # so that it is closed with the others if answering fails
             _send(connection, {"process": me.process, "group": me.group, "token": ""}, fds)
     except BaseException as error:
         for peer in peers.values():
@@ -161,7 +160,7 @@ def _send(connection: socket.socket, hello: dict[str, str], fds: Sequence[int]) 
 def _receive(
     connection: socket.socket, me: Hello, deadline: float, accepted: Sequence[str] | None = None
 ) -> Peer:
-    """Reads a hello. If `accepted`, it must show our token and come from one of those processes."""
+    """Reads a hello. If `accepted` is given, it must show our token and come from one of those processes."""
     fds: list[int] = []
     try:
         text = b""
@@ -205,7 +204,7 @@ def _parsed(text: bytes) -> dict[str, str]:
 
 def _same_user(connection: socket.socket) -> bool:
     if not hasattr(socket, "SO_PEERCRED"):
-        return True  # the directory lets nobody else in
+        return True  # the directory admits no other user
     size = struct.calcsize("3i")
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return bool(user == os.getuid())

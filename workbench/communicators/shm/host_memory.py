@@ -1,8 +1,8 @@
-"""The shared files of all processes of a host, as one process sees them.
+"""The shared files of all processes of a host, from one process's point of view.
 
-A file holds its owner's control page, two slots through which its input passes chunk by chunk, two slots for results
-that it has combined for all, and behind these whatever the arena hands out. Slots are used in turn, by the parity of
-the round or chunk: nobody writes a slot again before a later round has shown that all peers are done with it.
+A file has its owner's control page, two slots through which its input passes chunk by chunk, two slots for results
+that it has combined for all, and then the arena. Slots are used in turn, by the parity of the round or chunk: no
+process writes to a slot again before a later round has shown that all peers are done with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HostMemory:
     Attributes:
       index: Position of this process.
       controls: The control pages.
-      arenas: What lies behind the slots.
+      arenas: The memory after the slots.
     """
 
     def __init__(self, index: int, fds: Sequence[int]) -> None:
@@ -40,7 +40,7 @@ class HostMemory:
         self._views: dict[tuple[int, int, np.dtype], list[np.ndarray]] = {}
 
     def inputs(self, parity: int, count: int, dtype: np.dtype) -> list[np.ndarray]:
-        """The first `count` elements of each process's input slot; kept for the next time."""
+        """The first `count` elements of each process's input slot; cached."""
         key = (parity, count, dtype)
         views = self._views.get(key)
         if views is None:
@@ -59,7 +59,7 @@ class HostMemory:
         return flat.base is self._files[self.index]
 
     def outputs(self, parity: int, dtype: np.dtype) -> list[np.ndarray]:
-        """Each process's result slot; kept for the next time."""
+        """Each process's result slot; cached."""
         key = (parity, -1, dtype)
         views = self._views.get(key)
         if views is None:

@@ -25,7 +25,7 @@ from workbench.faults import fault
 
 
 class SharedMemoryLink:
-    """A `Link` of one process to the others of its host. The first process speaks for the host on the outer link."""
+    """The `Link` of one process to the others of its host. The first process speaks for the host on the outer link."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class SharedMemoryLink:
           me: This process.
           listener: Where the others connect.
           addresses: Process, socket path and token of each process of the host, in order of their first rank.
-          ranks: The replicas of each of them.
-          size: Replicas in the whole group.
+          ranks: The replicas of each process.
+          size: Number of replicas in the whole group.
           generation: The generation of the group.
           deadline: A `time.monotonic` time.
-          roll_call: Tells who is missing; closed with the link.
+          roll_call: Finds out which replicas are missing; closed with the link.
         """
         self.transport = "shared memory"
         self._generation = generation
@@ -88,18 +88,18 @@ class SharedMemoryLink:
         self._reduction = self._reducing()
         self._scratch = np.empty(0, np.uint8)
         self._closed = False
-        # Held by threads that map memory or wait on descriptors. If another thread closed these, their numbers could
-        # soon belong to other files, which this thread would then read, map or lengthen.
+        # Held by threads that map memory or wait on descriptors. If another thread closed these descriptors, their
+        # numbers could soon belong to other files, which this thread would then read, map or lengthen.
         self._busy = threading.Lock()
 
     def between_hosts(self, outer: RingLink | None) -> None:
-        """Makes results cover other hosts too; `outer` is their link, given to the first process of each host."""
+        """Makes results cover other hosts, too; `outer` is the link to them, which each host's first process has."""
         self._outer = outer
         self._spans_hosts = True
         self.transport = "shared memory + tcp"
         self._reduction = self._reducing()
         if outer is not None:
-            # At whichever level this process waits, it must notice that the other level has failed.
+            # While this process waits at one level, it must notice that the other level has failed.
             outer.watch(self._barrier.fds, self._barrier.glance)
             self._barrier.watch(outer.fd, outer.broken)
 
@@ -121,12 +121,12 @@ class SharedMemoryLink:
             try:
                 return self._reduction(position, flat, shared=shared)
             except BaseException as error:
-                # Peers must not wait for data that will not come.
+                # Peers must not wait for data that will never arrive.
                 self.fail(Failure.again(error, self._generation))
                 raise
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
-        """Gathers within the host, then over the hosts, and hands the other hosts' blocks round in this one."""
+        """Gathers within the host, then over the hosts, and distributes the other hosts' blocks within this one."""
         with self._busy:
             self._barrier.check()
             try:
@@ -181,24 +181,24 @@ class SharedMemoryLink:
         return {number: block for part in received for number, block in part.items()}
 
     def scratch(self, nbytes: int) -> np.ndarray:
-        """The slot in which peers will read it if it fits, otherwise shared memory."""
+        """This process's input slot, which peers read, if it is large enough; otherwise other shared memory."""
         if nbytes <= SLOT_BYTES:
             return self._memory.input(self._index, (self._barrier.round + 1) & 1)[:nbytes]
         with self._busy:
             self._barrier.check()
-            # Drops the last reference, so that the arena may hand it out again.
+            # Drops the last reference, so that the arena may hand the block out again.
             self._scratch = self._scratch[:0]
             self._scratch = self._arena.take(nbytes)
         return self._scratch
 
     def empty(self, nbytes: int) -> np.ndarray:
-        """Shared memory."""
+        """Allocates shared memory."""
         with self._busy:
             self._barrier.check()
             return self._arena.take(nbytes)
 
     def give_back(self, before: float) -> None:
-        """Frees what was not used since `before`; while a collective is under way, nothing. Any thread."""
+        """Frees memory that was last used before `before`, but nothing during a collective. Any thread."""
         if self._busy.acquire(blocking=False):
             try:
                 if not self._closed:
@@ -212,7 +212,7 @@ class SharedMemoryLink:
             self._outer.give_back(before)
 
     def finish(self, position: Position) -> None:
-        """Tells peers, also those that block."""
+        """Informs peers, and wakes those that block."""
         self._barrier.finish(position)
         if self._outer is not None:
             self._outer.finish(position)
@@ -232,7 +232,7 @@ class SharedMemoryLink:
 
     def close(self) -> None:
         """Closes descriptors, once the thread that uses them has left; memory goes when the arrays in it are gone."""
-        self._barrier.close()  # wakes that thread, also in the link between hosts
+        self._barrier.close()  # wakes that thread, even in the link between hosts
         self._roll_call.close()
         with self._busy:
             self._closed = True
@@ -247,7 +247,7 @@ class SharedMemoryLink:
 
 
 class _Stream:
-    """Several blocks as one run of bytes, which is copied piece by piece."""
+    """Several blocks as one sequence of bytes, which is copied piece by piece."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.nbytes = sum(block.size for block in blocks.values())

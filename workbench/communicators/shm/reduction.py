@@ -1,9 +1,9 @@
-"""How processes of a host combine arrays through shared memory.
+"""Combines arrays of the processes of a host through shared memory.
 
-Three ways, all of them in rank order, so that they agree to the bit:
+There are three ways, all in rank order, so that they agree to the bit:
 
-* direct: everybody reads all inputs and combines all of them, for small arrays;
-* scattered: everybody combines its part for all (one device: the first process everything), others copy it;
+* direct, for small arrays: every process reads all inputs and combines all of them;
+* scattered: every process combines its part for all (with "one_device", the first process everything), others copy it;
 * shared: as scattered, but into one result that all read in place. If there are other hosts, the first process then
   combines it with theirs.
 """
@@ -34,7 +34,7 @@ from workbench.communicators.shm.results import SharedResults
 from workbench.errors import StorageFull
 from workbench.faults import fault
 
-_SMALL_BYTES = 32 * 1024  # below this, each process combines everything: cheaper than another round
+_SMALL_BYTES = 32 * 1024  # up to this, each process combines everything, which is cheaper than another round
 _SMALL_BYTES_OF_TWO = 512 * 1024
 
 
@@ -55,7 +55,7 @@ class SharedReduction:
         outer: Link | None,
         spans_hosts: bool,
     ) -> None:
-        """Prepares; the first process of a host has the `outer` link if the group `spans_hosts`."""
+        """If the group `spans_hosts`, the first process of each host has the `outer` link."""
         self._memory = memory
         self._barrier = barrier
         self._arena = arena
@@ -70,7 +70,7 @@ class SharedReduction:
         self._small_bytes = _SMALL_BYTES_OF_TWO if self._processes == 2 else _SMALL_BYTES
 
     def __call__(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
-        """Combines `flat`, as `Link.reduce`."""
+        """Combines `flat` as `Link.reduce` does."""
         if self._spans_hosts:
             return self._through_shared(position, flat, shared)
         if flat.nbytes <= self._small_bytes and position.call.algorithm not in ("one_device", "ring"):
@@ -83,7 +83,7 @@ class SharedReduction:
         return self._scattered(position, flat)
 
     def give_back(self, before: float) -> None:
-        """Frees memory for results that was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees results' memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         self._results.give_back(before)
 
     def _small(self, position: Position, flat: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ class SharedReduction:
         fault(call.sent, replica=position.rank)
         total = self._results.take(count, dtype)
         function = backend.ufunc(call.redop)
-        # Prefers another copy to our own slot: peers have just read that one, so reading it again is slow.
+        # Reads another copy instead of our own slot, which is slow to read just after peers have read it.
         if self._processes > 2:
             backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total, call.apply)
         elif index == 0:
@@ -116,7 +116,7 @@ class SharedReduction:
     def _scattered(self, position: Position, flat: np.ndarray) -> np.ndarray:
         """Each process combines its part of each chunk and copies the other parts.
 
-        A process stages the next chunk before the round that completes the present one, so one round per chunk is
+        A process stages the next chunk before the round that completes the current one, so one round per chunk is
         enough.
         """
         memory, index = self._memory, self._index
@@ -215,7 +215,7 @@ class SharedReduction:
 
 
 class _Inputs:
-    """The inputs of all processes, chunk by chunk: in place where they are in shared memory, otherwise from slots."""
+    """The inputs of all processes, chunk by chunk: in place if they are in shared memory, otherwise from slots."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _Inputs:
         self._arrays: list[np.ndarray | None] = []
 
     def stage(self, low: int) -> None:
-        """Copies the part of the chunk at `low` that others combine into this process's slot for the next round."""
+        """Copies into this process's slot, for the next round, the part of the chunk at `low` that others combine."""
         if not self._place and not self._memory.is_staged(self._flat):
             part = self._flat[low : low + self._chunk]
             index = self._memory.index
@@ -249,7 +249,7 @@ class _Inputs:
                 slot[end:] = part[end:]
 
     def find(self, places: list[int]) -> None:
-        """Finds the inputs of all processes."""
+        """Locates the inputs of all processes."""
         flat = self._flat
         self._arrays = [
             self._memory.arenas[p].view(place, flat.nbytes).view(flat.dtype) if place else None
@@ -258,7 +258,7 @@ class _Inputs:
         self._arrays[self._memory.index] = flat
 
     def widen(self) -> None:
-        """Makes one chunk of everything, if nothing passes through slots."""
+        """Uses a single chunk if nothing passes through slots."""
         if all(array is not None for array in self._arrays) and self._place:
             self._chunk = max(1, self._flat.size)
 

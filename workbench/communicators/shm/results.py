@@ -1,7 +1,7 @@
-"""Results that all processes of a host read in the same memory.
+"""Results in memory that all processes of a host share.
 
-The first process of the host owns the blocks. Each process marks in its control page which blocks it still refers to;
-a block is used again only when nobody does.
+The first process of the host owns the blocks. Each process marks in its control page the blocks that it refers to;
+a block is reused only when it has no marks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.communicators.shm.arena import Arena, PeerMemory, Reserved
 
 
 class SharedResults:
-    """One process's side of the blocks. Used by one thread; arrays may be dropped by any."""
+    """One process's side of the blocks. Only one thread uses it; any thread may drop arrays."""
 
     def __init__(
         self, words: Sequence[memoryview], index: int, memory: PeerMemory, arena: Arena | None
@@ -27,10 +27,10 @@ class SharedResults:
         """Starts without blocks.
 
         Args:
-          words: Control words of all processes.
+          words: The control words of all processes.
           index: Position of this process.
           memory: The shared file of the first process.
-          arena: Where that process makes the blocks; None in the others.
+          arena: Where that process allocates the blocks; None in the others.
         """
         self._words = words
         self._own = words[index]
@@ -42,7 +42,7 @@ class SharedResults:
         self._held: set[int] = set()
 
     def offer(self, nbytes: int) -> tuple[int, int]:
-        """A block that nobody refers to: its number and offset, or (0, 0) if there can be no more (first process)."""
+        """Number and offset of an unreferenced block, or (0, 0) if there can be no more. First process only."""
         assert self._arena is not None
         size = rounded(nbytes)
         for number, block in enumerate(self._blocks):
@@ -57,12 +57,12 @@ class SharedResults:
         return number, self._blocks[number].offset
 
     def give_back(self, before: float) -> None:
-        """Takes off this process's marks; the first process frees the pages of blocks that have none.
+        """Removes the marks of dropped blocks; the first process also frees the pages of blocks without marks.
 
-        Not within a collective: a block has been offered then, and not all processes have marked it yet.
+        Not during a collective, because not all processes may have marked the block that was offered.
 
         Args:
-          before: Only of blocks that were not offered since, a `time.monotonic` time.
+          before: A `time.monotonic` time; blocks that were offered later keep their pages.
         """
         self.release_dropped()
         for number in [number for number, used in self._used.items() if used < before]:
@@ -74,7 +74,7 @@ class SharedResults:
         return any(words[HELD + number] for words in self._words)
 
     def hold(self, number: int, offset: int, nbytes: int) -> np.ndarray:
-        """The bytes of a block; marks it as referred to. Call it before the next round tells the owner so."""
+        """Marks a block as referred to, before the next round shows the owner the mark, and returns its bytes."""
         if number not in self._mapped:
             self._mapped[number] = deque([self._memory.block(offset, rounded(nbytes))])
         self._own[HELD + number] = 1
@@ -82,7 +82,7 @@ class SharedResults:
         return self._mapped[number][0][:nbytes]
 
     def release_dropped(self) -> None:
-        """Takes the marks off blocks whose arrays are all gone."""
+        """Removes the marks of blocks whose arrays are all gone."""
         for number in [number for number in self._held if is_idle(self._mapped[number])]:
             self._own[HELD + number] = 0
             self._held.discard(number)

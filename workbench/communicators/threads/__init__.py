@@ -1,1 +1,1 @@
-"""Replicas that are threads of one process."""
+"""Communication between replicas that are threads of one process."""

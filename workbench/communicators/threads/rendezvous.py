@@ -20,20 +20,20 @@ from workbench.communicators.core.result_pool import ResultPool
 from workbench.communicators.core.roll_call import RollCall
 from workbench.faults import fault
 
-_TICK_SECONDS = 0.5  # how long a wait lasts before it checks its deadline again; wake-ups do not wait for it
+_TICK_SECONDS = 0.5  # how often a wait checks its deadline; wake-ups end the wait at once
 
 Execute = Callable[[Position, list[Any]], Any]
 Exchange = Callable[[Blocks], Blocks]
 Together = Callable[[list[Any], Blocks, Exchange], Any]
-"""Called once per process with its replicas' contributions, all blocks, and a function that exchanges more of them."""
+"""Called once per process with its replicas' contributions, all blocks, and a function that exchanges more blocks."""
 
 
 class Rendezvous:
     """Where the replicas of one process meet.
 
-    `_lock` guards everything below it in `__init__`. A replica that waits blocks on its own gate, a lock used as a
-    binary semaphore; the thread that clears its mark in `_waiting` releases the gate, so exactly one does, and says
-    in `_told` why: an error that comes later concerns the next collective.
+    `_lock` guards everything below it in `__init__`. A waiting replica blocks on its own gate, a lock used as a binary
+    semaphore. The thread that clears its mark in `_waiting` releases the gate, so exactly one thread does; it writes
+    the reason to `_told`, because a later error concerns the next collective.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Rendezvous:
         self._waiting = [False] * len(ranks)
         self._told: list[Failure | None] = [None] * len(ranks)
         self._arrived: dict[int, tuple[Position, Any]] = {}
-        self._finished = [(-2, 0)] * len(ranks)  # the step's order, and a count; orders start at -1
+        self._finished = [(-2, 0)] * len(ranks)  # the step's order, number of collectives; orders start at -1
         self._result: Any = None
         self._failure: Failure | None = None
         self._open = set(range(len(ranks)))
 
     def meet(self, seat: int, position: Position, payload: Any, execute: Execute) -> Any:
-        """Waits for all replicas of the process; returns what `execute`, called by the last one, returns.
+        """Waits for all replicas of the process; the last one calls `execute`, whose result all return.
 
         Args:
           seat: Number of the replica in the process.
-          position: Identifies the call, with its deadline.
-          payload: What this replica brings.
+          position: Identifies the call and has its deadline.
+          payload: This replica's contribution.
           execute: Gets the position and the payloads of all seats.
         """
         with self._lock:
@@ -94,7 +94,7 @@ class Rendezvous:
             raise told.error()
 
     def _give_up(self, seat: int, failure: Failure) -> None:
-        """As `fail`, unless the collective was completed meanwhile."""
+        """As `fail`, unless the collective has been completed meanwhile."""
         with self._lock:
             waits = self._waiting[seat]
             if waits:
@@ -118,7 +118,7 @@ class Rendezvous:
             except BaseException as error:
                 self.fail(Failure.again(error, self._generation))
                 raise
-        with self._lock:  # execute() runs without the lock, because an abort may come during it
+        with self._lock:  # execute() runs without the lock, because an abort may arrive meanwhile
             self._arrived.clear()
             if self._failure is not None:
                 raise self._failure.error()
@@ -144,13 +144,13 @@ class Rendezvous:
             self.outer.finish(position)
 
     def give_back(self, before: float) -> None:
-        """Frees what was not used since `before`, here and on the outer link. Any thread."""
+        """Frees memory that was last used before `before`, here and on the outer link. Any thread."""
         self.results.give_back(before)
         if self.outer is not None:
             self.outer.give_back(before)
 
     def fail(self, failure: Failure) -> None:
-        """Breaks the group and wakes all who wait here; the first record wins."""
+        """Breaks the group and wakes all replicas that wait here; the first record wins."""
         with self._lock:
             self._failure = self._failure or failure
             first = self._failure
@@ -166,7 +166,7 @@ class Rendezvous:
         return self._failure
 
     def close(self, seat: int) -> None:
-        """One replica closes its end; the last one closes the outer link."""
+        """Closes the end of one replica; the last one also closes the outer link."""
         self.fail(Failure("closed", "the communicator was closed", generation=self._generation))
         with self._lock:
             self._open.discard(seat)
@@ -203,7 +203,7 @@ class ThreadLink:
         self.transport = "threads" if outer is None else f"threads + {outer.transport}"
 
     def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
-        """Combines in rank order; every replica copies its own result out, unless it is shared."""
+        """Combines in rank order; every replica copies its result out unless it is shared."""
         total: np.ndarray = self._rendezvous.meet(self._seat, position, flat, self._combine)
         if shared:
             total = total[:]
@@ -214,19 +214,19 @@ class ThreadLink:
         return own
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
-        """Merges everybody's blocks."""
+        """Merges all replicas' blocks."""
         merged: Blocks = self._rendezvous.meet(self._seat, position, blocks, self._merge)
         return merged
 
     def together(self, position: Position, brought: Any, blocks: Blocks, execute: Together) -> Any:
-        """Once all replicas of the group have made this call, the last of the process executes it for all of them.
+        """Waits for all replicas of the group; then the last one of the process executes the call for all of them.
 
         Args:
-          position: Identifies the call, with its deadline.
-          brought: What this replica brings.
-          blocks: Bytes that all replicas of the group get.
-          execute: Gets what each replica of the process has brought, the blocks of the group, and a function that
-            exchanges more.
+          position: Identifies the call and has its deadline.
+          brought: This replica's contribution.
+          blocks: Bytes for all replicas of the group.
+          execute: Gets the contributions of the process's replicas, the blocks of the group, and a function that
+            exchanges more blocks.
         """
 
         def last(position: Position, arrived: list[Any]) -> Any:
@@ -240,15 +240,15 @@ class ThreadLink:
         return self._rendezvous.meet(self._seat, position, (brought, blocks), last)
 
     def scratch(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory: peers can read all of it."""
+        """Allocates ordinary memory, which all threads can read."""
         return self._results.take(nbytes, np.dtype(np.uint8))
 
     def empty(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory: peers can read all of it."""
+        """Allocates ordinary memory, which all threads can read."""
         return np.empty(nbytes, np.uint8)
 
     def give_back(self, before: float) -> None:
-        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         self._results.give_back(before)
         self._rendezvous.give_back(before)
 
@@ -265,7 +265,7 @@ class ThreadLink:
         self._rendezvous.fail(failure)
 
     def close(self) -> None:
-        """Leaves the rendezvous and does not come back."""
+        """Leaves the rendezvous permanently."""
         self._rendezvous.close(self._seat)
 
     def _combine(self, position: Position, flats: list[Any]) -> np.ndarray:
@@ -278,7 +278,7 @@ class ThreadLink:
         else:
             total = outer.scratch(first.nbytes).view(first.dtype)
         if outer is None:
-            position.algorithm = "one_device"  # the last replica to come combines for all
+            position.algorithm = "one_device"  # the last replica to arrive combines for all
             position.arrived()
             fault(position.call.sent, replica=position.rank)
         backend.combine(backend.ufunc(redop), flats, total, apply)
@@ -291,7 +291,7 @@ class ThreadLink:
         blocks: Blocks = {number: block for part in parts for number, block in part.items()}
         if self._rendezvous.outer is not None:
             return self._rendezvous.outer.exchange(position, blocks)
-        position.algorithm = "one_device"  # the last replica to come distributes everything
+        position.algorithm = "one_device"  # the last replica to arrive distributes everything
         position.arrived()
         fault(position.call.sent, replica=position.rank)
         # Copied, because a replica may change its array as soon as it has its result.
@@ -299,14 +299,14 @@ class ThreadLink:
 
 
 def together(link: Link, position: Position, brought: Any, blocks: Blocks, execute: Together) -> Any:
-    """Validates a call like any other collective, then has one thread of each process carry it out by other means.
+    """Validates a call like any collective, then lets one thread of each process execute it by other means.
 
     Args:
-      link: The replica's own.
-      position: Who asks, for what, until when.
-      brought: What this replica adds to the list that `execute` gets, ordered by rank.
+      link: The replica's own link.
+      position: The caller, its call and the deadline.
+      brought: This replica's contribution to the list that `execute` gets, in rank order.
       blocks: See `Link.exchange`.
-      execute: What to do; its result is every replica's result.
+      execute: Executes the call; every replica returns its result.
     """
     if isinstance(link, ThreadLink):
         return link.together(position, brought, blocks, execute)

@@ -11,7 +11,7 @@ from workbench.communicators.core.result_pool import ResultPool
 
 
 class SoloLink:
-    """A `Link` without peers: every result is a copy of what came in."""
+    """A `Link` without peers: every result is a copy of the input."""
 
     transport = "none"
 
@@ -20,7 +20,7 @@ class SoloLink:
         self._results = ResultPool()
 
     def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
-        """Copies `flat`, as its replica is the whole group."""
+        """Copies `flat`, because the group has no other replica."""
         self._check()
         total = self._results.take(flat.size, flat.dtype)
         np.copyto(total, flat)
@@ -35,26 +35,26 @@ class SoloLink:
         return blocks
 
     def scratch(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory."""
+        """Allocates ordinary memory."""
         return np.empty(nbytes, np.uint8)
 
     def empty(self, nbytes: int) -> np.ndarray:
-        """Ordinary memory."""
+        """Allocates ordinary memory."""
         return np.empty(nbytes, np.uint8)
 
     def give_back(self, before: float) -> None:
-        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
         self._results.give_back(before)
 
     def finish(self, position: Position) -> None:
-        """Nobody to tell."""
+        """Does nothing, because there are no peers."""
 
     def broken(self) -> Failure | None:
         """Why the group is broken, None if it is not."""
         return self._failure
 
     def fail(self, failure: Failure) -> None:
-        """Breaks the group, so that its next collective raises."""
+        """Breaks the group: its next collective raises."""
         self._failure = self._failure or failure
 
     def close(self) -> None:
