@@ -1,4 +1,4 @@
-"""BackgroundSave: the end of a save in a thread, while training goes on."""
+"""BackgroundSave: a thread that completes a save while training continues."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _running: weakref.WeakSet[BackgroundSave] = weakref.WeakSet()
 
 
 class BackgroundSave:
-    """A save whose snapshot is taken, and whose files are written by a thread."""
+    """A save after its snapshot; a thread writes the files."""
 
     def __init__(self, save: Save, then: Callable[[], None]) -> None:
-        """Begins.
+        """Starts the thread.
 
         Args:
-          save: Has begun.
+          save: A save that has begun.
           then: Called when the checkpoint is complete.
         """
         self._save = save
@@ -39,43 +39,43 @@ class BackgroundSave:
             (cluster, functools.partial(_end_with, cluster)) for cluster in save.transfer.clusters
         ]
         for cluster, end in self._closing:
-            # First, because other things that end with the cluster may hold variables.
+            # First in the list, because others that end with the cluster may hold variables.
             cluster.closing.insert(0, end)
         self._thread.start()
         _running.add(self)
-        # Python runs the last registered function first: this one runs before clusters close, as each would wait
-        # again.
+        # Python runs the last registered function first. This one must run before clusters close, because each of
+        # them would wait again.
         atexit.unregister(_end_at_exit)
         atexit.register(_end_at_exit)
 
     @property
     def path(self) -> str:
-        """Where the checkpoint is going to be."""
+        """The future path of the checkpoint."""
         return self._save.path
 
     @property
     def written_bytes(self) -> int:
-        """How many bytes of the arrays are written, as far as is known."""
+        """How many bytes of the arrays are known to be written."""
         return self._save.transfer.done_bytes
 
     @property
     def total_bytes(self) -> int:
-        """How many there are."""
+        """How many bytes the arrays have."""
         return self._save.transfer.total_bytes
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, in one way or the other."""
+        """Whether the save has ended, successfully or not."""
         return not self._thread.is_alive()
 
     def __repr__(self) -> str:
         return f"BackgroundSave({self._save.transfer.text()})"
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits until it has ended; returns whether it has.
+        """Waits until the save has ended; returns whether it has.
 
         Raises:
-          WorkbenchError: if the checkpoint could not be saved; once.
+          WorkbenchError: if the checkpoint could not be saved; raised only once.
         """
         waited = 0.0
         while not self.done and (seconds is None or waited < seconds):
@@ -98,7 +98,7 @@ class BackgroundSave:
     def _write(self) -> None:
         try:
             self._save.finish(stop=self._stop)
-        except BaseException as error:  # raised where the user asks for the result
+        except BaseException as error:  # raised when the user requests the result
             self._error = error
             return
         try:
@@ -120,7 +120,7 @@ def _end_at_exit() -> None:
 
 
 def _end(saves: Iterable[BackgroundSave]) -> None:
-    """Waits up to a minute for all of them, less after Ctrl-C; then gives up those that are not complete."""
+    """Waits for all of them, up to a minute or less after Ctrl-C; then gives up the incomplete ones."""
     waiting = [save for save in saves if not save.done and not save._stop.is_set()]
     try:
         _join(waiting, _EXIT_SECONDS, unless=is_interrupt_kept_back)

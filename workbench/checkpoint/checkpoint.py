@@ -96,7 +96,7 @@ class Checkpoint:
 
     @property
     def saving(self) -> BackgroundSave | None:
-        """The newest save in the background; None before the first."""
+        """The newest background save; None before the first."""
         return self._background
 
     def save(self, file_prefix: str | os.PathLike[str], *, background: bool = False) -> str:
@@ -117,21 +117,21 @@ class Checkpoint:
         return self.write_numbered(f"{_text(file_prefix)}-{counter}", counter, background=background)
 
     def write(self, file_prefix: str | os.PathLike[str], *, background: bool = False) -> str:
-        """Writes a checkpoint, in the place of one that is there.
+        """Writes a checkpoint and replaces an existing one.
 
         Args:
           file_prefix: A folder, or a URL that fsspec can write to.
-          background: Return once there is a snapshot, and write it while training goes on. If that fails, the cell, the
-            log and Python's `logging` show it at once, and the next call of the checkpoint raises it; `sync` waits for
-            the end.
+          background: Return as soon as the snapshot is taken, and write it while training continues. If that fails, the
+            cell, the log and Python's `logging` show the error at once, and the next call of the checkpoint raises it;
+            `sync` waits for the end.
 
         Returns:
           `file_prefix`.
 
         Raises:
-          StorageFull: if no space is left. An earlier checkpoint there stays as it was.
+          StorageFull: if no space is left. An earlier checkpoint there stays unchanged.
           FailedPreconditionError: if another process is writing there, or a file is in its place.
-          TypeError: if it holds something that cannot be saved.
+          TypeError: if a part cannot be saved.
           RuntimeError: in a replica function.
         """
         return self.write_numbered(_text(file_prefix), self._save_counter, background=background)
@@ -149,10 +149,10 @@ class Checkpoint:
         """See `write`.
 
         Args:
-          path: Where to.
-          counter: The save counter from then on, and in the checkpoint.
+          path: The path of the checkpoint.
+          counter: The new save counter, which is also saved.
           background: See `write`.
-          after_ns: The time in the manifest is later than this one.
+          after_ns: A time; the time in the manifest will be later.
           period_began_ns: See `Manifest`.
           then: Called when the checkpoint is complete.
         """
@@ -178,52 +178,52 @@ class Checkpoint:
         return path
 
     def sync(self) -> None:
-        """Waits for a save in the background.
+        """Waits for a background save.
 
         Raises:
-          WorkbenchError: the error of a save that failed, unless an earlier call raised it.
+          WorkbenchError: if the save failed, unless an earlier call has raised its error.
         """
         if self._background is not None:
             self._background.wait()
 
     def restore(self, save_path: str | os.PathLike[str] | None, *, expect_partial: bool = False) -> Restored:
-        """Gives everything the value that it has in a checkpoint.
+        """Restores all parts from a checkpoint.
 
-        Lists, dicts and objects are changed in place; what is none of these is found under its name in this object.
+        Lists, dicts and objects are changed in place; other values become attributes of this object, under their names.
 
         Args:
-          save_path: A checkpoint's path, as `save` or `write` returned it. None, as of a `latest_checkpoint` that is
-            not there, restores nothing.
-          expect_partial: Whether the checkpoint may lack something, or have more; shapes and dtypes have to fit anyway.
+          save_path: A checkpoint's path, as `save` or `write` returned it. None, such as the `latest_checkpoint` of an
+            empty directory, restores nothing.
+          expect_partial: Whether the checkpoint may lack parts or have more; shapes and dtypes must match anyway.
 
         Raises:
           NotFoundError: if there is no checkpoint.
           CheckpointInvalid: if it is damaged.
-          InvalidArgumentError: if it does not fit the program; the text names all differences. Nothing has changed
-            then.
+          InvalidArgumentError: if it does not match the program. The message names all differences, and nothing has
+            changed.
         """
         restored, self._save_counter = self._read(save_path, expect_partial)
         return restored
 
     def read(self, save_path: str | os.PathLike[str] | None, *, expect_partial: bool = False) -> Restored:
-        """As `restore`, but the save counter goes on from what it was."""
+        """As `restore`, but does not change the save counter."""
         return self._read(save_path, expect_partial)[0]
 
     def state_dict(self) -> dict[str, Any]:
-        """Its parts, for another checkpoint that has this one as a part."""
+        """Its parts, for a checkpoint that contains this one."""
         return self._parts | ({} if self._root is None else {"root": self._root})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes the parts that another checkpoint has restored."""
+        """Takes the parts that a checkpoint which contains this one has restored."""
         self._parts.update((name, part) for name, part in state.items() if name in self._parts)
 
     def restore_lost(self, path: str) -> list[GoneBack]:
-        """As `restore`, after replicas were lost with their values: a save in the background is not waited for.
+        """As `restore`, after replicas were lost with their values, but does not wait for a background save.
 
-        It waits for the replicas too, which the calling thread is about to bring back.
+        That save waits for the replicas, which the calling thread is about to bring back.
 
         Returns:
-          The iterators in it.
+          The restored iterators.
         """
         refuse_on_replica("restoring a checkpoint")
         state = State(self._parts, self._root)

@@ -1,4 +1,4 @@
-"""CheckpointManager: numbered checkpoints in a directory, the newest of which are kept."""
+"""CheckpointManager: saves numbered checkpoints in a directory and keeps the newest."""
 
 from __future__ import annotations
 
@@ -52,27 +52,27 @@ class CheckpointManager:
 
     A manager owns the checkpoints `<checkpoint_name>-<number>` in its directory, including those of an earlier process.
     It touches no other file. A lock on the folder lets only one process at a time save under a name; others can
-    restore. A URL cannot be locked: give each program its own directory or name there, otherwise one removes what the
-    other has not completed.
+    restore. A URL cannot be locked: give each program its own directory or name there, otherwise one may remove files
+    that the other has not completed.
 
     Args:
       checkpoint: The state to save.
       directory: A folder, or a URL that fsspec can write to; a missing folder is made.
       max_to_keep: Number of the newest checkpoints to keep; None keeps all.
-      keep_checkpoint_every_n_hours: Keep one of the others for each period of this many hours, counted from the
-        beginning of the directory's first manager; a later one counts on.
-      keep_every: Keep also each of the others whose number is divisible by this, such as every 1,000th step where
+      keep_checkpoint_every_n_hours: Also keep one older checkpoint for each period of this many hours. The periods
+        count from the start of the directory's first manager; later managers continue them.
+      keep_every: Also keep each older checkpoint with a number divisible by this, such as every 1,000th step if
         `save(step)` numbers them.
       checkpoint_name: The beginning of the names.
       step_counter: A variable or number that counts the program's steps; `checkpoint_interval` needs it.
       checkpoint_interval: Number of steps that must pass since the last checkpoint before `save` does anything.
-      last_checkpoint_step: The step of the last checkpoint, where the program knows it without `restore_or_initialize`.
+      last_checkpoint_step: The step of the last checkpoint, if the program knows it without `restore_or_initialize`.
       init_fn: The function that `restore_or_initialize` calls if there is no checkpoint.
-      background: Whether `save` returns as soon as there is a snapshot, and writes it while training continues; see
+      background: Whether `save` returns as soon as the snapshot is taken, and writes it while training continues; see
         `Checkpoint.write`.
 
     Attributes:
-      gone_back: The iterators that `restore_lost` has moved, as far as they have not come to where they were.
+      gone_back: The iterators that `restore_lost` moved back and that have not yet reached their former position.
 
     Raises:
       InvalidArgumentError: if a number is out of range, or a name cannot name a file.
@@ -143,17 +143,17 @@ class CheckpointManager:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What is saved."""
+        """The checkpoint that is saved."""
         return self._checkpoint
 
     @property
     def directory(self) -> str:
-        """Where the checkpoints are."""
+        """The directory of the checkpoints."""
         return self._directory
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """So many steps are between two saves; None saves whenever `save` is called."""
+        """The number of steps between two saves; None saves at each call of `save`."""
         return self._interval
 
     @property
@@ -174,15 +174,15 @@ class CheckpointManager:
         *,
         background: bool | None = None,
     ) -> str | None:
-        """Saves, then removes checkpoints that are too many.
+        """Saves a checkpoint, then removes surplus ones.
 
         Args:
-          checkpoint_number: For the name, such as the step; otherwise they are counted, on from those in the directory.
-          check_interval: Whether to heed `checkpoint_interval`; a manager that has one never saves a step twice.
-          background: Instead of what the manager was made with.
+          checkpoint_number: The number in the name, such as the step; by default the next one in the directory.
+          check_interval: Whether to respect `checkpoint_interval`; a manager that has one never saves a step twice.
+          background: Overrides the manager's `background`.
 
         Returns:
-          The path of the checkpoint; None if `checkpoint_interval` steps were not made yet.
+          The path of the checkpoint; None if fewer than `checkpoint_interval` steps have passed.
 
         Raises:
           FailedPreconditionError: if another process saves under the same name there.
@@ -216,10 +216,10 @@ class CheckpointManager:
         return path
 
     def restore_or_initialize(self, *, fall_back: bool = False, expect_partial: bool = False) -> str | None:
-        """Restores the newest checkpoint; where there is none, calls `init_fn`.
+        """Restores the newest checkpoint; if there is none, calls `init_fn`.
 
         Args:
-          fall_back: Whether to take an older checkpoint, with a warning, where a newer one is damaged.
+          fall_back: Whether to take an older checkpoint, with a warning, if a newer one is damaged.
           expect_partial: See `Checkpoint.restore`.
 
         Returns:
@@ -227,7 +227,7 @@ class CheckpointManager:
 
         Raises:
           CheckpointInvalid: if the newest checkpoint, or with `fall_back` each of them, is damaged.
-          InvalidArgumentError: if it does not fit the program.
+          InvalidArgumentError: if it does not match the program.
         """
         fall_back = flag(fall_back, "fall_back")
         expect_partial = flag(expect_partial, "expect_partial")
@@ -247,14 +247,14 @@ class CheckpointManager:
         return None
 
     def restore_lost(self) -> str | None:
-        """Restores the newest checkpoint that is whole; `wb.connect(..., checkpoint=manager)` calls it after a loss.
+        """Restores the newest undamaged checkpoint; `wb.connect(..., checkpoint=manager)` calls it after a loss.
 
         Returns:
           Its path; None if there is none.
 
         Raises:
-          CheckpointInvalid: if none is whole.
-          InvalidArgumentError: if it does not fit the program.
+          CheckpointInvalid: if all are damaged.
+          InvalidArgumentError: if it does not match the program.
         """
         found = [one.path for one in reversed(self._found(damaged=True))]
         for path in found:
@@ -269,7 +269,7 @@ class CheckpointManager:
         return None
 
     def sync(self) -> None:
-        """Waits for a save in the background; see `Checkpoint.sync`."""
+        """Waits for a background save; see `Checkpoint.sync`."""
         self._checkpoint.sync()
 
     def _restored(self, path: str, expect_partial: bool) -> Restored:
@@ -282,7 +282,7 @@ class CheckpointManager:
     # ------------------------------------------------------------------------------------------
 
     def _found(self, *, damaged: bool = False) -> list[_Saved]:
-        """The complete checkpoints, in the order of saving; `damaged`: also those whose manifest is damaged."""
+        """The complete checkpoints, in the order of saving. With `damaged`, includes those with a damaged manifest."""
         found = []
         for name in self._folder.names():
             match = self._pattern.fullmatch(name)
@@ -309,9 +309,9 @@ class CheckpointManager:
         return sorted(numbers, key=lambda one: (one.saved_ns, one.number))
 
     def _period_began_ns(self, found: list[_Saved]) -> int:
-        """When the hours until the next preserved checkpoint start.
+        """Start of the period until the next preserved checkpoint.
 
-        An earlier manager of the directory may have set that.
+        An earlier manager of the directory may have set it.
         """
         known = max([0, *(one.saved_ns if one.preserved else one.period_began_ns for one in found)])
         return known or self._began_ns
@@ -413,7 +413,7 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
 def _remove(path: str) -> None:
     """Removes a checkpoint: the manifest first, so that a half-removed one does not count.
 
-    Leaves other people's files.
+    Leaves foreign files.
     """
     folder = folder_at(path)
     folder.remove(NAME)
@@ -425,7 +425,7 @@ def _remove(path: str) -> None:
 
 
 def _remove_leftovers(path: str) -> None:
-    """Removes what a killed process left of a checkpoint, unless another one writes there or it is only damaged."""
+    """Removes the remains of a killed process's checkpoint, unless a process writes there or it is only damaged."""
     folder = folder_at(path)
     names = folder.names()
     if (

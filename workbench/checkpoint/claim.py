@@ -11,7 +11,7 @@ from workbench.errors import FailedPreconditionError
 
 
 class Claim:
-    """The right of this process to save under a name; shared by its managers, as when a cell runs once more."""
+    """The right of this process to save under a name. Its managers share it, for example if a cell runs again."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -29,7 +29,7 @@ _claiming = forks.lock(threading.Lock())
 
 
 def claim(path: str) -> Claim:
-    """The claim that the lock file `path` stands for, as long as somebody holds it.
+    """The claim that belongs to the lock file `path`; it lives as long as it is referenced.
 
     Raises:
       FailedPreconditionError: if another process has it.

@@ -1,4 +1,4 @@
-"""The folder that a checkpoint is in: on this machine, or behind a URL that fsspec knows."""
+"""The folder of a checkpoint: on this machine, or at a URL that fsspec supports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OBJECT_STORES: Final = frozenset("s3 s3a gs gcs abfs abfss az adl oci oss r2 b2
 
 
 class Folder(Protocol):
-    """A folder with the files of a checkpoint. Names are those of its files, without folders.
+    """A folder with the files of a checkpoint. Names of files have no folders in them.
 
     Attributes:
       name: Path or URL.
@@ -38,13 +38,13 @@ class Folder(Protocol):
     name: str
 
     def make(self) -> None:
-        """Makes it, if it is missing."""
+        """Creates the folder if it is missing."""
 
     def create(self, name: str) -> contextlib.AbstractContextManager[Any]:
-        """A new file to write to; it stays when the context ends, and is removed if that fails."""
+        """A new file to write to; it is removed if the context fails."""
 
     def replace(self, name: str, data: bytes) -> None:
-        """Makes `data` the content of a file, which has the former content, or is missing, until then."""
+        """Replaces the content of a file by `data` atomically, or creates the file."""
 
     def open(self, name: str) -> Any:
         """A file to read from.
@@ -61,13 +61,13 @@ class Folder(Protocol):
         """
 
     def names(self) -> list[str]:
-        """The names of what is in it; nothing if it is missing."""
+        """The names of its files; none if the folder is missing."""
 
     def remove(self, name: str) -> None:
-        """Removes a file, if it is there."""
+        """Removes a file if it exists."""
 
     def remove_itself(self) -> None:
-        """Removes the folder, if nothing is left in it."""
+        """Removes the folder if it is empty."""
 
 
 def folder_at(path: str | os.PathLike[str]) -> Folder:
@@ -79,7 +79,7 @@ def folder_at(path: str | os.PathLike[str]) -> Folder:
 
 
 def joined(path: str | os.PathLike[str], name: str) -> str:
-    """The path or URL of what is in a folder."""
+    """The path or URL of a name in a folder."""
     text = os.fspath(path)
     text = text.target if isinstance(text, Url) else text
     return f"{text.rstrip('/')}/{name}" if is_url(text) else os.path.join(text, name)
@@ -87,7 +87,7 @@ def joined(path: str | os.PathLike[str], name: str) -> str:
 
 @contextlib.contextmanager
 def storage(path: str) -> Iterator[None]:
-    """Raises `StorageFull` for what cannot be written to `path` because no space is left."""
+    """Raises `StorageFull` if writing to `path` fails because no space is left."""
     try:
         yield
     except StorageFull:
@@ -137,7 +137,7 @@ class LocalFolder:
         """See `Folder.replace`."""
         beside = f"{name}.{secrets.token_hex(8)}"
         with self._writing():
-            # Not when the folder is created: training would wait for the disk.
+            # Not when creating the folder, because training would wait for the disk.
             _sync(os.path.dirname(self.name))
             _sync(self.name)  # the folder must hold the files before `data` names them
             with self.create(beside) as file:
@@ -201,12 +201,12 @@ class LocalFolder:
 
 
 class RemoteFolder:
-    """A folder behind a URL.
+    """A folder at a URL.
 
-    Nothing can be renamed there as a whole, nor locked. A store of objects puts an object whole, in the place of the
-    former one, however many parts it came in: a file is complete when it appears, and one that was given up never
-    does. The manifest is put last, once all that it names is there with its length. What a killed process has put of
-    a large object is in no listing; the store itself removes it, where a rule for incomplete uploads says so.
+    It has no atomic renames and no locks. An object store replaces an object as a whole, however many parts were
+    uploaded: a file is complete when it appears, and an abandoned one never appears. The manifest is uploaded last,
+    once all files that it names exist with the right length. Parts that a killed process has uploaded of a large
+    object are in no listing; the store removes them if it has a rule for incomplete uploads.
     """
 
     def __init__(self, url: Url) -> None:
@@ -230,7 +230,7 @@ class RemoteFolder:
                 yield _Whole(file)
                 fault("checkpoint.shard_written")
             except BaseException:
-                with contextlib.suppress(Exception):  # an object in a store, which closing would complete
+                with contextlib.suppress(Exception):  # in an object store, closing would complete the object
                     getattr(file, "discard", file.close)()
                 # Otherwise the garbage collector closes and uploads it.
                 with contextlib.suppress(AttributeError):
@@ -274,7 +274,7 @@ class RemoteFolder:
 
     def remove_itself(self) -> None:
         """See `Folder.remove_itself`."""
-        with contextlib.suppress(Exception):  # most stores have no folders to create
+        with contextlib.suppress(Exception):  # most stores have no folders
             self._files.rmdir(self._path)
 
     def _look_again(self, name: str) -> None:
@@ -288,7 +288,7 @@ class RemoteFolder:
                 yield
         except WorkbenchError:
             raise
-        except Exception as error:  # each file system raises its library's errors
+        except Exception as error:  # each file system raises the errors of its library
             said = without_secrets(error, self._url) or type(error).__name__
             if isinstance(error, FileNotFoundError):
                 raise NotFoundError(
@@ -298,7 +298,7 @@ class RemoteFolder:
 
 
 class _Whole:
-    """Writes the whole of each buffer, as an unbuffered file may take only a part."""
+    """Writes each buffer completely; an unbuffered file may take only a part of it."""
 
     __slots__ = ("_file",)
 
@@ -314,7 +314,7 @@ class _Whole:
 
 
 class _WrittenBack:
-    """Has the system write each buffer to disk while the next one is made, so that fsync finds little left to do."""
+    """Lets the system write each buffer to disk while the next one is made, so that fsync has little left to do."""
 
     __slots__ = ("_descriptor", "_place", "_whole")
 
@@ -325,7 +325,7 @@ class _WrittenBack:
 
     def write(self, data: Any) -> None:
         self._whole.write(data)
-        if hasattr(os, "posix_fadvise"):  # on Linux this starts writing and waits for nothing
+        if hasattr(os, "posix_fadvise"):  # on Linux this starts writing without waiting
             os.posix_fadvise(self._descriptor, self._place, len(data), os.POSIX_FADV_DONTNEED)
         self._place += len(data)
 
@@ -342,7 +342,7 @@ def _free(path: str) -> str:
 
 
 def _sync(path: str) -> None:
-    """Has the system write a folder to disk, so that its entries survive a power failure."""
+    """Syncs a folder to disk, so that its entries survive a power failure."""
     descriptor = os.open(path or os.curdir, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Arguments of steps that come again, as their iterators went back to a checkpoint after the loss of all replicas.
+"""Arguments of steps that iterators yield again, because they went back to a checkpoint after losing all replicas.
 
-A step that takes one of them would use it twice. It does not matter which call noticed the loss: the program may have
-taken its batch before.
+A step that takes such an argument would use it twice. This does not depend on which call noticed the loss: the program
+may have taken its batch before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def gone_back(iterator: DatasetIterator | DistributedIterator, before: Place) ->
 
 
 class _OnReplicas:
-    """An iterator over a distributed dataset. Its batches tell which iterator gave them."""
+    """An iterator over a distributed dataset. Its batches know their iterator."""
 
     def __init__(self, iterator: DistributedIterator, before: Place) -> None:
         self._iterator = iterator
@@ -60,7 +60,7 @@ class _OnReplicas:
 
 
 class _InNotebook:
-    """An iterator over a dataset. Its elements are any arrays: what a step takes before the next one may be one."""
+    """An iterator over a dataset. Its elements are plain arrays, so any array that a step takes may be one of them."""
 
     def __init__(self, iterator: DatasetIterator, before: Place) -> None:
         self._iterator = iterator
@@ -74,7 +74,7 @@ class _InNotebook:
     def refusal(self, argument: Any) -> WorkbenchError | None:
         if self._told or not _is_from_notebook(argument):
             return None
-        self._told = True  # it may be something else after all
+        self._told = True  # the array may not be the element
         return ReplicaLost(
             f"{_LOST}, and with it went {self._iterator!r}, which was not asked for an element since: this step may "
             f"take one that comes again. The step was not run: take the next element of the iterator. Arguments that "
@@ -88,7 +88,7 @@ def _handle_of(argument: Any) -> Handle | None:
 
 
 def _is_from_notebook(argument: Any) -> bool:
-    """Whether the notebook made an argument, maybe of an element: it is no variable, and no result of a step."""
+    """Whether an argument comes from the notebook, possibly from an element: not a variable or a step's result."""
     if isinstance(argument, Variable) or type(argument) in _NO_ELEMENTS:
         return False
     handle = _handle_of(argument)

@@ -1,6 +1,6 @@
 """Listeners for the progress of saves and restores.
 
-What shows them is built on checkpoints and adds itself here, before anything else of checkpoints is loaded.
+The code that shows them depends on checkpoints. It adds itself here before the rest of this package is loaded.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ from collections.abc import Callable
 from typing import Any, Final
 
 listeners: Final[list[Callable[[Any], object]]] = []
-"""Each is called with a `Transfer` when it begins, after each movement, and when it has ended; from any thread."""
+"""Each is called with a `Transfer` when it begins, at each progress, and when it has ended; from any thread."""

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: which files belong to it, which arrays are in them, and all that is not an array."""
+"""The manifest of a checkpoint: its files, the arrays in them, and all other values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMAT: Final = "workbench checkpoint"
 _VERSION: Final = 1
 SHARD: Final = re.compile(r"[0-9a-f]{16}-[0-9]{1,6}\.safetensors")
 OURS: Final = re.compile(rf"{SHARD.pattern}|lock|preserved|{re.escape(NAME)}(\.[0-9a-f]{{16}})?")
-"""The files that a checkpoint may leave in its folder; others belong to somebody else."""
+"""Matches the names of files that a checkpoint may leave in its folder; all other files are foreign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Shard:
     Attributes:
       name: Its name in the folder.
       bytes: Its length.
-      header_bytes: The length of what comes before the arrays.
-      header_checksum: CRC-32C of that.
+      header_bytes: The length of the header before the arrays.
+      header_checksum: CRC-32C of the header.
     """
 
     name: str
@@ -43,13 +43,13 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of an array, which one file has; mostly all of it.
+    """A part of an array in one file; mostly the whole array.
 
     Attributes:
       shard: Number of the file.
-      start: Where it begins in the array, by dimension.
+      start: Its first index in the array, by dimension.
       shape: Its shape.
-      stored: Where it is in the file.
+      stored: Its position in the file.
     """
 
     shard: int
@@ -63,10 +63,10 @@ class SavedArray:
     """An array of the checkpoint.
 
     Attributes:
-      kind: "variable" or "array", or "components" of a variable whose replicas have no common value.
+      kind: "variable", "array", or "components" for a variable without a common value on its replicas.
       dtype: Name of its dtype.
-      shape: Its shape; of components with the replicas as the first dimension.
-      parts: What it is put together of.
+      shape: Its shape; components have the replicas as their first dimension.
+      parts: The parts that make it up.
     """
 
     kind: str
@@ -77,17 +77,17 @@ class SavedArray:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A checkpoint.
+    """The manifest of a checkpoint.
 
     Attributes:
-      id: Tells it from every other one; its files begin with it.
-      saved_ns: When, in nanoseconds since 1970; later than any that was there before.
-      save_counter: How often the program had saved, this time included.
+      id: Its unique id; the names of its files begin with it.
+      saved_ns: When it was saved, in nanoseconds since 1970; later than any earlier checkpoint there.
+      save_counter: How often the program has saved, including this time.
       shards: The files.
-      arrays: By path in the state.
-      values: What JSON can hold, by path.
+      arrays: The arrays, by path in the state.
+      values: The values that JSON can represent, by path.
       positions: The positions of iterators over datasets, by path.
-      period_began_ns: From when its manager counted the hours until a checkpoint stays; 0 where no manager counts.
+      period_began_ns: Start of its manager's period of hours for preserving a checkpoint; 0 without such a manager.
     """
 
     id: str
@@ -100,7 +100,7 @@ class Manifest:
     period_began_ns: int = 0
 
     def to_bytes(self) -> bytes:
-        """The file: a line of JSON, and a line with its checksum."""
+        """The content of the file: a line of JSON, and a line with its checksum."""
         body = json.dumps({"format": _FORMAT, "version": _VERSION, **asdict(self)}).encode()
         return body + b"\n%08x\n" % crc32c(body)
 
@@ -110,7 +110,7 @@ def read_manifest(folder: Folder) -> Manifest:
 
     Raises:
       NotFoundError: if there is none.
-      CheckpointInvalid: if it is damaged, or of a later version.
+      CheckpointInvalid: if it is damaged, or has a later version.
     """
     with folder.open(NAME) as file:
         data = _all_of(file)
@@ -128,14 +128,14 @@ def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype with this name.
 
     Raises:
-      TypeError: if there is none, also because ml_dtypes is missing.
+      TypeError: if there is none, for example because ml_dtypes is missing.
     """
     try:
         return np.dtype(name)
     except TypeError:
         import importlib
 
-        try:  # NumPy knows bfloat16 and the like only through another library
+        try:  # NumPy knows bfloat16 and similar dtypes only through another library
             extended: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
         except (ImportError, AttributeError):
             raise TypeError(f"no dtype {name!r}; pip install ml_dtypes may bring it") from None
@@ -207,6 +207,6 @@ def _extent(value: Any) -> tuple[int, ...]:
 
 
 def _shard_name(text: str) -> str:
-    if not SHARD.fullmatch(text):  # a manifest must not name files outside of its folder
+    if not SHARD.fullmatch(text):  # a manifest must not name files outside its folder
         raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

@@ -1,4 +1,4 @@
-"""ReplicaReads: the variables that replicas read from a checkpoint themselves; the notebook's side."""
+"""ReplicaReads: the notebook's side of variables that replicas read from a checkpoint themselves."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class ReplicaReads:
     """Variables that replicas read from the files themselves, so that their values do not pass through the notebook.
 
     Attributes:
-      paths: The paths of these variables; those whose files a replica does not see are left out, and those
-        that were being read when one was lost.
+      paths: The paths of these variables, without those in files that a replica does not see and those that were
+        being read when a replica was lost.
     """
 
     def __init__(
         self, folder: Folder, manifest: Manifest, leaves: dict[str, Leaf], transfer: Transfer
     ) -> None:
-        """Has the replicas read.
+        """Lets the replicas read.
 
         Args:
           folder: The folder of the checkpoint.
           manifest: The manifest of the checkpoint.
-          leaves: What is restored, by path.
-          transfer: Is told how far they are.
+          leaves: The leaves to restore, by path.
+          transfer: Gets the progress.
 
         Raises:
           CheckpointInvalid: if a file is damaged.
@@ -62,7 +62,7 @@ class ReplicaReads:
                 continue
             if _is_read_by_replicas(variable, manifest.arrays[path]):
                 by_strategy.setdefault(variable.strategy, {})[path] = variable
-        # Names of their own, as replicas of several strategies may be in one process.
+        # Different names, because replicas of several strategies may be in one process.
         self._names = {strategy: secrets.token_hex(8) for strategy in by_strategy}
         try:
             for strategy, variables in by_strategy.items():
@@ -98,7 +98,7 @@ class ReplicaReads:
         wanted: list[tuple[int, Shard, list[Wanted]]],
         transfer: Transfer,
     ) -> list[str]:
-        """Has a strategy's replicas read the files; returns each replica's problem."""
+        """Lets a strategy's replicas read the files; returns each replica's problem."""
         files = [(shard, entries) for _, shard, entries in wanted]
         strategy.run_internal(begin_read, (folder.name, self._names[strategy], files))
         before = transfer.done_bytes
@@ -111,7 +111,7 @@ class ReplicaReads:
                 return [problem for *_, problem in reports]
 
     def take(self) -> None:
-        """Gives the variables their values."""
+        """Assigns the values to the variables."""
         for strategy, variables in self._variables.items():
             library = strategy.library if strategy.devices[0].kind != "TPU" else "numpy"
             strategy.run_internal(take_read, (self._names[strategy], library))
@@ -120,14 +120,14 @@ class ReplicaReads:
                     strategy.kept.add(variable)
 
     def forget(self) -> None:
-        """Lets the replicas forget what they have read."""
+        """Drops the values that the replicas have read."""
         for strategy in self._variables:
             with contextlib.suppress(WorkbenchError):
                 strategy.run_internal(forget_read, (self._names[strategy],))
 
 
 def _is_read_by_replicas(variable: Variable, saved: SavedArray) -> bool:
-    """Whether each replica holds all of a variable, and one file holds all of its value."""
+    """Whether each replica holds the whole variable, and one file has its whole value."""
     placement = variable.placement
     return (
         placement is not None

@@ -1,4 +1,4 @@
-"""ReplicaShards: the part of a checkpoint that the replicas of a strategy write; the notebook's side."""
+"""ReplicaShards: the notebook's side of the part of a checkpoint that a strategy's replicas write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Entry = tuple[str, Piece]
 _seen: Final[weakref.WeakKeyDictionary[DescribedStrategy, tuple[str, Any, list[bool]]]] = (
     weakref.WeakKeyDictionary()
 )
-"""By strategy: the parent folder of the last checkpoint, the places of its replicas, and which of them saw that folder.
+"""By strategy: the parent folder of the last checkpoint, the places of its replicas, and which of them see that folder.
 """
 
 
@@ -32,18 +32,18 @@ class ReplicaShards:
     """The files that the replicas of one strategy write.
 
     Attributes:
-      unseen: Paths of the variables that no replica holds that sees the folder.
-      blind_hosts: The hosts of the replicas that do not see it.
+      unseen: Paths of the variables that are on no replica that sees the folder.
+      blind_hosts: The hosts of replicas that do not see the folder.
     """
 
     def __init__(
         self, strategy: DescribedStrategy, held: list[tuple[str, Piece]], folder: str, save: str, first: int
     ) -> None:
-        """Divides what the replicas hold among those that see the folder, by bytes.
+        """Divides the replicas' variables, by bytes, among the replicas that see the folder.
 
         Args:
-          strategy: The strategy whose replicas they are.
-          held: Path in the state, and piece.
+          strategy: The strategy of the replicas.
+          held: Path in the state and piece of each variable.
           folder: The folder of the checkpoint, with the save's lock in it.
           save: Id of the checkpoint.
           first: Number of the file of replica 0.
@@ -72,7 +72,7 @@ class ReplicaShards:
 
     @property
     def written_bytes(self) -> int:
-        """How much they have written, as far as is known."""
+        """How many bytes they are known to have written."""
         return sum(self._written)
 
     @property
@@ -81,7 +81,7 @@ class ReplicaShards:
         return [self._first + rank for rank in self._waiting]
 
     def begin(self, state: State) -> None:
-        """Has the replicas begin."""
+        """Lets the replicas begin."""
         assigned = [
             [(tensor_name(name, piece, state), piece.key) for name, piece in entries]
             for entries in self._entries
@@ -91,7 +91,7 @@ class ReplicaShards:
         self._handle = self._strategy.run_internal(begin_shard, args, beside_steps=True)
 
     def ask(self, wait_seconds: float) -> None:
-        """Asks how far they are. Between steps, give them time to answer before you call `heard`.
+        """Requests the replicas' progress. They answer between steps, so wait before you call `heard`.
 
         Args:
           wait_seconds: How long replicas may wait for their own files before they answer; they run no steps
@@ -105,7 +105,7 @@ class ReplicaShards:
             )
 
     def heard(self) -> bool:
-        """Looks at what they answered; returns whether all have ended.
+        """Reads the answers; returns whether all replicas have ended.
 
         Raises:
           WorkbenchError: if one has failed, or is lost.
@@ -129,11 +129,11 @@ class ReplicaShards:
         return not self._waiting
 
     def files(self) -> list[tuple[int, TensorFile, list[Entry]]]:
-        """Number, file and what is in it, of each replica that has written one."""
+        """Number, file and entries, for each replica that has written a file."""
         return [(self._first + rank, file, self._entries[rank]) for rank, file in sorted(self._files.items())]
 
     def drop(self) -> None:
-        """Has the replicas give up."""
+        """Lets the replicas give up."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             with contextlib.suppress(WorkbenchError):  # a lost replica writes nothing
@@ -144,9 +144,9 @@ class ReplicaShards:
                     dropped.value(rank)
 
     def _which_see(self) -> list[bool]:
-        """For each rank, whether the replica sees the folder. Asked once for all checkpoints of the parent folder.
+        """Whether each rank's replica sees the folder. They are asked once for all checkpoints in the parent folder.
 
-        Replicas answer only after all steps sent to them. If the answer is out of date, writing fails and reports it.
+        Replicas answer only after all steps sent to them. If an answer is out of date, writing fails and reports it.
         """
         group, above = self._strategy.group, posixpath.dirname(self._folder)
         known = _seen.get(self._strategy)
@@ -158,7 +158,7 @@ class ReplicaShards:
 
 
 def has_components(variable: Variable | ShardedVariable) -> bool:
-    """Whether a variable is what its replicas have, without a common value."""
+    """Whether a variable has only components on its replicas, without a common value."""
     return (
         isinstance(variable, Variable)
         and variable.synchronization is VariableSynchronization.ON_READ
@@ -169,12 +169,12 @@ def has_components(variable: Variable | ShardedVariable) -> bool:
 
 
 def tensor_name(path: str, piece: Piece, state: State) -> str:
-    """The name of a piece in its file: the path in the state, with the place where it is not all.
+    """The name of a piece in its file: the path in the state, and for a partial piece its place.
 
     Args:
       path: Path of the variable in the state.
       piece: The piece.
-      state: The state that is saved.
+      state: The state to save.
     """
     variable = state.leaves[path].value
     if piece.shape == variable.shape:

@@ -31,12 +31,12 @@ _SHOWN: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored; the methods are those of the reference's status of a load.
+    """What was restored; the methods are those of TensorFlow's load status.
 
     Attributes:
-      path: The checkpoint; "" where none was given.
+      path: The checkpoint; "" if none was given.
       matched: Paths that were restored.
-      missing: Paths in the program of which the checkpoint has nothing; they are as they were.
+      missing: Paths in the program that the checkpoint does not have; they are unchanged.
       unexpected: Paths in the checkpoint that the program does not have.
     """
 
@@ -49,7 +49,7 @@ class Restored:
         """Makes sure that program and checkpoint have the same paths.
 
         Raises:
-          AssertionError: if they do not.
+          AssertionError: if they differ.
         """
         return self._require(self.missing + self.unexpected)
 
@@ -100,11 +100,11 @@ def restore(
       expect_partial: Whether program and checkpoint may have paths that the other does not have.
 
     Returns:
-      What was restored, and what is no variable and no iterator, by path.
+      What was restored, and the values that are neither variables nor iterators, by path.
 
     Raises:
-      InvalidArgumentError: if program and checkpoint differ; the text has all differences.
-      CheckpointInvalid: if a file is damaged or missing. Nothing has changed then.
+      InvalidArgumentError: if program and checkpoint differ; the message names all differences.
+      CheckpointInvalid: if a file is damaged or missing; nothing has changed.
     """
     saved = manifest.arrays.keys() | manifest.values.keys() | manifest.positions.keys()
     missing = tuple(path for path in state.leaves if path not in saved)
@@ -155,13 +155,13 @@ def _restored(
 
 
 def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: Transfer) -> dict[str, Array]:
-    """Arrays of a checkpoint, by path.
+    """Reads arrays of a checkpoint, by path.
 
     Args:
       folder: The folder of the checkpoint.
       manifest: The manifest of the checkpoint.
-      paths: Which ones.
-      transfer: Is told how far it is.
+      paths: The paths of the arrays.
+      transfer: Gets the progress.
 
     Raises:
       CheckpointInvalid: if a file is damaged or missing.
@@ -183,7 +183,7 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
                 wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
                 for path, number in wanted:
                     _place(arrays, path, manifest.arrays[path], number, file, count)
-        except UnavailableError:  # an unreachable file is not known to be damaged
+        except UnavailableError:  # an unreachable file need not be damaged
             raise
         except (CheckpointInvalid, ValueError, OSError) as error:
             raise CheckpointInvalid(damaged(folder.name, manifest.shards[shard], error), file=name) from error
@@ -191,7 +191,7 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
 
 
 def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray) -> None:
-    """Gives a variable the value from a checkpoint, whatever strategy it was saved with.
+    """Assigns a value from a checkpoint to a variable, whatever strategy it was saved with.
 
     Args:
       variable: The variable.
@@ -245,7 +245,7 @@ def _empty(saved: SavedArray) -> Array:
 
 
 def _difference(path: str, leaf: Leaf, manifest: Manifest) -> str:
-    """How the checkpoint's entry differs from the program's at a path that both have; "" if it does not."""
+    """How the checkpoint's entry differs from the program's at a common path; "" if it does not."""
     kind = "array" if path in manifest.arrays else "value" if path in manifest.values else "iterator"
     wanted = "array" if leaf.kind == "variable" else leaf.kind
     if kind != wanted:

@@ -1,18 +1,18 @@
-"""Saves one checkpoint: a snapshot, then the files, then the manifest, which makes it count.
+"""Saves one checkpoint: a snapshot, then the files, then the manifest, which makes it valid.
 
 Layout:
 
-    path/checkpoint.json              the manifest; names the files that count
-    path/<id>-<n>.safetensors         those files; each replica that has variables writes one, the notebook another
-    path/lock                         locked while somebody writes, with the id in it
+    path/checkpoint.json              the manifest; names the valid files
+    path/<id>-<n>.safetensors         these files; each replica with variables writes one, the notebook another
+    path/lock                         locked while a process writes; contains the id
 
-Replicas on a host that does not see the folder, by that lock, write nothing. Others write the variables that they hold
-as well; what no replica holds that sees the folder goes through the notebook, whose own folder it is.
+Replicas check by the lock whether their host sees the folder. If it does not, they write nothing, and other replicas
+that hold the same variables write them. Variables that no such replica holds go through the notebook.
 
 A process that is killed leaves files that no manifest names. The next save to the same path removes them.
 
-Behind a URL it is the same, without renaming and without locks: each object appears as a whole, the manifest as the
-last one, in the place of the former manifest, and only then are the files of that one removed.
+The same holds at a URL, without renames and locks: each object appears as a whole. The manifest comes last and replaces
+the former one; only then are the files of the former one removed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _POLL_SECONDS: Final = 0.05
 
 
 class _Destinations:
-    """Destinations behind URLs, which nothing locks, that this process saves to now.
+    """URLs that this process is saving to; nothing else locks them.
 
     A forked child starts without any.
     """
@@ -64,7 +64,7 @@ class _Destinations:
         forks.tell(self)
 
     def take(self, path: str) -> bool:
-        """Whether the destination was free; it is taken from now on."""
+        """Takes the destination; returns whether it was free."""
         with self._lock:
             free = path not in self._paths
             self._paths.add(path)
@@ -80,7 +80,7 @@ class _Destinations:
             return path in self._paths
 
     def disown(self) -> None:
-        """Forgets all destinations in a forked child: the parent saves there, and the child does not."""
+        """Drops all destinations in a forked child, because only the parent saves there."""
         self._paths.clear()
 
 
@@ -91,8 +91,8 @@ class Save:
     """A checkpoint that is being saved. `begin` takes the snapshot, `finish` writes it.
 
     Attributes:
-      path: Where it is going to be.
-      transfer: How far it is.
+      path: Its future path.
+      transfer: Its progress.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Save:
         Args:
           path: The path of the checkpoint's folder, or its URL.
           state: What to save.
-          save_counter: For the manifest.
-          after_ns: The time in the manifest is later than this one.
-          period_began_ns: For the manifest.
-          background: Whether training goes on while it is written.
+          save_counter: See `Manifest`.
+          after_ns: A time; the time in the manifest will be later.
+          period_began_ns: See `Manifest`.
+          background: Whether training continues while the files are written.
 
         Raises:
           TypeError: if a value is of a dtype that cannot be saved.
@@ -141,7 +141,7 @@ class Save:
         self.transfer = Transfer("save", self.path, state.strategies(), background=background)
 
     def begin(self) -> None:
-        """Takes the snapshot: what is assigned from now on is not in the checkpoint.
+        """Takes the snapshot: later assignments are not in the checkpoint.
 
         Raises:
           FailedPreconditionError: if another process is writing there, or the path is that of a file.
@@ -212,8 +212,8 @@ class Save:
                 ended = False
                 while not ended:
                     shards.ask(wait_seconds)
-                    # Answers arrive after those of earlier steps. Waiting for them would keep the program from
-                    # sending more steps.
+                    # Answers come after those of earlier steps. Waiting for them would keep the program from
+                    # sending further steps.
                     if stop.wait(pause):
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
                     pause = min(2 * pause, _POLL_SECONDS)
@@ -284,7 +284,7 @@ class Save:
         for name in self._folder.names():
             if (
                 SHARD.fullmatch(name) and name not in keep
-            ):  # left from an earlier checkpoint here, or by a killed process
+            ):  # a file of an earlier checkpoint here, or of a killed process
                 self._folder.remove(name)
             elif name.startswith(f"{NAME}."):
                 self._folder.remove(name)
@@ -297,7 +297,7 @@ class Save:
         variable: Variable | ShardedVariable,
         pieces: dict[DescribedStrategy, list[tuple[str, Piece]]],
     ) -> None:
-        # Whole, so that it can be restored to a different number of shards.
+        # Saved as a whole, so that it can be restored to a different number of shards.
         if isinstance(variable, ShardedVariable):
             self._hold(name, "variable", variable.numpy())
             return

@@ -1,4 +1,4 @@
-"""Programs with which replicas read their variables: each reads all of them before any is changed."""
+"""Programs with which replicas read their variables. Each replica reads all of them before it changes any."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Wanted:
       key: Name of the variable in the replica's store.
       dtype: Its dtype.
       shape: Its shape.
-      stored: Where it is in its file.
+      stored: Its position in the file.
     """
 
     key: str
@@ -43,16 +43,16 @@ class Wanted:
 
 
 class ShardReader:
-    """Reads values of variables in a thread, and keeps them apart."""
+    """Reads values of variables in a thread, without assigning them."""
 
     def __init__(self, folder: str, wanted: Sequence[tuple[Shard, Sequence[Wanted]]]) -> None:
         """Begins to read `wanted`, file by file.
 
         Attributes:
-          arrays: What was read, by the name in the store.
-          problem: What is wrong with a file, in words; "unseen" if this process does not see it.
-          read_bytes: How much was read.
-          number: The place in `wanted` of the file that is read.
+          arrays: The arrays read, by their names in the store.
+          problem: Describes what is wrong with a file; "unseen" if this process does not see it.
+          read_bytes: How many bytes were read.
+          number: Index in `wanted` of the current file.
         """
         self.arrays: dict[str, Array] = {}
         self.problem = ""
@@ -65,12 +65,12 @@ class ShardReader:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended, after waiting for that for some time."""
+        """Waits for the end up to `seconds`; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def drop(self) -> None:
-        """Ends it before its time."""
+        """Ends it early."""
         self._dropped = True
 
     def _run(self) -> None:
@@ -87,7 +87,7 @@ class ShardReader:
             except (NotFoundError, UnavailableError, BackendUnavailable):
                 self.problem = UNSEEN
                 return
-            except Exception as error:  # raised where the result is requested
+            except Exception as error:  # raised when the result is requested
                 self.problem = damaged(self._folder, shard, error)
                 return
 
@@ -103,37 +103,37 @@ def begin_read(
     Args:
       env: The replica.
       folder: The folder of the checkpoint.
-      restore: A name for `take_read`.
+      restore: A name, for `take_read`.
       wanted: What to read from each file.
     """
     _under_way[restore, env.rank] = ShardReader(folder, wanted)
 
 
 def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[bool, int, int, str]:
-    """How far this replica is, after waiting for its end for some time.
+    """Waits for the end of this replica's reading up to a limit, and reports its progress.
 
     Args:
       env: The replica.
-      restore: The name that `begin_read` got.
+      restore: The name given to `begin_read`.
       wait_seconds: How long to wait.
 
     Returns:
-      Whether it has ended, bytes, the file, and the problem: in words, "unseen", or "lost" in a process that has not
-      begun to read.
+      Whether it has ended, bytes read, index of the file, and the problem: a description, "unseen", or "lost" if this
+      process has not begun to read.
     """
     reader = _under_way.get((restore, env.rank))
-    if reader is None:  # replaces a process that was lost after `begin_read`
+    if reader is None:  # this process replaces one that was lost after `begin_read`
         return True, 0, 0, LOST
     ended = reader.wait(wait_seconds)
     return ended, reader.read_bytes, reader.number, reader.problem
 
 
 def take_read(env: ReplicaEnv, restore: str, library: Library) -> None:
-    """Gives variables the values that were read.
+    """Assigns the values that were read to the variables.
 
     Args:
       env: The replica.
-      restore: Id of the restore.
+      restore: The name given to `begin_read`.
       library: Array library of the variables.
     """
     for key, array in _under_way.pop((restore, env.rank)).arrays.items():
@@ -141,7 +141,7 @@ def take_read(env: ReplicaEnv, restore: str, library: Library) -> None:
 
 
 def forget_read(env: ReplicaEnv, restore: str) -> None:
-    """Forgets what was read."""
+    """Drops the values that were read."""
     reader = _under_way.pop((restore, env.rank), None)
     if reader is not None:
         reader.drop()
@@ -149,11 +149,11 @@ def forget_read(env: ReplicaEnv, restore: str) -> None:
 
 
 def open_shard(folder: Folder, shard: Shard) -> Any:
-    """A file of a checkpoint, to read from; its length and header are as they were written.
+    """Opens a file of a checkpoint, after checking its length and header.
 
     Raises:
       NotFoundError: if it is missing.
-      CheckpointInvalid: if it is another file.
+      CheckpointInvalid: if length or header differ.
     """
     file = folder.open(shard.name)
     try:
@@ -170,11 +170,11 @@ def open_shard(folder: Folder, shard: Shard) -> Any:
 
 
 def damaged(folder: str, shard: Shard, error: Exception) -> str:
-    """What is wrong with a file of a checkpoint, in words.
+    """Describes what is wrong with a file of a checkpoint.
 
     Args:
       folder: Folder of the checkpoint.
       shard: The file.
-      error: What reading it raised.
+      error: The error that reading it raised.
     """
     return f"{shard.name} of the checkpoint {folder!r} is damaged or missing: {error}. Nothing was restored"

@@ -1,6 +1,6 @@
-"""Programs with which replicas write their variables: each one file, on a thread, while steps continue.
+"""Programs with which replicas write their variables: one file per replica, on a thread, while steps continue.
 
-A store's arrays are replaced and never written to, so that holding them is a snapshot that costs nothing.
+A store's arrays are replaced and never written to, so holding references to them is a snapshot without cost.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class ShardWriter:
     def __init__(
         self, folder: Folder, name: str, arrays: Sequence[tuple[str, Array]], *, expected_lock: str = ""
     ) -> None:
-        """Begins.
+        """Starts the thread.
 
         Args:
           folder: The folder of the checkpoint.
           name: The name of the file.
-          arrays: What to write, by the names that they have in it.
-          expected_lock: On a replica: what the folder's lock has in it if this is the folder that the notebook sees.
+          arrays: The arrays to write, by their names in the file.
+          expected_lock: On a replica, the content of the folder's lock if it is the folder that the notebook sees.
         """
         self.name = name
         self.written_bytes = 0
@@ -58,12 +58,12 @@ class ShardWriter:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended, after waiting for that for some time."""
+        """Waits for the end up to `seconds`; returns whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def drop(self) -> None:
-        """Ends it before its time; the file is removed."""
+        """Ends it early and removes the file."""
         self._dropped = True
 
     def _run(self) -> None:
@@ -84,7 +84,7 @@ class ShardWriter:
                 written = write_tensors(write, self._arrays, {"format": "np"})
                 fault("checkpoint.shard")
             self.file = written
-        except BaseException as error:  # raised where the result is requested
+        except BaseException as error:  # raised when the result is requested
             self.error = error
         finally:
             self._arrays = ()
@@ -96,7 +96,7 @@ def sees_folder(env: ReplicaEnv, folder: str, save: str) -> bool:
     Args:
       env: The replica.
       folder: The folder of the checkpoint.
-      save: The id of the checkpoint, which the folder's lock has in it.
+      save: The id of the checkpoint, which is in the folder's lock.
     """
     return _has_lock(folder_at(folder), save)
 
@@ -104,14 +104,14 @@ def sees_folder(env: ReplicaEnv, folder: str, save: str) -> bool:
 def begin_shard(
     env: ReplicaEnv, folder: str, save: str, first: int, assigned: Sequence[Sequence[tuple[str, str]]]
 ) -> bool:
-    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it; returns whether it has any.
+    """Takes a snapshot of this replica's part of a checkpoint and begins to write it; returns whether it has a part.
 
     Args:
       env: The replica.
       folder: The folder of the checkpoint.
       save: The id of the checkpoint.
       first: Number of the file of replica 0.
-      assigned: By rank, name in the file and key in the store of each array.
+      assigned: By rank, each array's name in the file and key in the store.
     """
     mine = assigned[env.rank]
     if mine:
@@ -122,7 +122,7 @@ def begin_shard(
 
 
 def shard_report(env: ReplicaEnv, save: str, first: int, wait_seconds: float) -> bytes:
-    """How far this replica is, as `Report` reads it, after waiting for its end for some time.
+    """Waits for the end of this replica's file up to a limit, and reports its progress; `Report` reads the result.
 
     Args:
       env: The replica.
@@ -132,7 +132,7 @@ def shard_report(env: ReplicaEnv, save: str, first: int, wait_seconds: float) ->
     """
     name = shard_name(save, first + env.rank)
     writer = _under_way.get(name)
-    if writer is None:  # replaces a process that was lost after the snapshot
+    if writer is None:  # this process replaces one that was lost after the snapshot
         told = f"replica {env.rank} was lost while it wrote its part of the checkpoint; save again"
         return json.dumps({"written": 0, "file": None, "error": [ReplicaLost.__name__, told]}).encode()
     ended = writer.wait(wait_seconds)
@@ -149,7 +149,7 @@ def shard_report(env: ReplicaEnv, save: str, first: int, wait_seconds: float) ->
 
 
 def drop_shard(env: ReplicaEnv, save: str, first: int) -> bool:
-    """Gives up this replica's part; returns whether it had any.
+    """Gives up this replica's part; returns whether it had one.
 
     Args:
       env: The replica.
@@ -177,7 +177,7 @@ def shard_name(save: str, number: int) -> str:
 
 
 def file_in(report: bytes) -> tuple[int, TensorFile | None]:
-    """How many bytes a report counts, and the file if it is complete.
+    """The number of bytes in a report, and the file if it is complete.
 
     Raises:
       WorkbenchError: if writing failed on the replica.

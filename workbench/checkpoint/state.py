@@ -1,7 +1,7 @@
-"""State: what a checkpoint holds, as leaves with paths such as "model/layers/0/w".
+"""State: the content of a checkpoint, as leaves with paths such as "model/layers/0/w".
 
-Variables and iterators are leaves; so are arrays, numbers, texts, booleans and None. Lists and dicts with nothing but
-the last four in them are leaves too, as they may have another length when they are restored.
+Variables and iterators are leaves; so are arrays, numbers, strings, booleans and None. Lists and dicts that contain
+only the last four are leaves, too, because they may have another length when they are restored.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Path = tuple[str, ...]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object that gives its state and takes it back, as optimizers and modules of PyTorch do."""
+    """An object that saves and loads its own state, like optimizers and modules of PyTorch."""
 
     def state_dict(self) -> Any:
-        """Its state, nested; see `leaves_of`."""
+        """Returns its state as a nested structure; see `leaves_of`."""
 
     def load_state_dict(self, state: Any) -> Any:
-        """Takes the state that another one gave."""
+        """Loads a state that `state_dict` returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Leaf:
 
 
 class State:
-    """Names at the top, and the leaves under them."""
+    """The leaves of a program's state, under the names of its parts."""
 
     def __init__(self, parts: Mapping[str, Any], root: Any = None) -> None:
-        """Goes through `parts`, once; of a `Stateful` this takes the state.
+        """Traverses `parts` once, and calls `state_dict` of each `Stateful`.
 
         Args:
-          parts: What has names.
-          root: An object, dict or list, whose parts are at the top, too; None without one.
+          parts: The parts, by name.
+          root: An object, dict or list with further parts at the top level, or None.
 
         Raises:
-          TypeError: if there is something in it that a checkpoint cannot hold; the text names its path.
+          TypeError: if a checkpoint cannot hold a value; the message names its path.
           ValueError: if two leaves would have the same path, or something contains itself.
         """
         self._parts = dict(parts)
@@ -69,7 +69,7 @@ class State:
             self._add((name,), part)
 
     def strategies(self) -> list[DescribedStrategy]:
-        """The strategies that have variables in it."""
+        """The strategies of its variables."""
         found = {
             id(strategy): strategy
             for leaf in self.leaves.values()
@@ -78,11 +78,11 @@ class State:
         return list(found.values())
 
     def iterators(self) -> list[DatasetIterator | DistributedIterator]:
-        """The iterators in it."""
+        """Its iterators."""
         return [leaf.value for leaf in self.leaves.values() if leaf.kind == "iterator"]
 
     def put(self, new: Mapping[str, Any]) -> dict[str, Any]:
-        """The parts with new values by path; dicts, lists and objects are changed in place, and so is the root."""
+        """Returns the parts with new values by path; changes dicts, lists, objects and the root in place."""
         if self._root is not None:
             self._replaced((), self._root, new)
         return {name: self._replaced((name,), part, new) for name, part in self._parts.items()}
@@ -134,7 +134,7 @@ class State:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value has no parts with paths of their own."""
+    """Whether a value has no parts with their own paths."""
     return bool(_kind_of(value))
 
 
@@ -144,12 +144,12 @@ def as_text(path: Path) -> str:
 
 
 def host_array(value: Any) -> Array:
-    """An array of any library as NumPy's; its own copy, as the program may write to it."""
+    """Copies an array of any library to NumPy; a copy, because the program may write to the array."""
     return np.array(as_array(value))
 
 
 def like(value: Any, array: Array) -> Any:
-    """`array` as one of the library of `value`; a NumPy scalar for a NumPy scalar."""
+    """Converts `array` to the library of `value`; to a NumPy scalar if `value` is one."""
     if isinstance(value, np.generic):
         return array[()]
     library = namespace_of(value)
@@ -172,7 +172,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether JSON stores it and returns it unchanged."""
+    """Whether JSON preserves the value unchanged."""
     if value is None or type(value) in (bool, int, float, str):
         return True
     if depth > 64:

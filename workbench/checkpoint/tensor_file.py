@@ -1,7 +1,7 @@
 """Arrays as safetensors files: the length of a header in 8 bytes, the header in JSON, then array after array.
 
-Written here and not by the library of that name, which takes whole files as bytes: arrays go to the disk without a
-copy, to any file of fsspec, and their checksums are computed on the way. Any reader of safetensors opens the files.
+This does not use the library of that name, which takes whole files as bytes: here, arrays go without a copy to the disk
+or to any file of fsspec, with checksums computed on the way. Any reader of safetensors can open the files.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from workbench.distribute.arrays.as_array import Array
 from workbench.io.checksums import crc32c
 
 PIECE_BYTES: Final = 8 << 20
-"""How much to write at a time, and to read at a time behind a URL."""
+"""How much to write at a time, and to read at a time from a URL."""
 _CACHED_BYTES: Final = 256 << 10
-"""How much of a local file to read at a time: it is then still in the processor's cache for its checksum."""
+"""How much of a local file to read at a time, so that it is still in the processor's cache for its checksum."""
 _NAMES: Final = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
     "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
@@ -34,20 +34,20 @@ class Readable(Protocol):
     """An open file."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Goes to a place."""
+        """Moves to a position."""
 
     def readinto(self, buffer: Any, /) -> int | None:
-        """Fills a buffer, or a part of it."""
+        """Fills a buffer or a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """Where an array is in its file.
+    """The position of an array in its file.
 
     Attributes:
-      tensor: Its name there.
+      tensor: Its name in the file.
       offset: Its first byte.
-      bytes: How many it has.
+      bytes: Number of its bytes.
       checksum: Their CRC-32C.
     """
 
@@ -63,8 +63,8 @@ class TensorFile:
 
     Attributes:
       bytes: Its length.
-      header_bytes: The length of what comes before the arrays.
-      header_checksum: CRC-32C of that.
+      header_bytes: The length of the header before the arrays.
+      header_checksum: CRC-32C of the header.
       arrays: The arrays, in order.
     """
 
@@ -75,9 +75,9 @@ class TensorFile:
 
 
 def stored_form(dtype: np.dtype[Any], shape: Sequence[int]) -> tuple[str, list[int]] | None:
-    """Name of a dtype in safetensors, and the shape there; None for text, objects and records.
+    """A dtype's name and the shape in safetensors; None for text, objects and records.
 
-    Complex numbers are pairs of numbers along one more dimension; points in time and durations are int64.
+    Complex numbers become pairs of numbers along an additional dimension; times and durations become int64.
     """
     if dtype.kind in "mM":
         return "I64", list(shape)
@@ -93,9 +93,9 @@ def write_tensors(
     """Writes a file.
 
     Args:
-      write: Takes the bytes, one buffer after the other.
-      arrays: Name and array each, of dtypes that `stored_form` knows.
-      about: What readers of safetensors show as metadata.
+      write: Called with the bytes, buffer by buffer.
+      arrays: Pairs of name and array, of dtypes that `stored_form` supports.
+      about: Metadata that readers of safetensors show.
     """
     header: dict[str, Any] = {"__metadata__": dict(about)}
     end = 0
@@ -129,17 +129,17 @@ def read_array(
     shape: Sequence[int],
     count_bytes: Callable[[int], object] = int,
 ) -> Array:
-    """An array out of an open file.
+    """Reads an array from an open file.
 
     Args:
       file: The file.
-      stored: Where the array is in it.
+      stored: The array's position in it.
       dtype: Its dtype.
       shape: Its shape.
-      count_bytes: Called with the number of bytes of each piece that was read.
+      count_bytes: Called with the number of bytes of each piece read.
 
     Raises:
-      ValueError: if its checksum is wrong, or the file ends before it; the text says which.
+      ValueError: if its checksum is wrong or the file is too short; the message says which.
     """
     if math.prod(shape) * dtype.itemsize != stored.bytes:
         raise ValueError(f"{stored.bytes:,} bytes are not {dtype.name} of shape {tuple(shape)}")

@@ -1,4 +1,4 @@
-"""Transfer: a save or a restore while it runs, for views; once it has ended, a line in the log of the clusters."""
+"""Transfer: a running save or restore, for views; when it ends, it becomes a line in the clusters' logs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Transfer:
     Attributes:
       kind: "save" or "restore".
       path: The checkpoint, as it may be shown.
-      background: Whether training goes on meanwhile.
+      background: Whether training continues meanwhile.
       state: "running", "done" or "failed".
       total_bytes: The bytes of all arrays; 0 until `begin`.
-      done_bytes: How many of them are written or read.
-      shards: How many files there are.
+      done_bytes: How many of these bytes are written or read.
+      shards: Number of files.
       under_way: The numbers of the files that are being written or read.
-      error: Why it failed, or None.
+      error: Why it failed, else None.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Transfer:
         *,
         background: bool = False,
     ) -> None:
-        """Begins to count the time.
+        """Starts to measure the time.
 
         Args:
           kind: "save" or "restore".
           path: The checkpoint.
-          strategies: Those with variables in it; their clusters have its line in their logs. Without any, the
-            current cluster has it.
-          background: Whether training goes on meanwhile.
+          strategies: The strategies of its variables; their clusters get its line in their logs. Without any, the
+            current cluster gets it.
+          background: Whether training continues meanwhile.
         """
         self.kind: Final = kind
         self.path: Final = shown(path)
@@ -84,31 +84,31 @@ class Transfer:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken until now, or until its end."""
+        """Its duration until now, or until its end."""
         return (time.monotonic() if self._end is None else self._end) - self._start
 
     @property
     def clusters(self) -> list[Cluster]:
-        """Those of its strategies, which are still there."""
+        """The clusters of its strategies that still exist."""
         return [gang.cluster for gang in self._gangs if gang.cluster is not None]
 
     def begin(self, total_bytes: int, shards: int) -> None:
-        """Tells how much there is to write or read."""
+        """Sets how much there is to write or read."""
         self.total_bytes, self.shards = total_bytes, shards
         self._tell_listeners()
 
     def detour(self, count_bytes: int, why: str) -> None:
-        """Tells that some bytes go through the notebook, and why; shown with its end, after earlier ones."""
+        """Notes that some bytes go through the notebook, and why; the line at its end shows all such notes."""
         self._detour += f"; {size_text(count_bytes)} went through the notebook, as {why}"
 
     def move(self, done_bytes: int, under_way: Collection[int] = ()) -> None:
-        """Tells how far it is, and which files are being written or read."""
+        """Sets the progress and the files that are being written or read."""
         self.done_bytes = min(done_bytes, self.total_bytes)  # headers count too, so it could exceed the total
         self.under_way = tuple(sorted(under_way))
         self._tell_listeners()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Tells that it is complete, or why it failed."""
+        """Marks it as complete, or as failed with `error`."""
         if self.state != "running":
             return
         self._end = time.monotonic()
@@ -123,13 +123,13 @@ class Transfer:
             self.alert(self.text())
 
     def alert(self, text: str) -> None:
-        """Adds an alert to the logs; where nobody waits for the result, Python's logging has it at once, too."""
+        """Adds an alert to the logs, and to Python's logging if nothing waits for the result."""
         self._log("alert", f"checkpoint_{self.kind}_failed", text, "error")
         if self.background:
             log.error("%s", text)
 
     def text(self) -> str:
-        """A line for people, such as "saving 'ckpt-3': 128 MiB of 1 GiB, 512 MB/s, shards 0, 1 (1 of 3 complete)"."""
+        """A readable line, such as "saving 'ckpt-3': 128 MiB of 1 GiB, 512 MB/s, shards 0, 1 (1 of 3 complete)"."""
         what = f"{_WORDS[self.kind, self.state]} {self.path!r}"
         rate = rate_text(self.done_bytes / self.seconds / 1e9) if self.done_bytes and self.seconds else ""
         if self.state == "running":
@@ -151,7 +151,7 @@ class Transfer:
     def _log(self, kind: str, name: str, text: str, severity: str) -> None:
         event = Event(kind, name, text, time.monotonic_ns(), severity=severity, step=self._step)
         for gang in self._gangs:
-            with contextlib.suppress(Exception):  # a recording may have ended meanwhile
+            with contextlib.suppress(Exception):  # a recording may have ended in the meantime
                 gang.notify(event)
 
     def _tell_listeners(self) -> None:
@@ -163,7 +163,7 @@ class Transfer:
 
 
 def _group_of(strategy: DescribedStrategy) -> Group | None:
-    """The replicas of a strategy; None where its variables are on parameter servers."""
+    """The replicas of a strategy; None if its variables are on parameter servers."""
     try:
         return strategy.group
     except RuntimeError:
