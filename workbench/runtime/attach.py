@@ -1,4 +1,4 @@
-"""Makes a `Cluster`: starts an embedded one, or attaches to Dask's workers elsewhere."""
+"""Makes a `Cluster`: starts an embedded one, or attaches to existing Dask workers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def embedded_cluster(
     """Starts workers on this machine; the arguments are those of `connect`, checked.
 
     Raises:
-      UnavailableError: if a worker ends while it starts. Dask counts it as started all the same.
+      UnavailableError: if a worker ends while it starts, although Dask counts it as started.
     """
     local = embedded.start(
         workers=len(layout),
@@ -64,7 +64,7 @@ def embedded_cluster(
             owned=owned,
             embedded_in=local,
             plugin=WorkbenchPlugin(layout, device_kind=device_kind, embedded=processes),
-            # Hosts other than the first are reached as remote ones are, so that every run uses this path.
+            # Hosts other than the first are reached like remote ones, so that every run exercises this path.
             remote=set(list(hosts)[1:]),
             stall_seconds=stall_seconds,
             minimum_replicas=minimum_replicas,
@@ -91,7 +91,7 @@ def attached_cluster(
     timeout_seconds: float | None,
     minimum_replicas: int | None,
 ) -> Cluster:
-    """Claims the workers of another cluster; the arguments are those of `connect`, looked through."""
+    """Claims the workers of another cluster; the arguments are those of `connect`, checked."""
     owned: list[Any] = []
     workers_of = ""
     expected: tuple[Task, ...] = ()
@@ -99,7 +99,7 @@ def attached_cluster(
     if isinstance(address, Formed):
         expected, address = address.tasks, address.address
         timeout_seconds = _FORMING_SECONDS if timeout_seconds is None else timeout_seconds
-        find_secret = Secret.found_or_made  # the notebook may start before the tasks
+        find_secret = Secret.found_or_made  # creates it, as the notebook may start before the tasks
     begun = time.monotonic()
     if isinstance(address, Client):
         client = address
@@ -147,12 +147,12 @@ def opened_client(
     *,
     find_secret: Callable[[], Secret | None] = Secret.existing,
 ) -> Client:
-    """A client of the scheduler at an address, or of a Dask cluster object; the caller closes it.
+    """Opens a client of the scheduler at an address, or of a Dask cluster object; the caller closes it.
 
     Args:
       address: Such as "tls://10.0.0.5:2222".
       timeout_seconds: See `connect`.
-      find_secret: Finds the secret for "tls://" addresses where Dask's configuration names no certificates.
+      find_secret: Finds the secret for "tls://" addresses if Dask's configuration has no certificates.
 
     Raises:
       InvalidArgumentError: if it is not an address.
@@ -177,7 +177,7 @@ def opened_client(
 
 @contextlib.contextmanager
 def asking_client(cluster: Any) -> Iterator[Client]:
-    """A client itself, or one for a while; see `opened_client`."""
+    """Yields `cluster` if it is a client, otherwise a temporary client; see `opened_client`."""
     if isinstance(cluster, Client):
         yield cluster
         return
@@ -200,7 +200,7 @@ def _wait_for(tasks: Sequence[Task], client: Client, deadline: float) -> None:
     """Returns once these tasks have joined.
 
     Raises:
-      UnavailableError: naming the tasks that do not join in time.
+      UnavailableError: if tasks do not join in time; it names them.
     """
     while True:
         there = {

@@ -1,4 +1,4 @@
-"""A cluster: the workers of Dask that this process drives, as a set of devices."""
+"""A cluster: the Dask workers that this process drives, as a set of devices."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Cluster:
     """Workers of a Dask cluster that this process drives.
 
     Attributes:
-      name: A short id, the run's name in telemetry and errors.
+      name: A short id: the run's name in telemetry and errors.
       client: Dask's client.
       devices: All devices, host by host.
-      feed: Telemetry of everything that runs on it.
-      telemetry_listeners: Called with each batch that the feed takes in.
+      feed: The telemetry of everything that runs on it.
+      telemetry_listeners: Called with each batch that the feed receives.
       event_listeners: Called with each event that the driver itself adds to the feed; they must return at once.
-      embedded: It was started by `connect` and ends with it.
-      workers_of: Id of the announced workers that it uses, or "".
-      closing: Called when it begins to close, while everything is still there.
-      checkpoint: A `wb.CheckpointManager` from which training goes on after all replicas of a strategy were lost.
+      embedded: Whether `connect` started the Dask cluster, which then ends with this object.
+      workers_of: Id of the announced workers that it uses, else "".
+      closing: Called when it begins to close, while everything still works.
+      checkpoint: The `wb.CheckpointManager` from which training continues after all replicas of a strategy were lost.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Cluster:
         forks.tell(self)
 
     def disown(self) -> None:
-        """See `forks.tell`: what this cluster has opened is the parent's."""
+        """See `forks.tell`: everything that this cluster has opened belongs to the parent."""
         for owned in self._owned:
             if isinstance(owned, Client) and owned.status != "closed":
                 owned.status = "closed"  # so that Dask has nothing to close
@@ -123,7 +123,7 @@ class Cluster:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All devices, host by host; a device's index counts on its host."""
+        """All devices, host by host; each host numbers its own devices."""
         devices: list[Device] = []
         counts: dict[str, int] = {}
         for worker in self.gang.workers.values():
@@ -142,11 +142,11 @@ class Cluster:
         return self.gang.closed
 
     def group(self, devices: Sequence[Device], *, label: str) -> Group:
-        """Connects replicas on these devices with each other.
+        """Connects replicas on these devices to each other.
 
         Args:
           devices: From `devices`, one per replica, in rank order.
-          label: The user's name for it, for errors and telemetry.
+          label: The user's name for the group, for errors and telemetry.
 
         Raises:
           InvalidArgumentError: if the devices are of different kinds.
@@ -184,7 +184,7 @@ class Cluster:
             else:
                 for batch in batches:
                     self._take_telemetry(batch)
-        self._tell_results()  # those of the last step may come after its records
+        self._tell_results()  # the last step's results may arrive after its records
         return tuple(silent)
 
     def close(self) -> None:
@@ -219,12 +219,12 @@ class Cluster:
         for owned in self._owned:
             gave_up = isinstance(owned, Client) and owned.status == "closed"
             owned.close()
-            if gave_up:  # the scheduler stayed away; Dask then leaves the thread of its loop behind
+            if gave_up:  # the scheduler did not come back; Dask then leaves its loop's thread running
                 owned._loop_runner.stop()
 
     def expect_last_writes(self) -> None:
-        """Workers keep something that they have to write before this cluster closes; see `process/last_writes.py`."""
-        shared = self.gang.shipping.codec.by_reference  # what this process itself keeps stays here
+        """Makes this cluster wait for workers' last writes before it closes; see `process/last_writes.py`."""
+        shared = self.gang.shipping.codec.by_reference  # this process's own data stays here
         if not shared and self._await_last_writes not in self.closing:
             self.closing.append(self._await_last_writes)
 
@@ -245,14 +245,14 @@ class Cluster:
 
     @property
     def status(self) -> str:
-        """One word: "live", "lost" (a worker is gone, and comes back before the next step) or "stopped"."""
+        """One word: "live", "lost" (a worker is gone and should return before the next step) or "stopped"."""
         if self.gang.closed:
             return "stopped"
         return "lost" if any(worker.lost for worker in self.gang.workers.values()) else "live"
 
     @property
     def where(self) -> tuple[str, ...]:
-        """Its devices and hosts in words, and "embedded" if it is that."""
+        """Its devices and hosts in words, and "embedded" if it is embedded."""
         return placement(self.devices, "device"), *(["embedded"] if self.embedded else [])
 
     def __repr__(self) -> str:
@@ -273,10 +273,10 @@ class Cluster:
             listener(event)
 
     def _on_heartbeat(self, worker: WorkerLink) -> None:
-        """Adds to the feed where replicas are that others may wait for: from their heartbeat, or its absence."""
+        """Adds to the feed where this worker's replicas are, as others may wait for them, or that it is silent."""
         self._tell_results()
         if worker.standing:
-            # The last heartbeat may not show the step that they are in now.
+            # The last heartbeat may not show their current step.
             for each in list(self.gang.groups.values()):
                 place = silence_text(worker, worker.standing) if each.in_flight else ""
                 for rank in each.ranks_of(worker.name):
@@ -289,7 +289,7 @@ class Cluster:
                 self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _tell_results(self) -> None:
-        """Adds to the feed when the newest steps were sent, what they returned and used, and how far their loop is."""
+        """Adds to the feed when the newest steps were sent, their results and use, and the progress of their loop."""
         for group in list(self.gang.groups.values()):
             if (sent := group.sent_steps()) is not None:
                 self.feed.set_sent(group.name, sent)
@@ -301,7 +301,7 @@ class Cluster:
                 self.feed.set_epoch(group.name, epoch)
 
     def _on_perished(self, worker: WorkerLink) -> None:
-        """Reads the records of completed steps that the replicas of a lost worker had not sent."""
+        """Reads records of completed steps that the replicas of a lost worker had not yet sent."""
         for group in list(self.gang.groups.values()):
             for rank in group.ranks_of(worker.name):
                 self.feed.set_place(self.name, group.name, rank, "")
@@ -309,7 +309,7 @@ class Cluster:
                 if flight is None:
                     continue
                 where = self.name, group.name, group.generation, rank
-                # Batches that it sent may still come. They no longer count, so that no record counts twice.
+                # Batches that it sent may still arrive. They no longer count, so that no record counts twice.
                 self.feed.end_source(flight.identity.drain)
                 self._take_telemetry(batch_of(flight, self.feed.newest(*where), group.name, group.generation))
                 self.feed.set_lost(*where, position=(flight.step, flight.seq, flight.inside))
@@ -321,9 +321,9 @@ class Cluster:
             self._on_event(event)
 
     def _take_telemetry(self, batch: bytes) -> None:
-        """Handles a batch. Batches come twice, by the topic and by `flush_telemetry`; only the first counts.
+        """Handles a batch. Batches arrive twice, by the topic and by `flush_telemetry`; only the first counts.
 
-        Otherwise a listener added in between would take the second for news.
+        Otherwise a listener added in between would take the second one for new.
         """
         if not self.feed.ingest(batch):
             return
@@ -364,7 +364,7 @@ def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[W
         for _, worker in order:
             workers.append(connector.open(worker, hosts.index(worker["host"])))
         check_minimum(minimum_replicas, sum(worker.device_count for worker in workers))
-    except BaseException:  # otherwise nobody would hold these workers, but they would stay claimed
+    except BaseException:  # otherwise the workers would stay claimed without a holder
         for link in workers:
             link.close()
         with contextlib.suppress(UnavailableError):

@@ -14,7 +14,7 @@ _MAX_NAMES: Final = 6
 
 
 def is_running(cluster: Cluster | None) -> bool:
-    """Whether it can still be used: nobody has closed it, and its scheduler is there."""
+    """Whether it can still be used: it is not closed, and its scheduler answers."""
     return cluster is not None and not cluster.closed and cluster.client.status == "running"
 
 
@@ -22,11 +22,11 @@ def check_nothing_is_kept(cluster: Cluster, asked: dict[str, Any]) -> None:
     """Refuses to close a cluster whose strategies are in use.
 
     Args:
-      cluster: Runs.
+      cluster: A running cluster.
       asked: The arguments of the `connect` that would close it.
 
     Raises:
-      FailedPreconditionError: naming the strategies, their variables, and what to write instead.
+      FailedPreconditionError: if strategies use it; names them, their variables, and what to write instead.
     """
     strategies = [
         f"{group.label}{_with_variables(group.kept_names())}"

@@ -1,6 +1,6 @@
 """`connect`, and the cluster that strategies use.
 
-Only what `connect` needs before Dask is imported: the processes of an embedded cluster's workers import it meanwhile.
+This file has only what `connect` needs before it imports Dask, which the embedded cluster's workers import meanwhile.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def connect(
         `wb.distribute.cluster_resolver`; `connect` waits until all tasks of a resolver have joined. A "tls://" address
         uses the certificates of Dask's configuration, otherwise the secret of `workbench join`.
       replicas: Number of CPU replicas of the embedded cluster. The default is one per core that this process may use,
-        as far as its memory allows half a GiB for each worker process.
+        or fewer if its memory does not allow half a GiB for each worker process.
       hosts: Number of hosts that the embedded cluster emulates, to run code for several hosts on one machine.
       replicas_per_host: Number of replicas on each of these hosts.
       replicas_per_worker: Number of replicas (threads) in one worker process.
@@ -90,12 +90,11 @@ def connect(
         Workers of an address run on GPUs if CUDA_VISIBLE_DEVICES is set for them, as dask-cuda does; 0 uses their CPUs.
       gpu_replicas: Number of replicas on the first GPU, as threads of one worker process, for learning and tests: they
         share the GPU's time and memory, so nothing gets faster.
-      stall_seconds: Silence after which workbench gives up a worker's replicas as stalled, in seconds.
+      stall_seconds: How long a worker may be silent before workbench gives up its replicas as stalled, in seconds.
       memory_limit: Memory limit of an embedded worker process, as Dask reads it: "2GiB" or a number of bytes.
       environment: Environment variables of embedded worker processes.
       timeout_seconds: How long to wait until a scheduler at the address answers, or until the tasks of a resolver have
-        joined. By default, a refused connection is an error at once, an answer may take ten seconds, and the tasks of a
-        resolver a minute.
+        joined. By default, a refused connection raises at once, an answer may take ten seconds, and joining a minute.
       minimum_replicas: If a worker is lost and no other one replaces it, a strategy continues with the remaining
         replicas, provided that there are at least this many. It takes the others back when their workers return. By
         default, each step fails until they are back.
@@ -178,8 +177,8 @@ def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
     global _current, _asked
     cluster.closing.append(functools.partial(_forget, cluster))
     _current, _asked = cluster, asked
-    # Dask is imported by now, and Python runs the last registered function first. So at the end of a script, the
-    # cluster closes and its replicas leave before Dask ends the workers. Otherwise each would count as lost.
+    # Dask is imported by now, and Python runs the last registered function first. So at the end of a script the
+    # cluster closes, and its replicas leave before Dask ends the workers. Otherwise each would count as lost.
     atexit.unregister(_close_at_exit)
     atexit.register(_close_at_exit)
     for tell in cluster_listeners.listeners:
@@ -187,7 +186,7 @@ def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
 
 
 def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `connect` that say what to connect to and were given."""
+    """The given arguments of `connect` that determine what to connect to."""
     defaults: dict[str, Any] = connect.__kwdefaults__ or {}
     return {
         name: value
@@ -200,11 +199,11 @@ def _start(devices: EmbeddedDevices, asked: dict[str, Any], *, processes: bool, 
     """Starts an embedded cluster, which replaces the current one; see `embedded_cluster`."""
     with contextlib.ExitStack() as undo:
         with delayed_interrupt():
-            if _current is not None:  # only now, so that a refused call has closed nothing
+            if _current is not None:  # only here, so that a refused call closes nothing
                 _current.close()
             if processes:
                 fork_server.start()
-            # Imports Dask, while the fork server does the same.
+            # Imports Dask while the fork server does the same.
             from workbench.runtime.attach import embedded_cluster
 
             cluster = embedded_cluster(
@@ -240,12 +239,12 @@ def auto_connect(
     Args:
       min_devices: How many are needed, None for any number.
       kind: The kind of device, "CPU", "GPU" or "TPU".
-      resolver: If it has several tasks, a new cluster is the one that they have formed. Nobody holds `_lock` while it
-        is asked: other threads may connect.
-      spec: What `spec_of(resolver)` gave, where it was asked before.
+      resolver: If it has several tasks, a new cluster is the one that they have formed. It is queried without `_lock`,
+        so that other threads may connect.
+      spec: The result of `spec_of(resolver)`, if it is known.
 
     Raises:
-      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
+      FailedPreconditionError: if the current cluster has other tasks than the resolver.
     """
     if resolver is not None and spec is None:
         spec = spec_of(resolver)
@@ -262,14 +261,14 @@ def auto_connect(
 
 
 def agreeing_cluster(resolver: Any, spec: Any) -> Cluster | None:
-    """The current cluster if it is open, and has the tasks of a strategy's resolver, or None; None if there is none.
+    """The current cluster if it is open, after checking that it has the tasks of a strategy's resolver; else None.
 
     Args:
       resolver: The resolver, or None.
-      spec: What `spec_of(resolver)` gave, or None.
+      spec: The result of `spec_of(resolver)`, or None.
 
     Raises:
-      FailedPreconditionError: if its tasks are others.
+      FailedPreconditionError: if it has other tasks.
     """
     return _agreeing(resolver, () if spec is None else tasks_of(spec), all_devices=True)
 
@@ -292,7 +291,7 @@ def _agreeing(resolver: Any, tasks: tuple[Task, ...], *, all_devices: bool) -> C
 
 
 class _Current:
-    """See `forks.tell`: a child has no cluster until it connects, and closes none at exit."""
+    """See `forks.tell`: a forked child has no cluster until it connects, and closes none at exit."""
 
     def disown(self) -> None:
         global _current

@@ -1,4 +1,4 @@
-"""What the arguments of `connect` ask for: which devices on which hosts, in which worker processes."""
+"""The devices, hosts and worker processes that the arguments of `connect` request."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Layout = dict[str, tuple[str, int]]
 """Worker name -> (host label, devices), in the order of the hosts."""
 
 REPLICA_BYTES = 512 << 20
-"""The memory of the machine or container that must be available for each worker process by default: a tenth or more of
-it for the process itself, the rest for values.
+"""Memory of the machine or container that each worker process needs by default: at least a tenth of it for the process
+itself, the rest for values.
 """
 
 
 def check_gpus(address: Any, otherwise: bool, per_worker: int) -> None:
-    """Refuses what cannot be said together with numbers of GPUs."""
+    """Refuses arguments that exclude numbers of GPUs."""
     if address is not None:
         raise InvalidArgumentError(
             "gpus and gpu_replicas describe an embedded cluster; workers of a cluster given by address are on GPUs if "
@@ -38,7 +38,7 @@ def check_gpus(address: Any, otherwise: bool, per_worker: int) -> None:
 def gpus_asked(
     gpus: int | None, gpu_replicas: int | None, otherwise: bool, processes: bool
 ) -> tuple[str, ...]:
-    """The GPUs of the embedded cluster, none for CPU devices."""
+    """The GPUs of the embedded cluster; empty for CPU devices."""
     if gpus or gpu_replicas is not None:
         if not processes and gpu_replicas is None:
             raise InvalidArgumentError(
@@ -49,7 +49,7 @@ def gpus_asked(
 
 
 def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
-    """Refuses numbers of TPU cores that are none, and what cannot be said together with them."""
+    """Refuses invalid numbers of TPU cores, and arguments that exclude them."""
     if tpu != "auto":
         count(tpu, "tpu", otherwise=", the TPU cores of a host, or 'auto' for all there are")
     if replicas is not None or per_host is not None or per_worker != 1 or not processes:
@@ -62,7 +62,7 @@ def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: 
 def check_limits(
     stall_seconds: float, timeout_seconds: float | None, memory_limit: str | int | float | None
 ) -> None:
-    """Refuses times that are none, and limits of memory that Dask cannot read."""
+    """Refuses invalid times, and memory limits that Dask cannot read."""
     for name, value in (("stall_seconds", stall_seconds), ("timeout_seconds", timeout_seconds)):
         if value is None and name == "timeout_seconds":
             continue
@@ -82,10 +82,10 @@ def check_limits(
 
 
 def check_minimum(minimum: int | None, replicas: int | None = None) -> int | None:
-    """Refuses a `minimum_replicas` that is not a number of replicas, or more than there are, where that is known.
+    """Refuses a `minimum_replicas` that is not a number of replicas, or too large if their number is known.
 
     Returns:
-      The number, of Python's, also where it was one of NumPy's.
+      The number as a Python int, even if it was one of NumPy's.
     """
     if minimum is None:
         return None
@@ -103,9 +103,9 @@ class EmbeddedDevices(NamedTuple):
 
     Attributes:
       kind: "CPU", "GPU" or "TPU".
-      layout: Which worker has how many of them.
+      layout: See `Layout`.
       environment: Variables that their worker processes need.
-      gpus: One for each worker, as CUDA_VISIBLE_DEVICES names it.
+      gpus: The GPU of each worker, as CUDA_VISIBLE_DEVICES names it.
     """
 
     kind: str
@@ -125,7 +125,7 @@ def embedded_devices(
     gpus: int | None,
     gpu_replicas: int | None,
 ) -> EmbeddedDevices:
-    """The devices that arguments of `connect` ask for, which do not contradict each other."""
+    """The devices that arguments of `connect` request; the arguments must be consistent."""
     if tpu is not None:
         cores = devices_here() if tpu == "auto" else int(tpu)
         return EmbeddedDevices("TPU", layout(None, hosts, cores, cores, processes), tpu_environment(cores))
@@ -145,7 +145,7 @@ def layout(
       replicas: Number of replicas; None for the default.
       hosts: Number of hosts; None for one.
       per_host: Replicas on each host; None for an equal share.
-      per_worker: Replicas of a worker process.
+      per_worker: Replicas in each worker process.
       processes: Whether workers are processes.
     """
     replicas = None if replicas is None else count(replicas, "replicas")
@@ -177,6 +177,6 @@ def layout(
 
 
 def default_replicas(processes: bool) -> int:
-    """One per core that this process may use; as worker processes no more than its memory has room for."""
+    """One per core that this process may use; for worker processes, no more than fit in its memory."""
     cores = allowance.cores()
     return max(1, min(cores, allowance.memory_bytes() // REPLICA_BYTES)) if processes else cores

@@ -1,4 +1,4 @@
-"""What Dask's scheduler knows about the use of workers, from their last heartbeats."""
+"""The use of workers according to Dask's scheduler, from their last heartbeats."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class WorkerMetrics:
     Attributes:
       cpu_percent: Percent of one core.
       memory_bytes: Resident memory.
-      memory_limit_bytes: What it may use, or None for no limit.
-      gpus: The use of the GPU of each of its devices, several of which may be on one; of a worker without GPU devices
-        what Dask knows of the first GPU there, if anything.
+      memory_limit_bytes: Its memory limit, or None.
+      gpus: The use of the GPU of each device; several devices may share one. For a worker without GPU devices, what
+        Dask reports about the first GPU, if anything.
     """
 
     cpu_percent: float
@@ -32,7 +32,7 @@ class WorkerMetrics:
 
 
 def worker_metrics(cluster: Cluster) -> dict[str, WorkerMetrics]:
-    """Use of each worker by address; empty where the cluster is closed or the scheduler does not answer in time."""
+    """Use of each worker by address; empty if the cluster is closed or the scheduler does not answer in time."""
     if cluster.closed:
         return {}
     client = cluster.client
@@ -41,7 +41,7 @@ def worker_metrics(cluster: Cluster) -> dict[str, WorkerMetrics]:
         return {}
     try:
         known = client.sync(scheduler.identity, n_workers=-1, callback_timeout=_DEADLINE_SECONDS)
-    except Exception:  # the view of devices is not the place to report a scheduler's problem
+    except Exception:  # a view of devices should not report the scheduler's problems
         return {}
     return {address: _metrics(worker) for address, worker in known["workers"].items()}
 

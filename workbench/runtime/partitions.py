@@ -1,4 +1,4 @@
-"""Partitions of Dask's collections: read in the process that holds them, else fetched from there, or computed here."""
+"""Partitions of Dask collections: read in the process that holds them, fetched from there, or computed here."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Partition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A partition that a worker of a cluster holds, or will.
+    """A partition that a worker of a cluster holds or will hold.
 
     Attributes:
-      key: Under which the cluster knows it.
+      key: The cluster's key for it.
       scheduler: Address of the cluster's scheduler.
-      future: Keeps it there; it stays with the process that has the collection.
+      future: Keeps the partition on the cluster; the future stays in the process that has the collection.
     """
 
     key: Any
@@ -43,10 +43,10 @@ class Held:
         return Held, (self.key, self.scheduler)
 
     def read(self) -> Any:
-        """Its value, without a copy where this process holds it; from the worker that does, otherwise.
+        """Its value: without a copy if this process holds it, otherwise fetched from the worker that does.
 
         Raises:
-          UnavailableError: if it is gone, or this process belongs to another cluster.
+          UnavailableError: if it no longer exists, or this process belongs to another cluster.
         """
         if self.future is not None:
             return _result(self.future)
@@ -67,7 +67,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A partition that is computed each time that it is read, in the process that reads it.
+    """A partition that is computed on each read, in the reading process.
 
     Attributes:
       delayed: Its tasks.
@@ -84,7 +84,7 @@ def partitions_of(collection: Any) -> list[Partition]:
     """The partitions of a collection, in order.
 
     Raises:
-      InvalidArgumentError: if some of its tasks need what a cluster holds.
+      InvalidArgumentError: if some of its tasks need data that a cluster holds.
     """
     keys = list(core.flatten(collection.__dask_keys__()))  # type: ignore[no-untyped-call]
     graph = dict(collection.__dask_graph__())
@@ -102,11 +102,11 @@ def partitions_of(collection: Any) -> list[Partition]:
 
 
 def wait_for(parts: Iterable[Partition]) -> None:
-    """Waits until workers hold what they were asked to hold.
+    """Waits until workers hold the requested partitions.
 
     Raises:
-      Exception: what computing a partition raised.
-      UnavailableError: if the cluster ends before.
+      Exception: if computing a partition raises it.
+      UnavailableError: if the cluster ends first.
     """
     for part in parts:
         if isinstance(part, Held) and part.future is not None:
@@ -114,7 +114,7 @@ def wait_for(parts: Iterable[Partition]) -> None:
 
 
 def holders(parts: Iterable[Partition]) -> list[frozenset[str]]:
-    """The addresses of the workers that hold each partition; none for those that are computed."""
+    """The addresses of the workers that hold each partition; empty for computed ones."""
     found = []
     known: dict[Client, Mapping[Any, Any]] = {}
     for part in parts:
@@ -129,7 +129,7 @@ def holders(parts: Iterable[Partition]) -> list[frozenset[str]]:
 
 
 def _future_behind(key: Any, graph: Mapping[Any, Any]) -> Future[Any] | None:
-    """The future that a key stands for, including under another name."""
+    """The future for a key, even through aliases."""
     node = graph[key]
     while not isinstance(node, Future):
         target = getattr(node, "target", None)
@@ -155,7 +155,7 @@ async def _fetch(key: Any, worker: Worker) -> Any:
             found = await gather_from_workers(who_has, rpc=worker.rpc, who=worker.address)
             if key in found[0]:
                 return found[0][key]
-        await asyncio.sleep(_CHECK_SECONDS)  # its worker was lost: Dask computes it again elsewhere
+        await asyncio.sleep(_CHECK_SECONDS)  # its worker was lost; Dask recomputes it elsewhere
     raise UnavailableError(
         f"partition {key!r} has been on no worker of the cluster for {_RECOMPUTED_SECONDS:.0f} s"
     )

@@ -1,4 +1,4 @@
-"""How clusters and strategies name themselves in one line: devices, hosts, what lies between them, status."""
+"""One-line descriptions of clusters and strategies: devices, hosts, transport, status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def placement(devices: Sequence[Device], noun: str) -> str:
-    """How many there are, where and of what kind, such as "4 replicas on 2 hosts (4×cpu)"."""
+    """Number, hosts and kinds of devices, such as "4 replicas on 2 hosts (4×cpu)"."""
     kinds = Counter(device.kind.lower() for device in devices)
     hosts = len({device.host for device in devices})
     parts = ", ".join(f"{count}×{kind}" for kind, count in kinds.items())
@@ -29,7 +29,7 @@ def placement(devices: Sequence[Device], noun: str) -> str:
 
 
 def transport(devices: Sequence[Device]) -> str:
-    """How replicas on these devices combine values, such as "shared memory + ring"; "" for a single one."""
+    """The transport between replicas on these devices, such as "shared memory + ring"; "" for a single one."""
     workers = {(device.host, device.worker) for device in devices}
     if devices[0].kind == "GPU" and len(devices) > 1:
         return "NCCL" if len(workers) > 1 else "GPU"
@@ -45,7 +45,7 @@ def transport(devices: Sequence[Device]) -> str:
 
 
 def one_line(name: str, *parts: str) -> str:
-    """The parts that fit into one line: the middle ones are left out first, the last one (the status) never is.
+    """The parts that fit into one line: it omits the middle ones first, and never the last one (the status).
 
     >>> one_line("Cluster", "2 devices on 1 host (2×cpu)", "embedded", "live")
     '<Cluster: 2 devices on 1 host (2×cpu), embedded, live>'

@@ -1,4 +1,4 @@
-"""Restorer: restores values that were lost with all replicas of a strategy; the base of checkpoints."""
+"""Restorer: restores values that were lost with all replicas of a strategy. Checkpoints implement it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from workbench.errors import WorkbenchError
 
 
 class GoneBack(Protocol):
-    """An iterator that went back to where it was in a checkpoint: what it gave since then comes again."""
+    """An iterator that went back to its position in a checkpoint and yields later elements again."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has still to give an element that it gave before."""
+        """Whether it has yet to repeat elements that it yielded before."""
 
     def refusal(self, argument: Any) -> WorkbenchError | None:
-        """Why a step must not take `argument`: the iterator gave it before, and gives it again; None if it may."""
+        """The error if a step must not take `argument`, because the iterator will yield it again; else None."""
 
 
 class Restorer(Protocol):
-    """Where state comes from again that no replica has any more, as `wb.CheckpointManager`.
+    """Restores state that no replica has any more, as `wb.CheckpointManager` does.
 
     Attributes:
-      gone_back: The iterators that went back with the rest, as far as they are behind.
+      gone_back: The iterators that went back with the rest and have not caught up.
     """
 
     gone_back: Sequence[GoneBack]
 
     def restore_lost(self) -> str | None:
-        """Gives everything the value that it had when it was saved last.
+        """Restores all values that were saved last.
 
         Returns:
-          From where, for people; None if nothing was saved yet.
+          The source, for messages; None if nothing was saved yet.
         """

@@ -1,4 +1,4 @@
-"""Pages among those that Dask's scheduler serves, which tools such as dask-labextension list."""
+"""Adds pages to those of Dask's scheduler, which tools such as dask-labextension list."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC
 
 PLUGIN: Final = "workbench-pages"
 _PREFIX: Final = "individual-workbench-"
-"""Dask calls its single-plot pages "individual-…", and lists these."""
+"""Dask lists its single-plot pages, which it calls "individual-…"."""
 
 
 class Site(Protocol):
-    """What the pages show; made on the scheduler.
+    """The content of the pages; created on the scheduler.
 
     Attributes:
-      pages: Last part of the page's path -> its HTML. It finds `model` at "workbench/model.json", `files` at
-        "workbench/…", relative to itself.
-      files: Folder of what pages load.
+      pages: Last part of a page's path -> its HTML. Relative to itself, a page finds `model` at
+        "workbench/model.json" and `files` at "workbench/…".
+      files: Folder of the files that pages load.
     """
 
     pages: dict[str, str]
     files: Path
 
     def ingest(self, batch: bytes) -> None:
-        """Takes in a batch of telemetry."""
+        """Processes a batch of telemetry."""
         ...
 
     def model(self) -> dict[str, Any]:
-        """What pages draw now, with its "version"."""
+        """The current data for the pages, with its "version"."""
         ...
 
 
 class SchedulerPages(SchedulerPlugin):
-    """Takes in what workers publish, and serves the pages of a site, as long as it is registered."""
+    """While it is registered, processes what workers publish and serves the pages of a site."""
 
     name = PLUGIN
     idempotent = True
@@ -55,7 +55,7 @@ class SchedulerPages(SchedulerPlugin):
     async def start(self, scheduler: Scheduler) -> None:
         """Called by Dask on the scheduler."""
         self.site = self._make()
-        # tornado cannot remove routes. Those of an earlier registration find this plugin by its name.
+        # tornado cannot remove routes; those of an earlier registration find this plugin by its name.
         if PLUGIN not in scheduler.extensions:
             scheduler.extensions[PLUGIN] = True
             scheduler.http_application.add_handlers(r".*$", _routes(scheduler, self.site.files))
@@ -70,8 +70,8 @@ def add(cluster: Cluster, make: Callable[[], Site]) -> None:
     """Adds the pages of a site to a cluster's scheduler.
 
     Args:
-      cluster: Not an embedded one, of which nothing is served.
-      make: Makes the site; can be imported on the scheduler.
+      cluster: The cluster; not an embedded one, which serves no pages.
+      make: Creates the site; must be importable on the scheduler.
 
     Raises:
       FailedPreconditionError: if the scheduler serves no pages.
@@ -101,7 +101,7 @@ def _routes(scheduler: Scheduler, files: Path) -> list[tuple[str, type[RequestHa
 
 
 def _path_prefix(scheduler: Scheduler) -> str:
-    """The part of the path in front of the scheduler's own paths."""
+    """The prefix of the scheduler's paths."""
     for rule in scheduler.http_application.wildcard_router.rules:
         pattern = getattr(rule.matcher, "regex", None)
         if pattern is not None and rule.target is IndividualPlots:
@@ -115,7 +115,7 @@ def _site(scheduler: Scheduler) -> Site | None:
 
 
 class _Plots(IndividualPlots):
-    """Dask's list of pages, with ours added."""
+    """Dask's list of pages, with workbench's added."""
 
     def write(self, chunk: Any) -> None:
         """Called by Dask's handler to write the page."""
@@ -155,7 +155,7 @@ class _Page(_SiteHandler):
 
 class _Model(_SiteHandler):
     def get(self) -> None:
-        """Sends the model; nothing (204) to a client that has this version."""
+        """Sends the model, or nothing (204) if the client has this version."""
         model = self.site().model()
         if self.get_query_argument("version", "") == str(model["version"]):
             self.set_status(204)

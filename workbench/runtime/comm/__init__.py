@@ -1,1 +1,1 @@
-"""Links between driver and workers, and the messages that go over them."""
+"""Links between driver and workers, and their messages."""

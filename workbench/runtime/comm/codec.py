@@ -1,4 +1,4 @@
-"""Codecs: how values travel in messages, pickled between processes, or as the objects themselves within one."""
+"""Codecs: how values travel in messages. They are pickled between processes, and the same objects within one."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from workbench.runtime.comm.result_leaves import packed, travelling
 
 
 class Codec(Protocol):
-    """Makes values fit for messages, and values of what has come.
+    """Encodes values for messages, and decodes received ones.
 
     Attributes:
-      by_reference: Both ends are in one process, and share the objects.
+      by_reference: Whether both ends are in one process and share the objects.
     """
 
     by_reference: bool
 
     def encode(self, value: Any) -> Any:
-        """A value as a message carries it.
+        """Encodes a value for a message.
 
         Raises:
-          Exception: whatever pickling raises, which calls code of whatever the value is.
+          Exception: any error of pickling, which calls code of the value's class.
         """
 
     def decode(self, data: Any, what: str) -> Any:
-        """The inverse of `encode`; `what` it is, for the error.
+        """The inverse of `encode`; `what` names the value in the error.
 
         Raises:
-          CaptureError: if it cannot be made in this process.
+          CaptureError: if the value cannot be created in this process.
         """
 
     def leaf(self, leaf: Any) -> Any:
-        """A leaf as `Handle` keeps it at the other end: itself as (leaf,), or what stands for it."""
+        """The form in which a `Handle` at the other end keeps a leaf: (leaf,), or a stand-in for it."""
 
     def leaves(self, leaves: Sequence[Any]) -> Any:
-        """All leaves of a result, as `unpacked` takes them."""
+        """Encodes all leaves of a result for `unpacked`."""
 
     def on_host(self, values: list[Any]) -> list[Any]:
-        """Values that shall leave the devices that they are on, if they leave the process."""
+        """Copies values from devices to the host if they leave the process."""
 
 
 class Objects:
-    """Within one process."""
+    """The codec within one process."""
 
     by_reference: bool = True
 
     def encode(self, value: Any) -> Any:
-        """The value itself."""
+        """Returns the value itself."""
         return value
 
     def decode(self, data: Any, what: str) -> Any:
-        """The value itself."""
+        """Returns the value itself."""
         return data
 
     def leaf(self, leaf: Any) -> Any:
@@ -65,12 +65,12 @@ class Objects:
         return [(leaf,) for leaf in leaves]
 
     def on_host(self, values: list[Any]) -> list[Any]:
-        """The values as they are."""
+        """Returns the values unchanged."""
         return values
 
 
 class Pickled:
-    """Between processes."""
+    """The codec between processes."""
 
     by_reference: bool = False
 

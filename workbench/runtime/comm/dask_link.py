@@ -1,4 +1,4 @@
-"""A link over Dask's comm layer, with its TLS and its addressing, for workers on other machines."""
+"""A link over Dask's comm layer, with its TLS and addressing, for workers on other machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DaskLink:
     def disown(self) -> None:
         """See `forks.tell`."""
         self._closed = True
-        stream = getattr(self._comm, "stream", None)  # there is none within one process
+        stream = getattr(self._comm, "stream", None)  # in-process comms have none
         if stream is not None and not stream.closed():
             forks.let_go(stream.socket.fileno())
 
@@ -69,11 +69,11 @@ class DaskLink:
         return self._inbox.take()
 
     def start(self) -> None:
-        """Begins to move frames; on the comm's event loop."""
+        """Begins to transfer frames; call it on the comm's event loop."""
         self._task = asyncio.ensure_future(self.run())
 
     async def run(self) -> None:
-        """Moves frames both ways until either end closes."""
+        """Transfers frames in both directions until either end closes."""
         reader = asyncio.ensure_future(self._read())
         writer = asyncio.ensure_future(self._write())
         try:

@@ -1,4 +1,4 @@
-"""How a replica's exception travels to the driver, whatever it is made of."""
+"""Carries any exception of a replica to the driver."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cel
 _TEXT_LIMIT = 4_000
 _TRACEBACK_LIMIT = 20_000
 _PICKLE_LIMIT = 1_000_000
-# linecache fails when two threads find the same file changed, which happens to replicas of one process after it is
-# saved.
+# linecache fails when two threads find the same file changed, as replicas of one process do after it is saved.
 _reading_lines = forks.lock(threading.Lock())
 _NOT_THE_USERS = (
     PACKAGE,
     "<frozen ",
     *dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")),
 )
-# Wherever else packages are installed: for one user, by the Linux distribution, with `pip install --target`.
+# Other places of installed packages: for one user, by the Linux distribution, by `pip install --target`.
 _INSTALLED = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
@@ -43,11 +42,10 @@ class FailureReport:
       rank: The replica.
       type_name: Qualified name of the exception's class.
       text: Its message, cut to 4,000 characters.
-      traceback: The replica's own traceback with source lines, cut to 20,000 characters, without our own
-        frames.
-      pickled: The exception itself; its class, where only that can travel; b"" where neither can.
-      secondary: It only followed from another replica's failure.
-      overdue: It says that other replicas did not come in time.
+      traceback: The replica's traceback with source lines, cut to 20,000 characters, without workbench's frames.
+      pickled: The exception itself, or its class if only that can be pickled, or b"" if neither can.
+      secondary: Whether it is only the effect of another replica's failure.
+      overdue: Whether it reports that other replicas did not arrive in time.
     """
 
     rank: int
@@ -62,13 +60,13 @@ class FailureReport:
 def report(
     rank: int, error: BaseException, *, secondary: bool = False, overdue: bool = False
 ) -> FailureReport:
-    """Describes `error`, never raising: its `__str__` may raise, it may be huge, it may not pickle.
+    """Describes `error` without ever raising: it may be huge or unpicklable, and its `__str__` may raise.
 
     Args:
       rank: Rank of the replica.
       error: The error.
       secondary: Whether it is the effect of another replica's error.
-      overdue: Whether it is about replicas that did not come in time.
+      overdue: Whether it reports that other replicas did not arrive in time.
     """
     return FailureReport(
         rank=rank,
@@ -106,8 +104,8 @@ def _safe_traceback(error: BaseException) -> str:
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    # Dask pickles an exception with its cause, which may not be picklable; and not every exception can be created
-    # again from its arguments.
+    # Dask pickles an exception with its cause, which may not be picklable, and not every exception can be
+    # recreated from its arguments.
     travellers: list[Callable[[], Any]] = [lambda: type(error)]
     if len(safe_text(error)) <= _TEXT_LIMIT:
         travellers = [
@@ -137,11 +135,11 @@ def _alone(error: BaseException) -> BaseException:
 
 
 def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> WorkbenchError:
-    """The error to raise at the driver: a ReplicaError that is also an instance of the user's exception type.
+    """The error to raise in the driver: a ReplicaError that is also an instance of the user's exception type.
 
     Args:
       failure: What the replica reported.
-      where: Where it happened, in words; by default which replica, and in which step.
+      where: Where it happened, in words; by default the replica and the step.
       **fields: Fields of `WorkbenchError` that the driver knows (worker, pid, step, …).
     """
     original: BaseException | None = None
@@ -149,7 +147,7 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
     if failure.pickled:
         try:
             travelled = pickle.loads(failure.pickled)
-        except Exception:  # this process does not have the class
+        except Exception:  # the class does not exist in this process
             pass
         else:
             original, kind = (
@@ -180,7 +178,7 @@ def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> Workbe
 def _forget_frames(error: BaseException | None) -> None:
     """Drops the frames that Dask pickles with an exception: each claims that its function begins at its line.
 
-    Source lines in a traceback would therefore be the wrong ones.
+    With them, a traceback would show wrong source lines.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -205,7 +203,7 @@ def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:
 
 
 def is_users(file_name: str) -> bool:
-    """Whether a file holds the user's own code: not ours, not Python's, not an installed package's."""
+    """Whether a file has the user's own code: not workbench's, Python's, or an installed package's."""
     return not (file_name.startswith(_NOT_THE_USERS) or any(folder in file_name for folder in _INSTALLED))
 
 

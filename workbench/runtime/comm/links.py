@@ -1,8 +1,8 @@
 """Ordered, two-way message links between the driver and a replica host.
 
-Three transports: a Unix socket (driver and worker on one machine), memory (worker inside the driver's
-process) and Dask's comm layer (another machine, see dask_link.py). All are driven by file descriptors, so
-that the driver can wait for many at once.
+There are three transports: a Unix socket (driver and worker on one machine), memory (worker inside the driver's
+process) and Dask's comm layer (another machine, see dask_link.py). Each has a file descriptor, so that the driver can
+wait for many at once.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ class Link(Protocol):
     """One end of a link.
 
     Attributes:
-      codec: How values travel in its messages.
+      codec: Encodes the values in its messages.
     """
 
     codec: Codec
 
     def fileno(self) -> int:
-        """A descriptor that is readable when `receive` has something to return."""
+        """A descriptor that is readable when `receive` has messages."""
 
     def send(self, message: Message, body: bytes | None = None) -> None:
-        """Sends in order; any thread. `body` is the message pickled, where the caller has that already.
+        """Sends in order; any thread. `body` is the pickled message, if the caller already has it.
 
         Raises:
           LinkClosed: if the other end is gone.
         """
 
     def send_all(self, messages: list[Message]) -> None:
-        """As `send`, for several messages in order: in one frame, where what they have in common is pickled once."""
+        """As `send`, for several messages in order. They travel in one frame, so that common parts are pickled once."""
 
     @property
     def pending(self) -> bool:
-        """`receive` has something to return although `fileno` may not be readable."""
+        """Whether `receive` has messages although `fileno` may not be readable."""
 
     def receive(self) -> list[Message]:
-        """Returns all that have arrived; may return nothing, or block, unless `fileno` is readable.
+        """Returns all arrived messages; may return none, or block, unless `fileno` is readable.
 
         Raises:
-          LinkClosed: if the other end is gone and nothing is left to read.
+          LinkClosed: if the other end is gone and no message is left.
         """
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def readable(descriptor: int, timeout_seconds: float) -> bool:
 
 
 class UnixLink:
-    """A link over a connected stream socket; its frames are messages, or lists of them, pickled behind their length."""
+    """A link over a connected stream socket. A frame is a length and a pickled message or list of messages."""
 
     codec: Codec = PICKLED
 
@@ -145,7 +145,7 @@ class UnixLink:
 
     @property
     def pending(self) -> bool:
-        """Messages were read that `receive` has not returned, so that `fileno` need not be readable for them."""
+        """Whether messages were read that `receive` has not returned; `fileno` need not be readable for them."""
         return bool(self._arrived)
 
     def receive(self) -> list[Message]:
@@ -161,7 +161,7 @@ class UnixLink:
         if not self._read_lock.acquire(blocking=False):
             return False
         try:
-            if readable(self._sock.fileno(), 0.0):  # the other thread may have taken all there was
+            if readable(self._sock.fileno(), 0.0):  # the other thread may have read everything
                 self._read()
         finally:
             self._read_lock.release()
@@ -212,8 +212,8 @@ class UnixLink:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # already disconnected
-        # The shutdown has woken threads that read or write. Without the locks, the closed descriptor's number could
-        # belong to another file when they use it.
+        # The shutdown has woken threads that read or write. Without the locks, the number of the closed descriptor
+        # could already belong to another file when they use it.
         with self._send_lock, self._read_lock:
             self._sock.close()
 
@@ -221,7 +221,7 @@ class UnixLink:
 class Wakeup:
     """A file descriptor that one thread makes readable and another waits on.
 
-    Gives its descriptors back with itself: where two threads share one, neither knows whether the other still waits.
+    It frees its descriptors when it is collected: of two threads that share one, neither knows whether the other waits.
     """
 
     def __init__(self) -> None:
@@ -233,13 +233,13 @@ class Wakeup:
         forks.tell(self)
 
     def fileno(self) -> int:
-        """Readable from `set` until `clear`."""
+        """A descriptor that is readable from `set` until `clear`."""
         return self._read_fd
 
     def set(self) -> None:
-        """Makes it readable. Any thread, also a signal handler."""
+        """Makes it readable. Any thread; signal handlers, too."""
         if not self._close.alive:
-            return  # nobody waits any more, and the descriptor may belong to another file
+            return  # nothing waits any more, and the descriptor may belong to another file
         try:
             os.write(self._write_fd, b"x")
         except OSError:
@@ -260,7 +260,7 @@ class Wakeup:
             forks.let_go(self._read_fd, self._write_fd)
 
     def close(self) -> None:
-        """Gives the descriptors back. Idempotent."""
+        """Frees the descriptors. Idempotent."""
         self._close()
 
 
@@ -270,7 +270,7 @@ def _close_both(*descriptors: int) -> None:
 
 
 class Inbox:
-    """Messages handed over by another thread, readable through a descriptor."""
+    """Messages from another thread, announced by a readable descriptor."""
 
     def __init__(self) -> None:
         self._messages: deque[Message] = deque()
@@ -278,7 +278,7 @@ class Inbox:
         self._closed = False
 
     def fileno(self) -> int:
-        """Readable while there is something to take, or the end was reached."""
+        """A descriptor that is readable while there are messages, or after `end`."""
         return self._wakeup.fileno()
 
     def put(self, message: Message) -> None:
@@ -287,18 +287,18 @@ class Inbox:
         self._wakeup.set()
 
     def end(self) -> None:
-        """No further message will come."""
+        """Announces that no further message will follow."""
         self._closed = True
         self._wakeup.set()
 
     def take(self) -> list[Message]:
-        """Returns all that have arrived, without waiting.
+        """Returns all arrived messages, without waiting.
 
         Raises:
           LinkClosed: if the inbox was ended and is empty.
         """
-        # Clear first: then a message put between the two steps is either seen now or makes the descriptor readable
-        # again.
+        # Cleared first, so that a message put between the two steps is either seen now or makes the descriptor
+        # readable again.
         self._wakeup.clear()
         messages = []
         while self._messages:
@@ -308,15 +308,15 @@ class Inbox:
         return messages
 
     def close(self) -> None:
-        """Gives the descriptors back."""
+        """Frees the descriptors."""
         self._wakeup.close()
 
 
 class MemoryLink:
-    """Driver and host in one process: sending is a call, messages are the objects themselves.
+    """A link within one process: sending is a call, messages are the objects themselves.
 
     Attributes:
-      peer: Where this end's messages go. Set by `pair`.
+      peer: The other end, which gets this end's messages. Set by `pair`.
     """
 
     codec: Codec = OBJECTS
@@ -328,7 +328,7 @@ class MemoryLink:
 
     @classmethod
     def pair(cls) -> tuple[MemoryLink, MemoryLink]:
-        """Two ends joined to each other."""
+        """Two connected ends."""
         one, two = cls(), cls()
         one.peer, two.peer = two, one
         return one, two
@@ -339,7 +339,7 @@ class MemoryLink:
 
     def send(self, message: Message, body: bytes | None = None) -> None:
         """As `Link.send`."""
-        peer = self.peer  # another thread may close the link at this moment
+        peer = self.peer  # another thread may close the link meanwhile
         if peer is None:
             raise LinkClosed("the link is closed")
         peer.deliver(message)

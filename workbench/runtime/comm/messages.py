@@ -1,12 +1,12 @@
 """The messages between the driver and the replica hosts, and their framing.
 
-A message is a plain tuple whose first entry is one of the constants below: tuples of built-in types are what
-pickle reads and writes fastest, and a step is two of them. Two ordered links join the driver to each host.
-*Steps* carries the work, in order; *signals* carries what must not wait behind work.
+A message is a plain tuple that begins with one of the constants below: pickle reads and writes tuples of built-in types
+fastest, and a step takes two messages. Two ordered links connect the driver to each host: *steps* carries the work, in
+order; *signals* carries messages that must not wait behind work.
 
 Steps, driver to host:
   (SHIP, object_id, pickled)                        a function or a structure, once per content
-  (UNSHIP, [object_id, ...])                        functions that no further step uses
+  (UNSHIP, [object_id, ...])                        functions that no later step uses
   (RUN, *`Run`)
   (PUT, serial, {device index: pickled leaf})       one value per replica
   (FETCH, request, device index, [(serial, leaf), ...])      answered by REPLY with the values, in this order
@@ -15,14 +15,14 @@ Steps, driver to host:
   (JOIN, request, JoinGroup)                        answered by REPLY with this host's bootstrap address
   (CONNECT, request, group, {process: address})     answered by REPLY
   (LEAVE, group)
-  (CALL, function)                                  only within a host: calls it on the device's thread
-  (MERGED, serial, (True, {rank: (structure, leaves)}) | (False, why))   what a merge function returned
+  (CALL, function)                                  only within a host: call it on the device's thread
+  (MERGED, serial, (True, {rank: (structure, leaves)}) | (False, why))   the result of a merge function
 Steps, host to driver:
   (STRUCTURE, key, pickled)                         of results, before the first DONE that names it
   (DONE, serial, [`Done`, `Failed` or `DoneForRanks`, as `carried` makes a tuple of it, ...])
   (MERGE, serial, rank, payload, number of its latest collective)
   (REPLY, request, ok, payload)
-  (OUTPUT, rank, stream, line)                      what a replica printed
+  (OUTPUT, rank, stream, line)                      output of a replica
 Signals, driver to host:
   (ABORT, group, epoch, serial of the failed step, reason)
   (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (LAST_WRITES, request)  (STOP,)
@@ -45,7 +45,7 @@ from workbench.device_names import Device
 from workbench.errors import CaptureError
 from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
-# Plain integers: an enum member takes 2 µs longer to pickle and 2 µs to read, four times per step.
+# Plain integers: an enum member takes 2 µs longer to pickle and 2 µs longer to read, four times per step.
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK, LAST_WRITES) = range(30, 38)
@@ -53,7 +53,7 @@ from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
 PROTOCOL_VERSION = 8
 HEADER = struct.Struct("<I")
-# A leaf up to this size is sent with the completion of its step, so that reading it costs nothing.
+# A leaf of up to this size is sent with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
 
 Message = tuple[Any, ...]
@@ -71,13 +71,13 @@ class ReplicaStatus(NamedTuple):
 
     Attributes:
       group: Id of its group.
-      rank: Its number there.
-      busy: It runs a step.
+      rank: Its rank in the group.
+      busy: Whether it is running a step.
       step: That step, or its last one; -1 before the first.
       seq: Number of its latest collective in this step, from 0; -1 before the first.
-      op: That collective, or what the replica pauses in, such as "merge_call"; "" in between.
+      op: That collective, or what the replica waits in, such as "merge_call"; "" between collectives.
       phase: "running" (user code), "waiting" (for peers), "moving" (data), or "paused".
-      site: Where the user called `op`, or where the replica has been in the user's code for long; else "".
+      site: The user's line that called `op`, or the line where the replica has been for long; else "".
     """
 
     group: int
@@ -100,13 +100,13 @@ class RemoteLeaf(NamedTuple):
 
 
 class PickledLeaf(NamedTuple):
-    """A small result of a type that not every process knows: made again where it is looked at."""
+    """A small result of a type that not every process knows; unpickled where it is used."""
 
     data: bytes
 
 
 class RowsLeaf(NamedTuple):
-    """A small result of all replicas of a host, as one array with a row for each."""
+    """A small result of all replicas of a host, as one array with a row per replica."""
 
     rows: Any
 
@@ -117,15 +117,15 @@ class Run(NamedTuple):
     Attributes:
       serial: Its number in the gang.
       group: Id of the group that it runs on.
-      epoch: The group's; replicas that were connected since refuse it.
+      epoch: The group's epoch; replicas that were connected later refuse the step.
       step: Its number among the user's steps, -1 for internal work.
-      function: Id of a function that was shipped, or the function.
-      payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that the
-        replica has, and stand in the leaves at `index`.
+      function: Id of a shipped function, or the function itself.
+      payload: None, or (structure, leaves, [(index, serial, leaf), ...]), possibly pickled. Each triple refers to a
+        value that the replica has, and stands for the leaf at `index`.
       ranks: The replicas that it runs on, None for all.
-      release: (serial, leaf) of values that nobody needs any more.
+      release: (serial, leaf) of values that are no longer needed.
       committed: Serial of the last step that succeeded everywhere.
-      nested: It is work of a merge function, and overtakes what waits.
+      nested: Whether it is work of a merge function, which overtakes waiting steps.
     """
 
     serial: int
@@ -141,17 +141,17 @@ class Run(NamedTuple):
 
     @classmethod
     def read(cls, message: Message) -> Run:
-        """From a message whose kind is RUN."""
+        """Reads a message of kind RUN."""
         return cls._make(message[1:])
 
 
 class Done(NamedTuple):
-    """A replica has done its part of a step.
+    """A replica has completed its part of a step.
 
     Attributes:
       rank: The replica.
       structure: Key of the structure of its result.
-      leaves: The leaves of the result, as `travelling` makes them; many of them as `PackedLeaves`.
+      leaves: The leaves of the result, as `travelling` encodes them; many leaves as `PackedLeaves`.
     """
 
     rank: int
@@ -172,7 +172,7 @@ class DoneForRanks(NamedTuple):
     Attributes:
       ranks: The replicas.
       structure: See `Done`.
-      leaves: Likewise; a `RowsLeaf` has a row for each of the ranks.
+      leaves: See `Done`; a `RowsLeaf` has a row for each rank.
     """
 
     ranks: tuple[int, ...]
@@ -186,7 +186,7 @@ _NUMBERS: Final = {kind: number for number, kind in enumerate(_OUTCOMES)}
 
 
 def carried(outcome: Outcome) -> tuple[Any, ...]:
-    """An outcome as DONE carries it: pickle takes twice as long for a tuple that has a class of its own."""
+    """Encodes an outcome for DONE as a plain tuple, because pickle takes twice as long for a NamedTuple."""
     return _NUMBERS[type(outcome)], *outcome
 
 
@@ -201,14 +201,14 @@ class JoinGroup:
 
     Attributes:
       group: Group id, unique in the gang.
-      generation: How often this group was rebuilt.
+      generation: How often this group has been rebuilt.
       epoch: Steps of an older epoch are refused.
       devices: The device of each rank, in rank order.
       local: rank -> device index on this worker.
       run_id: Names the run in telemetry.
       name: Name of the group in telemetry.
-      processes: Addresses of all workers with TPUs, in the order in which JAX numbers them; none for other groups.
-      places: Per rank, the number of its process and of its device there.
+      processes: Addresses of all workers with TPUs, in JAX's order; empty for other groups.
+      places: For each rank, the number of its process and of its device there.
     """
 
     group: int
@@ -223,7 +223,7 @@ class JoinGroup:
 
 
 def dumps(value: Any) -> bytes:
-    """Pickles with plain pickle where that is enough, by value (cloudpickle) where it is not."""
+    """Pickles with plain pickle if possible, otherwise by value (cloudpickle)."""
     try:
         data = pickle.dumps(value, protocol=5)
         if b"_main__" not in data:  # other processes cannot import what a notebook or script defines
@@ -237,10 +237,10 @@ loads = pickle.loads
 
 
 def unpickled(data: bytes, what: str) -> Any:
-    """What another process has sent, of types that this one may lack; `what` it is, for the error.
+    """Unpickles an object from another process, whose types this one may lack; `what` names it in the error.
 
     Raises:
-      CaptureError: if it cannot be made here.
+      CaptureError: if it cannot be created here.
     """
     try:
         return pickle.loads(data)

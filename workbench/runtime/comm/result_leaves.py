@@ -1,7 +1,7 @@
-"""Leaves of results on their way to the driver: a step's result is small, and pickling arrays is not cheap.
+"""Encodes leaves of results for the driver: a step's result is often small, and pickling arrays is not cheap.
 
-Of many small leaves, those that are alike travel as the rows of one array: pickling an array takes microseconds, which
-a result of 100,000 leaves would pay on each replica, and once more here.
+If there are many small leaves, similar ones travel as the rows of one array. Pickling an array takes microseconds, and
+a result of 100,000 leaves would cost that on each replica, and again in the driver.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class PackedLeaves(NamedTuple):
     """The leaves of a result.
 
     Attributes:
-      leaves: What DONE carries; None for those that are rows.
-      rows: (number of the leaf of each row, shape `(rows, ...)`; whether leaves are NumPy's scalars) of each array.
+      leaves: The leaves for DONE; None for those that are rows.
+      rows: For each array of shape `(rows, ...)`: the leaf number of each row, and whether leaves are NumPy scalars.
     """
 
     leaves: list[Any]
@@ -36,7 +36,7 @@ class PackedLeaves(NamedTuple):
 
 
 def packed(leaves: Sequence[Any]) -> list[Any] | PackedLeaves:
-    """Leaves of a result of a replica function as DONE carries them."""
+    """Encodes the leaves of a replica function's result for DONE."""
     if len(leaves) <= _FEW:
         return [travelling(leaf) for leaf in leaves]
     alike: dict[Any, list[int]] = {}
@@ -63,7 +63,7 @@ def packed(leaves: Sequence[Any]) -> list[Any] | PackedLeaves:
 
 
 def unpacked(leaves: list[Any] | PackedLeaves) -> list[Any]:
-    """The inverse of `packed`: of every leaf the value as (value,), with memory of its own, or what stands for it."""
+    """The inverse of `packed`: for every leaf (value,), with its own memory, or a stand-in for the value."""
     if type(leaves) is not PackedLeaves:
         return [arrived(leaf) for leaf in leaves]
     found = [arrived(leaf) for leaf in leaves.leaves]
@@ -78,7 +78,7 @@ def unpacked(leaves: list[Any] | PackedLeaves) -> list[Any]:
 
 
 def arrived(leaf: Any) -> Any:
-    """The inverse of `travelling`, for what is small and plain; (value,)."""
+    """The inverse of `travelling` for small plain leaves: (value,)."""
     if type(leaf) is not tuple or len(leaf) == 1:
         return leaf
     dtype, shape, data = leaf
@@ -88,10 +88,10 @@ def arrived(leaf: Any) -> Any:
 
 
 def travelling(leaf: Any) -> tuple[Any, ...]:
-    """A leaf as DONE carries it: small ones themselves, those of types that others may lack pickled, others described.
+    """Encodes a leaf for DONE: small plain ones as they are, small ones of uncommon types pickled, others described.
 
-    Small arrays and scalars of NumPy as (dtype, shape, bytes), with None for the shape of a scalar: pickling an array
-    and making it again takes 10 µs, of a step of 150.
+    Small NumPy arrays and scalars become (dtype, shape, bytes), with None for the shape of a scalar: pickling and
+    unpickling an array takes 10 µs of a step's 150.
     """
     kind = type(leaf)
     if kind in _SMALL_TYPES:
@@ -132,7 +132,7 @@ def travelling(leaf: Any) -> tuple[Any, ...]:
 
 
 def _key(leaf: Any) -> Any:
-    """What must be equal for leaves to become rows of one array; None for leaves that are sent alone."""
+    """The properties that leaves in one array must share; None for leaves that are sent alone."""
     if type(leaf) is np.ndarray:
         dtype = leaf.dtype
         small = leaf.nbytes <= INLINE_BYTES and leaf.flags.c_contiguous

@@ -9,11 +9,11 @@ from workbench.errors import StaleGeneration
 
 
 def stale_value(rank: int, where: str) -> StaleGeneration:
-    """The error of a step's result that a replica does not hold any more.
+    """The error for a step's result that a replica no longer holds.
 
     Args:
       rank: The replica, -1 if it is not known.
-      where: Which argument it is, as `argument_text` gives it; "" if it was asked for by itself.
+      where: The argument, as `argument_text` names it; "" if the value itself was requested.
     """
     whose = f" of replica {rank}" if rank >= 0 else ""
     return StaleGeneration(
@@ -25,7 +25,7 @@ def stale_value(rank: int, where: str) -> StaleGeneration:
 
 
 def argument_text(spec: Any, refs: Sequence[tuple[int, int, int]], key: tuple[int, int]) -> str:
-    """The argument that refers to a value, as the caller of `strategy.run` wrote it: "args[1]['image']".
+    """The argument that refers to a value, in the terms of the caller of `strategy.run`: "args[1]['image']".
 
     Args:
       spec: The structure of `(args, kwargs)`.

@@ -1,4 +1,4 @@
-"""A Unix socket in an owner-only directory on which a worker waits for its driver."""
+"""A Unix socket in an owner-only directory, where a worker waits for its driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HANDSHAKE_SECONDS = 5.0
 
 
 class UnixEndpoint:
-    """Accepts connections of this user's processes that know the token.
+    """Accepts connections from processes of the same user that know the token.
 
     Attributes:
       path: The socket's path.
@@ -31,8 +31,8 @@ class UnixEndpoint:
         """Starts listening.
 
         Args:
-          accept: Called as `accept(link, token, purpose)` with every connection of the same user.
-          visit: Called as `visit(sock, token, purpose)` before that; True if the connection was short and is done with.
+          accept: Called as `accept(link, token, purpose)` with every connection from the same user.
+          visit: Called as `visit(sock, token, purpose)` first; returns True if that has finished with the connection.
         """
         self._accept = accept
         self._visit = visit
@@ -55,7 +55,7 @@ class UnixEndpoint:
 
 
 def connect(path: str, token: str, purpose: str) -> UnixLink:
-    """The driver's end of a link to the worker that listens at `path`.
+    """Opens the driver's end of a link to the worker that listens at `path`.
 
     Args:
       path: The socket of the worker.
@@ -63,7 +63,7 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
       purpose: What the link is for, such as "control".
 
     Raises:
-      UnavailableError: if nobody listens there, or it is another user's process.
+      UnavailableError: if nothing listens there, or another user's process does.
     """
     sock = greeted(path, token, purpose)
     sock.settimeout(None)
@@ -71,7 +71,7 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
 
 
 def greeted(path: str, token: str, purpose: str) -> socket.socket:
-    """A connection to the worker that listens at `path`, on which this process has said what it wants.
+    """Opens a connection to the worker that listens at `path`, and sends the token and the purpose.
 
     Args:
       path: The socket of the worker.
@@ -96,7 +96,7 @@ def greeted(path: str, token: str, purpose: str) -> socket.socket:
 
 
 def _read_hello(sock: socket.socket) -> dict[str, object]:
-    """The first frame of a connection. JSON, so that nothing is unpickled before the token is checked."""
+    """Reads the first frame of a connection. It is JSON, so nothing is unpickled before the token is checked."""
     (size,) = _HELLO.unpack(read_exactly(sock, _HELLO.size))
     hello = json.loads(read_exactly(sock, size))
     if not isinstance(hello, dict):
@@ -105,10 +105,10 @@ def _read_hello(sock: socket.socket) -> dict[str, object]:
 
 
 def read_exactly(sock: socket.socket, count: int) -> bytes:
-    """The next `count` bytes.
+    """Reads the next `count` bytes.
 
     Raises:
-      OSError: if the connection ends before.
+      OSError: if the connection ends early.
     """
     data = b""
     while len(data) < count:

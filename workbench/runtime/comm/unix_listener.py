@@ -1,4 +1,4 @@
-"""A Unix socket in an owner-only directory, at which only processes of the same user are let in."""
+"""A Unix socket in an owner-only directory, which admits only processes of the same user."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from workbench.communicators.core.socket_folder import SocketFolder, sweep
 
 
 class UnixListener:
-    """Hands over every connection of this user's processes.
+    """Hands over every connection from processes of the same user.
 
     Attributes:
       path: The socket's path.
     """
 
     def __init__(self, accept: Callable[[socket.socket], None], *, thread_name: str) -> None:
-        """Starts listening; `accept(sock)` owns the connection, or raises, upon which it is closed."""
+        """Starts listening. `accept(sock)` takes over the connection, which is closed if it raises."""
         sweep()
         self._accept = accept
         self._folder = SocketFolder(8)
@@ -39,7 +39,7 @@ class UnixListener:
                 if peer_uid(sock) != os.getuid():
                     raise PermissionError("connection of another user")
                 self._accept(sock)
-            except Exception:  # a stranger's bytes may raise anything, and must not end this thread
+            except Exception:  # a stranger's bytes may raise any error, which must not end this thread
                 sock.close()
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Dask: starting, finding, claiming and watching the workers that replicas run in."""
+"""Dask: starts, finds, claims and watches the workers in which replicas run."""

@@ -1,4 +1,4 @@
-"""Whether a Dask cluster that someone else has started can be reached by others than its users."""
+"""Checks whether others than its users can reach a Dask cluster that someone else has started."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WITHIN = ("inproc", "unix")  # within the process, or protected by the file sys
 
 
 def warn_of_exposure(addresses: Iterable[str]) -> None:
-    """Warns if one of these listens beyond this machine without TLS.
+    """Warns if one of these addresses can be reached from other machines without TLS.
 
-    It is no error: they listened before we came, and go on when we leave. Listeners of our own are refused there, with
-    `UnsafeBind`, see `communicators.core.tcp`.
+    This is not an error, because these servers listen independently of workbench. Workbench's own listeners refuse such
+    addresses with `UnsafeBind`; see `communicators.core.tcp`.
 
     Args:
-      addresses: Those of a Dask scheduler and its workers, as others reach them.
+      addresses: Addresses of a Dask scheduler and its workers, as others reach them.
     """
     exposed = next(filter(is_exposed, addresses), None)
     if exposed is not None:
@@ -34,6 +34,6 @@ def warn_of_exposure(addresses: Iterable[str]) -> None:
 
 
 def is_exposed(address: str) -> bool:
-    """Whether other machines reach this address of Dask's, such as "tcp://10.0.0.5:8786", without a certificate."""
+    """Whether other machines can reach a Dask address, such as "tcp://10.0.0.5:8786", without a certificate."""
     protocol = address.partition("://")[0]
     return protocol not in (*_ENCRYPTED, *_WITHIN) and not is_loopback(str(get_address_host(address)))

@@ -1,4 +1,4 @@
-"""Opening the links to the workers of a Dask cluster."""
+"""Claims the workers of a Dask cluster and opens links to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workbench.runtime.process.gpu_use import GpuUse
 
 _OPEN_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-# How much two processes may disagree about the start time of a process: a clock may be set in between.
+# How much the start time of a process may differ between two processes, because a clock may be set in between.
 _SAME_START_SECONDS = 2.0
 
 
@@ -33,11 +33,11 @@ class Connector:
     """Claims workers for one driver and opens their links.
 
     Attributes:
-      token: Shown when opening links; the claim made it known to the workers.
-      hosts: Address -> host, of the workers in use.
-      names_of_hosts: Host -> what its workers call it, see `share`.
-      dask_names: Name of a worker here -> the one that Dask knows it by now.
-      nannies: Name of a worker -> address of the nanny that restarts it, "" if it has none.
+      token: Opens links; the claim has sent it to the workers.
+      hosts: Address -> host, for the workers in use.
+      names_of_hosts: Host -> the name that its workers use for it; see `share`.
+      dask_names: Name of a worker here -> its current name in Dask.
+      nannies: Name of a worker -> address of the nanny that restarts it, or "".
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Connector:
         shape: dict[str, Any],
         remote_hosts: Callable[[str], bool],
     ) -> None:
-        """Prepares to claim workers, as `holder`.
+        """Prepares to claim workers.
 
         Args:
           client: The client of the Dask cluster.
-          holder: How to call this driver towards others.
-          shape: "devices" and "kind" that workers shall have which are not laid out by name.
-          remote_hosts: Which hosts to reach over Dask's comms although they are this machine.
+          holder: Name of this driver, shown to others.
+          shape: "devices" and "kind" for workers that the layout does not name.
+          remote_hosts: Hosts to reach over Dask's comms although they are on this machine.
         """
         self._shape = shape
         self._client = client
@@ -69,14 +69,14 @@ class Connector:
         self.dask_names: dict[str, str] = {}
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """Worker address -> what it says of itself, of all workers that are there."""
+        """Worker address -> the worker's description of itself, for all present workers."""
         return dict(self._broadcast({"op": "workbench_describe"}, None))
 
     def claim(self, described: dict[str, dict[str, Any]]) -> None:
         """Reserves workers for this driver.
 
         Raises:
-          ClusterBusy: if another driver holds one of them; names it.
+          ClusterBusy: if another driver holds one of them; it names that driver.
           BackendUnavailable: if driver and workers differ in version.
         """
         for address, worker in described.items():
@@ -107,7 +107,7 @@ class Connector:
                 )
 
     def release(self, addresses: list[str]) -> None:
-        """Gives workers back."""
+        """Releases workers."""
         self._broadcast({"op": "workbench_release", "session": self._session}, addresses)
 
     def open(self, described: dict[str, Any], task: int) -> WorkerLink:
@@ -134,7 +134,7 @@ class Connector:
         )
 
     def _links(self, described: dict[str, Any]) -> tuple[Link, Link, str]:
-        """The links for steps and for signals, and how messages travel."""
+        """Opens the links for steps and signals; also returns how messages travel."""
         address = described["address"]
         if described["pid"] == os.getpid() and address in IN_PROCESS:
             return *IN_PROCESS[address].open_in_process(self.token), "memory of one process"
@@ -150,12 +150,12 @@ class Connector:
         return *_both(lambda purpose: self._over_comm(address, purpose)), over
 
     def share(self, described: dict[str, dict[str, Any]]) -> dict[str, str]:
-        """Renames the hosts of workers that cannot share memory with others of that name of a host.
+        """Renames the hosts of workers that cannot share memory with others on a host of that name.
 
-        Workers that the embedded cluster has laid out are what their layout says.
+        Workers of the embedded cluster are as their layout says.
 
         Returns:
-          The first worker on each renamed host -> why it cannot share memory with the first of that name.
+          The first worker on each renamed host -> why it cannot share memory with the first one of the old name.
         """
         named = {address: worker["host"] for address, worker in described.items() if not worker["laid_out"]}
         hosts, reasons = hosts_of(
@@ -167,7 +167,7 @@ class Connector:
         return reasons
 
     def obstacles(self, path: str, workers: Sequence[str]) -> dict[str, str]:
-        """Why each of these workers cannot share memory with the one that listens at `path`, or ""."""
+        """Why each of these workers cannot share memory with the one that listens at `path`; "" if it can."""
         message = {"op": "workbench_share", "token": self.token, "path": path}
         return dict.fromkeys(workers, "it did not answer") | self._broadcast(message, list(workers))
 
@@ -189,11 +189,11 @@ class Connector:
         return link
 
     def path_on(self, host: str) -> str:
-        """The Unix socket of a worker in use on `host`, "" if there is none."""
+        """The Unix socket of a worker in use on `host`, or ""."""
         return next((self._paths[address] for address, name in self.hosts.items() if name == host), "")
 
     def _broadcast(self, message: dict[str, Any], workers: list[str] | None) -> dict[str, Any]:
-        """The answers of the given workers (None: of all), without those that do not answer in time.
+        """Sends `message` to the given workers (None: all); returns the answers that arrive in time.
 
         Raises:
           UnavailableError: if the scheduler does not answer.
@@ -229,7 +229,7 @@ class Connector:
 
 
 def _both(opened: Callable[[str], Link]) -> tuple[Link, Link]:
-    """Both links of a worker, or neither."""
+    """Opens both links of a worker, or neither."""
     steps = opened("steps")
     try:
         return steps, opened("signals")
@@ -239,9 +239,9 @@ def _both(opened: Callable[[str], Link]) -> tuple[Link, Link]:
 
 
 def _is_here(described: dict[str, Any]) -> bool:
-    """Whether the worker's pid means the same process here, so that this process may inspect and end it.
+    """Whether the worker's pid denotes the same process here, so that this process may inspect and end it.
 
-    In another container on this machine, the pid belongs to a stranger.
+    If the worker is in another container on this machine, the pid belongs to an unrelated process here.
     """
     if described["machine"] != machine_id():
         return False

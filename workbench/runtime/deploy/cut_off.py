@@ -1,8 +1,8 @@
-"""Workers of a plain Dask cluster whose network is cut: they leave, and come back when the scheduler answers again.
+"""Lets workers of a plain Dask cluster survive a network outage: they leave, and return when the scheduler answers.
 
-Dask's worker closes when its connection to the scheduler breaks, and has its nanny close, too; so after a cut of some
-thirty seconds nobody is left on that host who could go on. Here the worker waits for the scheduler first, and then ends
-alone: its nanny starts another process, which joins.
+A Dask worker closes when its connection to the scheduler breaks, and so does its nanny; after an outage of some thirty
+seconds, nothing is left on that host to continue. Here the worker first waits for the scheduler, then ends alone: its
+nanny starts another process, which joins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distributed.comm.core import connect
 from distributed.core import Status
 
 REJOINS: Final = "WORKBENCH_REJOINS"
-"""Set in the environment of workers whose nanny's owner joins again by itself, as `workbench join` does."""
+"""Set in the environment of workers if the owner of their nanny rejoins by itself, as `workbench join` does."""
 _BROKEN: Final = ("worker-handle-scheduler-connection-broken", "worker-heartbeat-missing")
 """The reasons that Dask's worker gives when it closes because the scheduler is unreachable or has given it up."""
 _PATIENCE_SECONDS: Final = 300.0
@@ -27,11 +27,11 @@ _PAUSE_SECONDS: Final = 0.5
 
 
 def outlast(worker: Worker, leave: Callable[[], object]) -> None:
-    """Has the nanny of a worker outlive a cut network, for five minutes, or for the worker's death timeout.
+    """Keeps a worker's nanny alive during a network outage, for five minutes or the worker's death timeout.
 
     Args:
-      worker: Has a nanny.
-      leave: Ends what runs for drivers there; called on the worker's event loop as soon as the connection breaks.
+      worker: A worker with a nanny.
+      leave: Ends all work for drivers; called on the worker's event loop as soon as the connection breaks.
     """
     close: Any = worker.close
 
@@ -45,8 +45,8 @@ def outlast(worker: Worker, leave: Callable[[], object]) -> None:
 
 
 async def _answers_again(worker: Worker) -> bool:
-    """Waits until a worker's scheduler answers; False if it does not, or if the worker is being closed."""
-    worker.periodic_callbacks["heartbeat"].stop()  # each of them would fail
+    """Waits for the worker's scheduler to answer; False if it does not, or if the worker is being closed."""
+    worker.periodic_callbacks["heartbeat"].stop()  # every heartbeat would fail
     deadline = time.monotonic() + (worker.death_timeout or _PATIENCE_SECONDS)
     while worker.status is Status.running:
         with contextlib.suppress(OSError, TimeoutError):

@@ -1,4 +1,4 @@
-"""Ctrl-C while a cluster starts or ends: kept back until it has, so that all of it can be ended."""
+"""Delays Ctrl-C until a cluster has started or ended, so that all of it can be ended."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _kept_back: set[Any] = set()
 
 @contextlib.contextmanager
 def delayed_interrupt() -> Iterator[None]:
-    """Delivers Ctrl-C on leaving; pressed a second time, at once.
+    """Delivers Ctrl-C when the context ends; a second Ctrl-C is delivered at once.
 
-    Dask starts servers, threads and processes, and cannot end them where an exception comes between any two lines.
+    Dask starts servers, threads and processes, and cannot end all of them if an exception comes between any two lines.
     """
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
@@ -40,5 +40,5 @@ def delayed_interrupt() -> Iterator[None]:
 
 
 def is_interrupt_kept_back() -> bool:
-    """Whether Ctrl-C was pressed and waits to be delivered: what runs meanwhile should end soon."""
+    """Whether Ctrl-C was pressed and waits to be delivered; running code should then end soon."""
     return bool(_kept_back)

@@ -1,4 +1,4 @@
-"""The embedded Dask cluster: loopback only, TLS, random ports, workers that restart."""
+"""The embedded Dask cluster: loopback only, TLS, random ports, automatically restarted workers."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-# pid -> how the worker process ended, as its nanny saw it.
+# pid -> how the worker process ended, according to its nanny.
 _exits: dict[int, WorkerExit | None] = {}
 _exit_seen = forks.lock(threading.Condition())
-# With an address for its web pages, LocalCluster gives a worker Dask's dashboard, which imports all of Bokeh. Without
-# one, the pages might listen on all interfaces.
+# With an address for its web pages, LocalCluster gives each worker Dask's dashboard, which imports all of Bokeh.
+# Without one, the pages could listen on all interfaces.
 _NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
 forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 _CLOSE_SECONDS = 10.0
 RESTART_AGAIN_SECONDS = 2.0
-"""How long after a failed restart to try the next one."""
+"""Pause between a failed restart and the next attempt."""
 _KILLED_MOST = 3
-"""A process that is killed while it starts is restarted at once; this many in a row count as a failure, too."""
+"""A process that is killed while it starts is restarted at once; this many such kills in a row count as a failure."""
 # Measured: the open files of a driver with 1, 2 and 8 workers, plus room for the user's files.
 _DESCRIPTORS = 64
 _FILE_BYTES = 64 * 1024 * 1024
@@ -59,7 +59,7 @@ class WorkerExit(NamedTuple):
 
     Attributes:
       code: Exit code, negative for a signal.
-      over_memory: Its nanny ended it because it exceeded its memory limit.
+      over_memory: Whether its nanny ended it because it exceeded its memory limit.
     """
 
     code: int
@@ -67,20 +67,20 @@ class WorkerExit(NamedTuple):
 
 
 class QuietWorker(Worker):
-    """A worker without Dask's dashboard, and without what Dask says of its own doings: warnings and errors stay."""
+    """A worker without Dask's dashboard, and without Dask's log messages below warnings."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        logger = logging.getLogger("distributed")  # in a process of its own, as Dask has it
+        logger = logging.getLogger("distributed")  # in a separate process, where Dask configures it
         logger.setLevel(max(logger.level, logging.WARNING))
         super().__init__(*args, **(kwargs | _NO_DASHBOARD))
 
 
 class ReportingNanny(Nanny):
-    """Keeps the exit code of its worker process, which tells a kill from a crash.
+    """Keeps the exit code of its worker process, which distinguishes a kill from a crash.
 
     Attributes:
-      restart_failure: Why the newest try to start a lost worker again failed; "" while none has.
-      close_reason: Who closed the nanny, in Dask's words; "" while nobody has.
+      restart_failure: Why the latest attempt to restart a lost worker failed, else "".
+      close_reason: Dask's reason for closing the nanny; "" while it is open.
     """
 
     restart_failure: str = ""
@@ -98,14 +98,14 @@ class ReportingNanny(Nanny):
         gpus: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
-        """`gpus`: Each worker process sees one of these only, by its number."""
+        """With `gpus`, each worker process sees only one of these, by its number."""
         if gpus:
             env = (env or {}) | {"CUDA_VISIBLE_DEVICES": gpus[int(name) % len(gpus)]}
         super().__init__(scheduler, name=name, env=env, worker_class=QuietWorker, **(kwargs | _NO_DASHBOARD))
         _nannies.add(self)
 
     async def instantiate(self) -> Status:
-        """Starts the worker process; one that was lost is started again until that succeeds or the cluster closes."""
+        """Starts the worker process. A lost one is restarted until that succeeds or the cluster closes."""
         if self.process is None:  # the first start; if it fails, so does `connect`
             return await self._noting_pid(super().instantiate())
         if not self._restarts:
@@ -118,7 +118,7 @@ class ReportingNanny(Nanny):
         return self._restarting is not None and not self._restarting.done()
 
     async def _restart(self) -> Status:
-        """Dask would close the nanny at the first failure, and not retry if the process is killed meanwhile."""
+        """Retries: Dask would close the nanny at the first failure, and not retry if the process is killed."""
         killed = 0
         while self.process is not None and self.status is Status.running:
             process = self.process
@@ -134,7 +134,7 @@ class ReportingNanny(Nanny):
             if process.status is Status.running:
                 self.restart_failure = ""
                 return Status.running
-            if process.status is Status.starting:  # Dask tried to end a process that was never there
+            if process.status is Status.starting:  # Dask tried to end a process that never existed
                 process.process, process.status = None, Status.stopped
             if not why and process.status is Status.failed:
                 why = "no process could be started"
@@ -144,14 +144,14 @@ class ReportingNanny(Nanny):
         return Status.failed
 
     async def _noting_pid(self, start: Coroutine[Any, Any, Status]) -> Status:
-        """Records the pid of the process that starts, because the process object loses it when the process ends."""
+        """Records the pid of the starting process, because the process object loses it when the process ends."""
         from workbench.runtime.process.forking_context import forking
 
         before = self._worker_pid
         with forking():
             starting = asyncio.ensure_future(start)
             try:
-                # Before the worker has started, because it may be killed before its nanny learns that it runs.
+                # Before the worker has started, because it may be killed before its nanny knows that it runs.
                 while not starting.done() and self._worker_pid == before:
                     if (pid := self.pid) and pid != before:
                         with _exit_seen:
@@ -163,14 +163,14 @@ class ReportingNanny(Nanny):
                 starting.cancel()
 
     def watches(self, pid: int) -> bool:
-        """Whether it will tell how this process ends."""
+        """Whether this nanny will report how the process ends."""
         return self._worker_pid == pid and self.status is not Status.closed
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
-        """Goes on while the cluster does, and starts the worker again: one that closes itself asks for the contrary.
+        """Ignores the request of a worker that closes itself while the cluster runs, and restarts the worker.
 
-        That need not be meant. A worker closes itself when its connection to the scheduler breaks, or when the
-        scheduler forgets its address: that of a worker that was killed, which the next one may get in that moment.
+        The request need not be intended. A worker closes itself when its connection to the scheduler breaks, or when
+        the scheduler removes its address, which may be that of a killed worker that the next one has just got.
         """
         cluster = None if self._cluster is None else self._cluster()
         if cluster is not None and cluster.status in (Status.closing, Status.closed):
@@ -178,12 +178,12 @@ class ReportingNanny(Nanny):
             super().close_gracefully(reason)
 
     async def close(self, timeout: float = 5, reason: str = "nanny-close") -> Literal["OK"]:  # type: ignore[override]
-        """As Dask's."""
+        """As Dask's `close`."""
         self.close_reason = self.close_reason or reason
         return await super().close(timeout, reason)
 
     def disown(self) -> None:
-        """See `forks.tell`; its worker is the parent's."""
+        """See `forks.tell`; its worker belongs to the parent."""
         started = getattr(self.process, "process", None)  # Dask's wrapper around `multiprocessing`'s process
         if started is not None:
             started._proc_finalizer.detach()
@@ -203,22 +203,22 @@ class ReportingNanny(Nanny):
 
 
 class EmbeddedCluster(LocalCluster):
-    """A LocalCluster whose nannies alone decide about their workers."""
+    """A LocalCluster in which only the nannies decide about their workers."""
 
     def __init__(self, **options: Any) -> None:
-        forks.tell(self)  # during the start already, because another thread may fork meanwhile
+        forks.tell(self)  # before the start, because another thread may fork meanwhile
         try:
             super().__init__(**options)  # type: ignore[no-untyped-call]
-        except BaseException:  # Dask ends what it has started only after an Exception
+        except BaseException:  # Dask cleans up only after an Exception
             with contextlib.suppress(Exception):
                 self.close(timeout=_CLOSE_SECONDS)
             raise
 
     def disown(self) -> None:
-        """See `forks.tell`: scheduler and nannies are the parent's.
+        """See `forks.tell`: scheduler and nannies belong to the parent.
 
-        At the end of the child Dask would wait for an event loop that no thread runs, and remove folders of the parent;
-        `multiprocessing` would end the workers, which it takes for children.
+        At the end of the child, Dask would wait for an event loop that no thread runs and remove the parent's folders;
+        `multiprocessing` would end the workers, which it takes for the child's children.
         """
         self.status = Status.closed  # so that Dask has nothing to close
         servers = [self.scheduler, *self.workers.values()]
@@ -227,24 +227,24 @@ class EmbeddedCluster(LocalCluster):
                 folder._finalizer.detach()
             if isinstance(server, ReportingNanny):
                 server.disown()
-        with contextlib.suppress(RuntimeError):  # it has no loop yet
+        with contextlib.suppress(RuntimeError):  # there is no loop yet
             forks.let_go_loop(self.loop)
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
-        # LocalCluster would check 15 s after the loss of a worker, and close its nanny if the worker is missing. That
-        # would also hit a worker that came back long ago and has just been lost again.
+        # 15 s after the loss of a worker, LocalCluster would close its nanny if the worker is missing. That would also
+        # happen to a worker that came back long ago and has just been lost again.
         DaskCluster._update_worker_status(self, op, msg)
 
 
 def first_of(error: BaseException) -> BaseException:
-    """What an error began with: Dask's handling of it raises others."""
+    """The original error behind others that Dask's error handling has raised."""
     while (before := error.__cause__ or error.__context__) is not None:
         error = before
     return error
 
 
 def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
-    """How a worker process of this driver ended; None if that is not known in time, or nobody looks."""
+    """How a worker process of this driver ended; None if that is not known in time, or no nanny watches it."""
 
     def settled() -> bool:
         return pid in _exits or not any(nanny.watches(pid) for nanny in list(_nannies))
@@ -255,15 +255,15 @@ def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
 
 
 def _nannies_of(scheduler: str, name: str) -> list[ReportingNanny]:
-    """The nannies of a worker's name: one, and possibly older ones whose closed scheduler had the same port."""
+    """The nannies for a worker's name: one, and possibly older ones of a closed scheduler that had the same port."""
     return [each for each in list(_nannies) if str(each.name) == name and each.scheduler_addr == scheduler]
 
 
 def settled(scheduler: str, name: str, pid: int) -> bool:
-    """Whether the nanny of a worker, if this cluster started that nanny, has seen it start.
+    """Whether the worker's nanny, if it is in this process, has seen the worker start.
 
-    A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
-    the next one, or themselves.
+    A worker is usable a moment earlier. But Dask's nannies fail if their worker dies in that moment: they end the next
+    one, or themselves.
 
     Args:
       scheduler: Address of the scheduler.
@@ -277,7 +277,7 @@ def settled(scheduler: str, name: str, pid: int) -> bool:
 
 
 def restart_failure(scheduler: str, name: str) -> str:
-    """Why an embedded worker that was lost is not started again, or was not the last time; "" if it may come."""
+    """Why a lost embedded worker is not restarted, or was not at the last attempt; "" if it may come back."""
     nannies = _nannies_of(scheduler, name)
     running = [each for each in nannies if each.status not in (Status.closing, Status.closed)]
     if running:
@@ -302,16 +302,16 @@ def start(
 
     Args:
       workers: Number of worker processes (or of workers in this process).
-      processes: One process per worker, else all in this one.
+      processes: Whether each worker has its own process; otherwise all are in this one.
       listen: Address to listen on.
-      memory_limit: Per worker, as Dask reads it: "auto", "2GiB", bytes, None for no limit.
+      memory_limit: Limit per worker, as Dask reads it: "auto", "2GiB", bytes, or None for no limit.
       environment: Variables to set in the worker processes.
-      gpus: One for each worker process, as CUDA_VISIBLE_DEVICES names it; none for workers on CPUs.
-      most: How many workers there will be at times, if more: they share files and cores, too.
+      gpus: The GPU of each worker process, as CUDA_VISIBLE_DEVICES names it; empty for workers on CPUs.
+      most: The largest number of workers at any time, if more than `workers`; they share files and cores.
 
     Raises:
       UnsafeBind: if `listen` is not a loopback address.
-      UnavailableError: if the machine does not let this process do what a cluster needs, with what to change.
+      UnavailableError: if the machine does not allow what a cluster needs; it says what to change.
     """
     if not is_loopback(listen):
         raise UnsafeBind(
@@ -323,7 +323,7 @@ def start(
     if processes:
         _ensure_file_size()
         _ensure_loopback(listen)
-    # Lost workers are reported by workbench, in the cell.
+    # Workbench reports lost workers in the cell.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"worker_class": QuietWorker}
     if processes:
@@ -334,7 +334,7 @@ def start(
             "protocol": "tls://",
             "worker_class": ReportingNanny,
             "memory_limit": memory_limit,
-            # All variables, because the fork server has those from its own start.
+            # All variables, because the fork server has the values from its own start.
             "env": WORKER_ENVIRONMENT | dict(os.environ) | blas.environment(most) | environment,
         }
         if gpus:
@@ -361,11 +361,11 @@ def _settings(workers: int) -> dict[str, Any]:
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
         **SHORT_LOGS,
-        # Workers report the use of their own GPUs (`process/gpu_use.py`). Dask's monitor queries the first GPU on the
-        # event loop twice a second, and fails to start if CUDA_VISIBLE_DEVICES is -1.
+        # Workers report the use of their own GPUs (`process/gpu_use.py`). Dask's monitor would query the first GPU on
+        # the event loop twice a second, and fails to start if CUDA_VISIBLE_DEVICES is -1.
         "distributed.diagnostics.nvml": False,
         # Dask samples each loop's stack every 10 ms and checks its delay every 20 ms, for a dashboard that is not
-        # served here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
+        # served here. Both take the GIL from the replicas: 10 % of a core with two idle workers, 2 % without.
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "500ms",
         "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
@@ -373,7 +373,7 @@ def _settings(workers: int) -> dict[str, Any]:
 
 
 def _ensure_file_size() -> None:
-    """Checks that this process may write files as large as a cluster needs: shared memory counts as a file.
+    """Checks that this process may write files as large as a cluster needs; shared memory counts as a file.
 
     Raises:
       UnavailableError: if it may not.
@@ -389,7 +389,7 @@ def _ensure_file_size() -> None:
 
 
 def _ensure_loopback(address: str) -> None:
-    """Checks that this process can listen on `address` and connect to itself; Dask would try for a minute.
+    """Checks that this process can listen on `address` and connect to itself; Dask would retry for a minute.
 
     Raises:
       UnavailableError: if it cannot.

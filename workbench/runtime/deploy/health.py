@@ -1,4 +1,4 @@
-"""Why a worker is silent or gone, seen from outside: its process, its heartbeats, Dask's view."""
+"""Finds out from outside why a worker is silent or gone: by its process, its heartbeats, and Dask."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STUCK: Final = {
     "GPU": "its GPU had failed, or a replica was stuck in NCCL",
     "TPU": "a replica was stuck in a traced program",
 }
-"""Kind of device -> why a worker with such devices ends itself. On CPUs, only user code chooses the exit code."""
+"""Kind of device -> why a worker with such devices ends itself. On CPUs, only user code sets an exit code."""
 
 _CLOSED_SECONDS: Final = 1.0
 """How long a process may live after its connection has ended."""
 
 
 def kernel_memory_kills() -> int:
-    """How many processes the kernel has ended for want of memory, on this machine or in this container."""
+    """How many processes the kernel has killed for lack of memory, on this machine or in this container."""
     count = 0
     for file in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError):
@@ -40,29 +40,29 @@ def kernel_memory_kills() -> int:
 
 
 class Health(Protocol):
-    """What the cluster behind a gang knows and can do about its workers."""
+    """What a gang's cluster knows about its workers, and can do with them."""
 
     def examine(self, worker: WorkerLink) -> WorkerEnd | None:
-        """Why a worker that is still connected must be given up; None if it need not be."""
+        """Why a worker that is still connected must be given up, else None."""
 
     def end_of(self, worker: WorkerLink) -> WorkerEnd:
-        """How a worker ended whose connection ended."""
+        """How a worker ended, after its connection ended."""
 
     def kill(self, worker: WorkerLink) -> None:
-        """Ends a worker's process, which must not go on."""
+        """Ends a worker's process, which must not continue."""
 
     def give_up(self, worker: WorkerLink) -> None:
-        """Ends a worker's process where it may be stuck; one that is only out of reach may come back."""
+        """Ends a worker's process if it may be stuck; one that is only unreachable may come back."""
 
     def replacement(self, worker: WorkerLink) -> WorkerLink:
-        """Connects to the worker that takes the place of a lost one; waits while there is a sign that one comes.
+        """Connects to the successor of a lost worker; waits while there is a sign that one will come.
 
         Raises:
           ReplicaLost: if there is none.
         """
 
     def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
-        """Whether a lost worker has a successor that has answered for so long already."""
+        """Whether a lost worker has a successor that has answered for at least `settled_seconds`."""
 
 
 def _lost(what: str, detail: str = "") -> WorkerEnd:
@@ -74,11 +74,11 @@ def _stalled(silent_seconds: float, why: str) -> WorkerEnd:
 
 
 class LocalHealth:
-    """Looks at workers whose processes this driver's machine runs, or only at heartbeats for others.
+    """Watches the processes of workers on this machine, and only the heartbeats of others.
 
     Args of the constructor:
-      worker_exit: (pid, timeout in seconds) -> how it ended, or None if that cannot be known.
-      succession: Who takes the place of lost workers.
+      worker_exit: (pid, timeout in seconds) -> how it ended, or None if unknown.
+      succession: Finds the successors of lost workers.
       stall_seconds: Silence after which a worker is given up.
     """
 
@@ -95,7 +95,7 @@ class LocalHealth:
         self._kernel_kills = kernel_memory_kills()
 
     def examine(self, worker: WorkerLink) -> WorkerEnd | None:
-        """Why a worker that is still connected must be given up; None if it need not be."""
+        """Why a worker that is still connected must be given up, else None."""
         silent = time.monotonic() - worker.last_beat
         if silent < self.stall_seconds:
             return None
@@ -115,11 +115,11 @@ class LocalHealth:
         return _stalled(silent, f"{why}; it was ended")
 
     def end_of(self, worker: WorkerLink) -> WorkerEnd:
-        """How a worker ended whose connection ended."""
+        """How a worker ended, after its connection ended."""
         ended = self._worker_exit(worker.pid, _CLOSED_SECONDS) if worker.local else None
         alive = worker.local and process_state(worker.pid) not in ("", "Z")
         if ended is None and worker.local and not alive:
-            # The process has ended, so its exit code will come.
+            # The process has ended, so its exit code will be reported.
             ended = self._worker_exit(worker.pid, 2 * TELL_SECONDS)
         if ended is None:
             return _lost("closed its connection" if alive else "was lost (its connection ended)")
@@ -140,26 +140,26 @@ class LocalHealth:
         )
 
     def kill(self, worker: WorkerLink) -> None:
-        """Ends a worker's process, also a stopped one; that of another machine or user is left to Dask."""
+        """Ends a worker's process, even a stopped one; Dask ends those of other machines and users."""
         if not _killed(worker):
             self._succession.dismiss(worker)
 
     def give_up(self, worker: WorkerLink) -> None:
-        """As `kill`, except for one of another machine or user that nobody would start again."""
+        """As `kill`, but spares a worker of another machine or user that nothing would restart."""
         if not _killed(worker):
             self._succession.give_up(worker)
 
     def replacement(self, worker: WorkerLink) -> WorkerLink:
-        """Connects to the worker that takes the place of a lost one."""
+        """Connects to the successor of a lost worker."""
         return self._succession.replacement(worker)
 
     def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
-        """Whether a lost worker has a successor that has answered for so long already."""
+        """Whether a lost worker has a successor that has answered for at least `settled_seconds`."""
         return self._succession.is_back(worker, settled_seconds)
 
 
 def _killed(worker: WorkerLink) -> bool:
-    """Ends a process of this machine and user if it still runs; False for another user's process."""
+    """Ends a process of this machine if it still runs; False for another user's process."""
     if worker.pid == os.getpid():
         return True
     if worker.local:

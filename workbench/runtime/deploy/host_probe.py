@@ -1,8 +1,7 @@
-"""Which workers of one name of a host can share memory, found by trying.
+"""Finds out by trying which workers with the same host name can share memory.
 
-Containers may have the name and the kernel of their machine, and yet neither its files nor its permission to pass
-descriptors on. So a worker shows another one a nonce in memory without a name, over the Unix socket of that one, which
-has to read it there.
+Containers may have the name and the kernel of their machine, but not its files or its permission to pass descriptors.
+So a worker sends a nonce in unnamed memory over the other worker's Unix socket, and the other one must read it there.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PURPOSE = "memory"
 
 
 def obstacle(path: str, token: str) -> str:
-    """Why this process cannot share memory with the worker that listens at `path`, or ""."""
+    """Why this process cannot share memory with the worker that listens at `path`; "" if it can."""
     if not path:
         return "it offers no Unix socket"
     nonce = secrets.token_bytes(NONCE_BYTES)
@@ -45,7 +44,7 @@ def obstacle(path: str, token: str) -> str:
 
 
 def look(sock: socket.socket) -> None:
-    """The other end of `obstacle`: answers with what is in the memory that `sock` brings.
+    """The other end of `obstacle`: answers with the content of the memory that `sock` brings.
 
     Raises:
       OSError: if it brings none.
@@ -64,15 +63,15 @@ def look(sock: socket.socket) -> None:
 def hosts_of(
     names: Mapping[str, str], tried: Callable[[str, Sequence[str]], Mapping[str, str]]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Parts workers with one name of a host until those of each part share memory.
+    """Divides workers with the same host name into parts that share memory.
 
     Args:
       names: Worker -> name of its host.
-      tried: One worker, and the others -> for each of the others why it cannot share memory with that one, or "".
+      tried: (one worker, the others) -> for each of the others why it cannot share memory with the one, or "".
 
     Returns:
-      Worker -> host: the name for the first part of it, "name.2" for the second. And for the first worker of each
-      further part, why it is not on the first.
+      Worker -> host: the name for the first part, "name.2" for the second. And for the first worker of each further
+      part, why it is not on the first host.
     """
     hosts: dict[str, str] = {}
     reasons: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Looks for workers while some are missing, so that a step knows at once whether it can continue."""
+"""Polls for workers while some are missing, so that a step knows at once whether it can continue."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from workbench import forks
 from workbench.errors import UnavailableError
 
 _ANSWER_SECONDS = 5.0
-# A round ends after this even if some have not answered; a late answer still counts.
+# A round ends after this time even without all answers; a late answer still counts.
 _ROUND_SECONDS = 1.0
-# Restarted workers are back within a second or two; workers behind a broken network are not.
+# Restarted workers are back within a second or two, unlike workers behind a broken network.
 _SOON_SECONDS = 5.0
 _FAST_SECONDS = 0.05
 _SLOW_SECONDS = 0.5
 
 
 class Lookout:
-    """Asks who is there, on Dask's event loop, while workers are missing.
+    """While workers are missing, asks on Dask's event loop which ones are present.
 
     Attributes:
-      trouble: Why the scheduler cannot be asked, None while it answers.
+      trouble: Why the scheduler cannot be asked; None while it answers.
     """
 
     def __init__(self, client: Client, used: Callable[[], Container[str]]) -> None:
-        """`used` gives the addresses of the workers that are not free."""
+        """`used` returns the addresses of the workers that are not free."""
         self._client = client
         self._used = used
         self._heard = forks.lock(threading.Condition())
@@ -46,59 +46,59 @@ class Lookout:
         self.trouble: UnavailableError | None = None
 
     def begin(self, worker: str, nanny: str) -> None:
-        """`worker` is missing; `nanny` is the address of the one that restarts it, or ""."""
+        """Starts to look for the missing `worker`; `nanny` is the address of its nanny, or ""."""
         with self._heard:
             if worker in self._missing:
                 return
             self._missing[worker] = nanny
             self._rounds = 0
             self._fast_until = time.monotonic() + _SOON_SECONDS
-            self._answering.pop(nanny, None)  # its earlier answers say nothing about now
+            self._answering.pop(nanny, None)  # its earlier answers are out of date
             if not self._running:
                 self._running = True
                 loop: Any = self._client.loop
                 loop.add_callback(self._look_out)
 
     def end(self, worker: str) -> None:
-        """`worker` has a successor, or nobody waits for one any more."""
+        """Ends the search for `worker`: it has a successor, or none is needed any more."""
         with self._heard:
             nanny = self._missing.pop(worker, "")
             self._to_end.pop(nanny, None)
 
     def close(self) -> None:
-        """Ends soon."""
+        """Makes the polling end soon."""
         with self._heard:
             self._missing.clear()
             self._heard.notify_all()
 
     def end_later(self, nanny: str, address: str) -> None:
-        """Has `nanny` end its worker at `address` as soon as it answers, if that is still there."""
+        """Makes `nanny`, as soon as it answers, end its worker at `address` if that still exists."""
         with self._heard:
             self._to_end[nanny] = address
 
     def free(self, settled_seconds: float = 0.0) -> dict[str, dict[str, Any]]:
-        """Address -> what it says of itself, of free workers that answered the last time, and for so long already."""
+        """Address -> description, for free workers that answered the last time and for at least `settled_seconds`."""
         before = time.monotonic() - settled_seconds
         with self._heard:
             return {address: worker for address, (since, worker) in self._free.items() if since <= before}
 
     def forget(self, address: str) -> None:
-        """What was heard of that worker is not true any more."""
+        """Drops what is known about that worker, because it is out of date."""
         with self._heard:
             self._free.pop(address, None)
 
     def answers_since(self, nanny: str) -> float | None:
-        """Since when a nanny answers, by `time.monotonic`; None while it does not."""
+        """Since when a nanny has answered, by `time.monotonic`; None while it does not answer."""
         with self._heard:
             return self._answering.get(nanny)
 
     def has_asked_all(self) -> bool:
-        """Whether everybody was asked, and had time to answer, since the newest loss."""
+        """Whether all were asked since the latest loss, and had time to answer."""
         with self._heard:
             return self._rounds > 0
 
     def wait(self, seconds: float) -> None:
-        """Returns when somebody has answered, or after `seconds`."""
+        """Waits for any answer, at most `seconds`."""
         with self._heard:
             self._heard.wait(seconds)
 
@@ -113,7 +113,7 @@ class Lookout:
                     rounds = self._rounds
                 complete = await self._round()
                 with self._heard:
-                    if complete and self._rounds >= rounds:  # and no other worker was lost meanwhile
+                    if complete and self._rounds >= rounds:  # and no other worker has been lost meanwhile
                         self._rounds += 1
                     self._heard.notify_all()
                 soon = time.monotonic() < self._fast_until
@@ -125,7 +125,7 @@ class Lookout:
                 self._running = False
 
     async def _round(self) -> bool:
-        """Asks everyone who has no open question; returns whether to continue."""
+        """Asks all that have no unanswered question; returns whether to continue."""
         with self._heard:
             missing, nannies = len(self._missing), {nanny for nanny in self._missing.values() if nanny}
         try:
@@ -163,7 +163,7 @@ class Lookout:
         try:
             question = scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
             answer = (await asyncio.wait_for(question, _ANSWER_SECONDS)).get(address)
-        except Exception:  # of any kind: it cannot be used
+        except Exception:  # whatever the error is, it cannot be used
             answer = None
         with self._heard:
             if answer is None:
@@ -189,19 +189,19 @@ class Lookout:
 
 
 async def end_process(client: Client, nanny: str, address: str) -> None:
-    """Has a nanny end its worker's process, and so start another one, unless it has lost the one at `address` already.
+    """Makes a nanny replace its worker's process, unless the worker at `address` is already gone.
 
     Raises:
-      Exception: whatever kind, if it cannot be reached.
+      Exception: of any kind, if the nanny cannot be reached.
     """
     if await refuses(address):
-        return  # the nanny already starts the next process, and may get confused if that one dies meanwhile
+        return  # the nanny already starts the next process, and may fail if that one dies meanwhile
     there: Any = client.rpc(nanny)
     await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _ANSWER_SECONDS)
 
 
 async def refuses(address: str) -> bool:
-    """Whether nobody listens at an address of Dask's any more; False where that cannot be known."""
+    """Whether nothing listens at a Dask address any more; False if that cannot be known."""
     try:
         host, port = parse_host_port(address.partition("://")[2])
         _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _ROUND_SECONDS)
@@ -217,7 +217,7 @@ def _why_not(client: Client, error: Exception) -> str:
     """Why a client cannot reach its scheduler, and the remedy."""
     scheduler: Any = client.scheduler
     remedy = "start the cluster again and connect to it with wb.connect(...)"
-    # A client closes itself if its scheduler stays away; it fails the open questions before it is closed.
+    # A client closes itself if its scheduler does not come back, but first fails the unanswered questions.
     if scheduler is None or client.status in ("closing", "closed"):
         return (
             f"the Dask scheduler has ended, or was out of reach for too long, or the client that wb.connect was given "

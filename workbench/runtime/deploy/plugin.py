@@ -1,4 +1,4 @@
-"""What runs inside each Dask worker: accepts a driver, opens its links, makes the replica host."""
+"""Runs inside each Dask worker: accepts a driver, opens its links, creates the replica host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from workbench.runtime.worker.signals_thread import SignalsThread
 
 TELEMETRY_TOPIC = "workbench-telemetry"
 PLUGIN_NAME = "workbench"
-# Workers inside the driver's process, by address; the driver looks them up here.
+# Workers inside the driver's process, by address, for the driver to look up.
 IN_PROCESS: dict[str, WorkerSide] = {}
 
 
@@ -41,13 +41,12 @@ class WorkbenchPlugin(WorkerPlugin):
     """Makes a Dask worker able to host replicas.
 
     Attributes:
-      layout: worker name -> (host label, number of devices); workers not named get their machine's name and
-        `devices`.
-      devices: Devices of a worker that `layout` does not name; 0: as many TPU devices as it has.
+      layout: worker name -> (host label, number of devices); other workers get their machine's name and `devices`.
+      devices: Number of devices of a worker that `layout` does not name; 0 means all of its TPU devices.
       device_kind: "CPU"; "GPU"; "" for GPUs on workers that were started for one, else CPU; or "TPU" for workers that
         trace replica functions and run them on all of their devices.
-      embedded: The worker processes belong to one driver: they leave the terminal's process group, so that
-        Ctrl-C there reaches the driver only, and admit no other one.
+      embedded: Whether the worker processes belong to one driver. Such workers admit no other driver, and leave the
+        terminal's process group, so that Ctrl-C there reaches only the driver.
     """
 
     name = PLUGIN_NAME
@@ -82,9 +81,9 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.metrics[METRIC] = side.gpu_use
         if worker.nanny and not self.embedded and cut_off.REJOINS not in os.environ:
             cut_off.outlast(worker, side.close)
-        if threading.current_thread() is threading.main_thread():  # a process of its own
+        if threading.current_thread() is threading.main_thread():  # in a separate process
             stack_dump.offer()
-            # Variables about modules that a forked process has loaded already.
+            # A forked process has already loaded the modules that read these variables.
             blas.follow_environment()
             faults.arm()
         if self.embedded and threading.current_thread() is threading.main_thread():
@@ -100,7 +99,7 @@ class WorkbenchPlugin(WorkerPlugin):
 
 
 class WorkerSide:
-    """One worker's part: who holds it, and the links of that driver."""
+    """The worker's side: its holder, and the links of that driver."""
 
     def __init__(self, worker: Worker, *, host: str, laid_out: bool, single_driver: bool) -> None:
         self._worker = worker
@@ -119,7 +118,7 @@ class WorkerSide:
         IN_PROCESS[worker.address] = self
 
     def take_shape(self, devices: int, kind: str) -> None:
-        """So many devices of this kind, see `WorkbenchPlugin`, for the next driver that opens links."""
+        """Sets number and kind of devices (see `WorkbenchPlugin`) for the next driver that opens links."""
         if kind == "TPU":
             devices = devices or tpu.devices_here()
             tpu.give_threads(devices)
@@ -136,16 +135,16 @@ class WorkerSide:
 
     @property
     def dask_worker(self) -> Worker:
-        """The worker that this is a part of."""
+        """The Dask worker."""
         return self._worker
 
     async def gpu_use(self, worker: Worker) -> list[dict[str, Any]]:
-        """For heartbeats: the use of the GPU of each device, as fields of `GpuUse`; nothing on CPUs and TPUs."""
+        """The use of each device's GPU, as fields of `GpuUse`, for heartbeats; empty on CPUs and TPUs."""
         meter = self._gpu_meter
         return [] if meter is None else await meter.told()
 
     async def describe(self) -> dict[str, Any]:
-        """What a driver needs to know before it claims this worker."""
+        """Describes this worker for drivers that may claim it."""
         return {
             "address": self._worker.address,
             "name": str(self._worker.name),
@@ -167,11 +166,11 @@ class WorkerSide:
         }
 
     def claim(self, holder: dict[str, Any]) -> dict[str, Any] | None:
-        """Reserves this worker for a driver; returns the present holder instead if there is one."""
+        """Reserves this worker for a driver; if it already has a holder, returns that instead."""
         with self._lock:
             busy = self._host is not None and not self._host.closed
             if self._holder is not None and self._holder["session"] != holder["session"]:
-                # A driver that has opened its links holds the worker until they end, and not a moment longer.
+                # A driver that has opened its links holds the worker exactly until they end.
                 recent = not self._holder["linked"] and time.monotonic() - self._holder["since"] < 10.0
                 if busy or recent:
                     return {
@@ -185,13 +184,13 @@ class WorkerSide:
             return None
 
     def release(self, session: str) -> None:
-        """Gives the worker back, if `session` holds it."""
+        """Releases the worker if `session` holds it."""
         with self._lock:
             if self._holder is not None and self._holder["session"] == session:
                 self._holder = None
 
     def open_in_process(self, token: str) -> tuple[MemoryLink, MemoryLink]:
-        """The driver's ends of steps and signals, for a driver in this process."""
+        """Opens the links; returns the ends of a driver in this process, for steps and signals."""
         steps, host_steps = MemoryLink.pair()
         signals, host_signals = MemoryLink.pair()
         self._accept(host_steps, token, "steps")
@@ -208,11 +207,11 @@ class WorkerSide:
         return "dont-reply"
 
     async def share(self, token: str, path: str) -> str:
-        """Why this worker cannot share memory with the one that listens at `path`, or ""."""
+        """Why this worker cannot share memory with the one that listens at `path`; "" if it can."""
         return await asyncio.to_thread(host_probe.obstacle, path, token)
 
     def _visit(self, sock: socket.socket, token: str, purpose: str) -> bool:
-        """Answers another worker of the same driver that tests whether the two can share memory."""
+        """Answers another worker of the same driver which tests whether the two can share memory."""
         with self._lock:
             if purpose != host_probe.PURPOSE or not self._is_holders(token):
                 return False
@@ -231,7 +230,7 @@ class WorkerSide:
                 link.close()
                 return
             if (abandoned := self._pending.pop(purpose, None)) is not None:
-                abandoned.close()  # from a driver that opened only this one
+                abandoned.close()  # of a driver that opened only this one
             self._pending[purpose] = link
             if len(self._pending) < 2:
                 return
@@ -253,18 +252,18 @@ class WorkerSide:
                 self._holder["linked"] = True
             self._signals = signals
         if self._single_driver and self._endpoint is not None:
-            self._endpoint.close()  # no other driver will come, and a killed process could not remove it
+            self._endpoint.close()  # no other driver will come, and a killed process could not remove its socket
         host.route_output()
         host.start()
         SignalsThread(signals, host, self._publish).start()
 
     def _publish(self, batch: bytes) -> None:
         """Publishes telemetry of all replicas through the scheduler, on the worker's own loop."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the worker is going away
+        with contextlib.suppress(RuntimeError):  # the loop is closed because the worker is ending
             self._worker.loop.add_callback(self._worker.log_event, TELEMETRY_TOPIC, batch)
 
     def close(self) -> None:
-        """The worker closes: so does everything of the driver here."""
+        """Closes everything that belongs to the driver, because the worker closes."""
         IN_PROCESS.pop(self._worker.address, None)
         if self._host is not None and self._signals is not None:
             with contextlib.suppress(LinkClosed):
@@ -277,7 +276,7 @@ class WorkerSide:
 
 
 def network_of(worker: Worker) -> tuple[str, Tls | None]:
-    """Where and how other hosts reach this worker's replicas: as other workers reach the worker itself."""
+    """Address and TLS with which other hosts reach this worker's replicas; the same as for the worker itself."""
     host = "" if worker.address.startswith("inproc") else str(get_address_host(worker.address))
     if not host or is_loopback(host):
         return "127.0.0.1", None
@@ -287,7 +286,7 @@ def network_of(worker: Worker) -> tuple[str, Tls | None]:
 
 
 def machine_id() -> str:
-    """Two processes with different ones are on different machines; where it is equal, trying decides."""
+    """An id of the machine. Processes with different ids are on different machines; with equal ids, trying decides."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     try:
         return f"{socket.gethostname()}/{boot.read_text().strip()}"

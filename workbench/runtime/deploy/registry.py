@@ -1,8 +1,8 @@
 """The owner-only folder in which running clusters announce themselves.
 
-One JSON file per cluster, which the process that wrote it keeps locked: the lock ends with the process however that
-ends, so an entry that can be locked is stale. Nothing in a file is executed, and no file is read that another user
-could have written.
+It has one JSON file per cluster, locked by the process that wrote it. The lock ends with the process, however that
+ends, so an entry that can be locked is stale. Nothing in a file is executed, and no file that another user could have
+written is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workbench.errors import NotFoundError
 
 try:
     import fcntl
-except ImportError:  # Windows has neither such locks nor the sockets that entries name
+except ImportError:  # Windows lacks such locks and sockets
     fcntl = None  # type: ignore[assignment]
 
 SUPPORTED: Final = fcntl is not None and hasattr(socket, "AF_UNIX")
@@ -39,13 +39,13 @@ class Entry:
     Attributes:
       id: Identifies it; eight hexadecimal digits.
       kind: "driver" or "workers".
-      name: What people call it: the run's name, or that of the notebook.
+      name: Its readable name: the run's or the notebook's.
       pid: The process.
       machine: Host name of its machine.
       started: Time of day, seconds since 1970.
-      socket: Path of the Unix socket at which it answers.
-      kernel: Id of the Jupyter kernel that the process is, or "" for other processes.
-      workers_of: Id of the entry whose workers a driver uses, or "".
+      socket: Path of the Unix socket where it answers.
+      kernel: Id of the Jupyter kernel if the process is one, else "".
+      workers_of: Id of the entry that holds the driver's workers, or "".
       scheduler: Address of the Dask scheduler that a driver uses, or "".
       connection: How to connect to workers: "address" and the PEM texts "ca", "certificate" and "key". Never leaves
         this user's processes.
@@ -70,14 +70,14 @@ def new_id() -> str:
 
 
 def data_folder() -> Path:
-    """What workbench keeps for a user: below `$XDG_DATA_HOME`, else below `~/.local/share`."""
+    """The folder of workbench's data for a user, in `$XDG_DATA_HOME` or `~/.local/share`."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "workbench"
 
 
 def runtime_folder() -> Path:
-    """`$WORKBENCH_RUNTIME_DIR`, else below the user's data folder.
+    """`$WORKBENCH_RUNTIME_DIR`, or a folder in the user's data folder.
 
-    Not XDG_RUNTIME_DIR: a job and a Jupyter server often see different ones, or none.
+    It is not XDG_RUNTIME_DIR, because a job and a Jupyter server often see different ones, or none.
     """
     chosen = os.environ.get("WORKBENCH_RUNTIME_DIR")
     return Path(chosen) if chosen else data_folder() / "runtime"
@@ -92,20 +92,20 @@ class Registry:
     """The entries of this user on this machine.
 
     Attributes:
-      folder: Where they are; mode 0700.
+      folder: Their folder, of mode 0700.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
 
     def announce(self, entry: Entry) -> Announced:
-        """Adds an entry, which stays until it is withdrawn or this process ends.
+        """Adds an entry, which exists until it is withdrawn or this process ends.
 
         Raises:
-          OSError: if the folder cannot be made, or is not this user's alone.
+          OSError: if the folder cannot be created, or other users have access to it.
         """
         target = self.ensure_folder() / f"{entry.id}.json"
-        # Locked before it gets its name: otherwise a reader could take it for a stale one.
+        # Locked before it gets its name, because a reader could otherwise take it for a stale one.
         hidden = target.with_suffix(f".{secrets.token_hex(4)}")
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -119,7 +119,7 @@ class Registry:
         return Announced(target, descriptor)
 
     def entries(self) -> tuple[Entry, ...]:
-        """Those of living processes, newest first; files of dead ones are removed."""
+        """The entries of live processes, newest first; removes the files of dead ones."""
         try:
             self._check_folder()
             names = sorted(os.listdir(self.folder))[:_MAX_ENTRIES]
@@ -132,7 +132,7 @@ class Registry:
         """The entry with this id.
 
         Raises:
-          NotFoundError: if there is none, or `id` is none.
+          NotFoundError: if there is none, or `id` is not an id.
         """
         found = self._read(id) if SUPPORTED else None
         if found is None:
@@ -153,17 +153,17 @@ class Registry:
                 return None
             entry = _decode(os.read(descriptor, _MAX_BYTES), id)
             if entry is not None and entry.machine != socket.gethostname():
-                return None  # a shared home folder: only its own machine can judge the process
+                return None  # in a shared home folder, only the entry's own machine can judge the process
             if _is_locked(descriptor):
                 return entry
-            if entry is not None:  # otherwise it is someone's file rather than an entry
+            if entry is not None:  # otherwise the file is not an entry
                 path.unlink(missing_ok=True)
             return None
         finally:
             os.close(descriptor)
 
     def ensure_folder(self) -> Path:
-        """The folder, made if it was not there.
+        """Returns the folder; creates it if it is missing.
 
         Raises:
           OSError: if it cannot be made, or is not this user's alone.
@@ -183,7 +183,7 @@ class Registry:
 
 
 class Announced:
-    """An entry of this process. Keeps it until `withdraw`."""
+    """An entry of this process, kept until `withdraw`."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -191,7 +191,7 @@ class Announced:
         forks.tell(self)
 
     def disown(self) -> None:
-        """See `forks.tell`: the lock would outlive the parent."""
+        """See `forks.tell`: in a child, the lock would outlive the parent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,4 +1,4 @@
-"""Roles in a Dask cluster: servers that live in the processes of its workers, also in those that are started again."""
+"""Roles in a Dask cluster: servers that run in its workers' processes, including restarted ones."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from workbench import by_value
 
 
 class Role(Protocol):
-    """Something that runs until it is stopped."""
+    """A server that runs until it is stopped."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the server."""
 
 
 class Roles:
-    """Roles that are dealt to the workers of a cluster in turn, in the order of their names."""
+    """Roles that are distributed round-robin over the workers of a cluster, in the order of their names."""
 
     def __init__(self, client: Client, count: int, start: Callable[[], Role]) -> None:
-        """Starts them.
+        """Starts the roles.
 
         Args:
           client: Dask's client.
-          count: How many roles.
-          start: Starts one, in a worker's process.
+          count: Number of roles.
+          start: Starts one role in a worker's process.
         """
         names = sorted(
             (str(worker["name"]) for worker in _workers(client).values()), key=lambda name: (len(name), name)
@@ -53,7 +53,7 @@ class Roles:
         ]
 
     def stop(self) -> None:
-        """Stops them, and starts no more."""
+        """Stops the roles, and starts no more."""
         with contextlib.suppress(Exception):  # if the cluster is gone, nothing is left to stop
             self._client.unregister_worker_plugin(self._plugin)
 
@@ -61,17 +61,17 @@ class Roles:
 class _RolePlugin(WorkerPlugin):
     def __init__(self, counts: dict[str, int], start: bytes) -> None:
         self._counts = counts
-        self._start = start  # pickled here: Dask would pickle the plugin without what a notebook has defined
+        self._start = start  # pickled here: Dask would pickle the plugin without the notebook's definitions
         self._roles: list[Role] = []
 
     async def setup(self, worker: Worker) -> None:
-        """Starts a worker's roles; a worker with another name never starts them."""
+        """Starts the roles of this worker; later workers with other names start none."""
         start: Any = pickle.loads(self._start)
         for _ in range(self._counts.get(str(worker.name), 0)):
             self._roles.append(await asyncio.to_thread(start))
 
     async def teardown(self, worker: Worker) -> None:
-        """Stops them."""
+        """Stops the roles."""
         roles, self._roles = self._roles, []
         for role in roles:
             await asyncio.to_thread(role.stop)

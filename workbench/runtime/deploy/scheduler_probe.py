@@ -1,7 +1,7 @@
-"""Looking whether a Dask scheduler answers at an address, before a client is made for it.
+"""Checks whether a Dask scheduler answers at an address, before a client is made for it.
 
-A `distributed.Client` that fails to connect leaves an event loop behind, tries again what is refused, and waits
-for ever where somebody listens who does not speak; so the question is asked here first.
+A `distributed.Client` that fails to connect leaves an event loop behind, retries refused connections, and waits forever
+if another program listens but sends nothing. This check avoids that.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SCHEDULER_PORT = 8786
 
 
 def reachable_scheduler(address: str, timeout_seconds: float | None, security: Security | None = None) -> str:
-    """The whole address of the scheduler that answers at `address`.
+    """The complete address of the scheduler that answers at `address`.
 
     Args:
-      address: Such as "tcp://10.0.0.5:8786"; without a protocol that is TCP.
-      timeout_seconds: How long to wait until one is up and answers. None: what refuses the connection is an error at
-        once, and an answer is waited for ten seconds.
-      security: What to connect with; what Dask's configuration says by default.
+      address: Such as "tcp://10.0.0.5:8786"; the default protocol is TCP.
+      timeout_seconds: How long to wait until one is up and answers. With None, a refused connection raises at once, and
+        an answer may take ten seconds.
+      security: The TLS settings; by default those of Dask's configuration.
 
     Raises:
-      InvalidArgumentError: if it is not an address, or needs certificates that there are none of.
+      InvalidArgumentError: if it is not an address, or needs certificates that are missing.
       UnavailableError: if no scheduler answers there.
     """
     whole = address if "://" in address else f"tcp://{address}"
@@ -82,7 +82,7 @@ def _place(address: str, whole: str) -> tuple[str, int] | None:
 
 
 def _arguments(address: str, security: Security | None) -> dict[str, Any]:
-    """The arguments that Dask connects with."""
+    """The arguments with which Dask connects."""
     arguments: dict[str, Any] = (security or Security()).get_connection_args("client")
     if address.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
         raise InvalidArgumentError(
@@ -114,7 +114,7 @@ def _why(error: OSError, place: tuple[str, int]) -> str:
 
 
 def _identity(address: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What listens at `address`, as it describes itself within `seconds`; or {"error": ...}."""
+    """Asks the server at `address` to describe itself within `seconds`; {"error": ...} if it does not."""
     found: dict[str, Any] = {}
 
     async def ask() -> None:
@@ -131,10 +131,10 @@ def _identity(address: str, arguments: dict[str, Any], seconds: float) -> dict[s
             await asyncio.wait_for(ask(), seconds)
         except TimeoutError:
             found["error"] = f"it accepts connections, and has said nothing for {seconds:.0f} s"
-        except Exception as error:  # a stranger's bytes may confuse Dask: a huge length becomes a MemoryError
+        except Exception as error:  # a stranger's bytes may confuse Dask; a huge length becomes a MemoryError
             found["error"] = f"{type(error).__name__}: {error}"
 
-    # In a notebook, the calling thread already runs an event loop.
+    # On another thread, because in a notebook the calling one already runs an event loop.
     thread = threading.Thread(target=lambda: asyncio.run(bounded()), name="workbench-reach", daemon=True)
     thread.start()
     thread.join(2 * seconds)

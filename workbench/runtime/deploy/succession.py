@@ -1,4 +1,4 @@
-"""Who replaces a lost worker: its restarted process, the same one once it is reachable again, or a spare one."""
+"""Finds the successor of a lost worker: its restarted process, itself once reachable again, or a spare one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workbench.runtime.deploy.claiming import Connector
 from workbench.runtime.deploy.lookout import Lookout, end_process
 from workbench.runtime.deploy.worker_link import EndKind, WorkerLink
 
-# How long a nanny that answers may take to restart its worker. Nothing else is waited for.
+# How long a nanny that answers may take to restart its worker. Steps wait for nothing else.
 RESTART_SECONDS = 60.0
 # How long to prefer a restarted worker to a spare one, if a nanny may restart it.
 _SPARE_SECONDS = 3.0
 _CHECK_SECONDS = 0.5
-# A round of questions takes a second or two, unless Dask's event loop is blocked.
+# A round of questions takes a second or two; if it takes longer than this, Dask's event loop is blocked.
 _LOOP_SECONDS = 15.0
 _DISMISS_SECONDS = 5.0
 
@@ -28,23 +28,23 @@ _DISMISS_SECONDS = 5.0
 class Succession:
     """Finds successors of lost workers and opens their links.
 
-    A step waits for one only while there is a sign that one comes: the nanny of the lost worker answers. Else it fails
-    at once, and so does each further step until somebody is there.
+    A step waits for a successor only while the nanny of the lost worker answers, a sign that one will come. Otherwise
+    it fails at once, as does each further step until there is a successor.
     """
 
     def __init__(self, client: Client, connector: Connector, *, own_nannies: bool) -> None:
-        """`own_nannies`: they are in this process, which is sign enough."""
+        """With `own_nannies`, the nannies are in this process, which is a sufficient sign."""
         self._client = client
         self._connector = connector
         self._own_nannies = own_nannies
         self._lookout = Lookout(client, lambda: connector.hosts)
-        self._waited: dict[str, float] = {}  # missing worker -> since when
+        self._waited: dict[str, float] = {}  # missing worker -> since when it is waited for
 
     def replacement(self, lost: WorkerLink) -> WorkerLink:
         """The link to the successor of a lost worker.
 
         Raises:
-          ReplicaLost: if there is none, and no sign that one comes.
+          ReplicaLost: if there is none, and no sign that one will come.
           UnavailableError: if the scheduler is gone, too, or Dask's event loop does not run.
         """
         self._connector.hosts.pop(lost.address, None)
@@ -66,25 +66,25 @@ class Succession:
             self._lookout.wait(_CHECK_SECONDS)
 
     def is_back(self, lost: WorkerLink, settled_seconds: float) -> bool:
-        """Whether a missing worker has a successor that has answered for so long; asks nobody."""
+        """Whether a missing worker has a successor that has answered for that long; sends no questions."""
         free = self._lookout.free(settled_seconds)
         return self._find(lost, free, spares=True) is not None
 
     def give_up(self, lost: WorkerLink) -> None:
-        """What a worker out of reach kept for us is gone: its nanny restarts it, now or when it can be reached again.
+        """Gives up the state of an unreachable worker: its nanny restarts it, now or when it is reachable again.
 
-        Without a nanny it goes on, so that it can take its own place when it is back.
+        Without a nanny, the worker continues, so that it can be its own successor when it is reachable again.
         """
         if nanny := self._connector.nannies.get(lost.name, ""):
             self._in_loop(self._end_process(nanny, lost.address))
 
     def dismiss(self, lost: WorkerLink) -> None:
-        """Ends a worker that must not go on; does not wait. Any thread."""
+        """Ends a worker that must not continue, without waiting. Any thread."""
         nanny = self._connector.nannies.get(lost.name, "")
         self._in_loop(self._end_process(nanny, lost.address) if nanny else self._unregister(lost.address))
 
     def close(self) -> None:
-        """Nobody looks for workers any more."""
+        """Stops looking for workers."""
         self._lookout.close()
 
     def _next(self, lost: WorkerLink, since: float) -> WorkerLink | None:
@@ -100,22 +100,22 @@ class Succession:
                     self._lookout.forget(worker["address"])
                     continue
                 self._connector.claim({worker["address"]: worker})
-                # It was described before the claim shaped it.
+                # The description is older than the claim, which set its devices.
                 described = {**worker, "devices": lost.device_count, "name": lost.name, "host": lost.host}
                 link = self._connector.open(described, lost.task)
-            except (UnavailableError, ClusterBusy):  # it has died, too, or another notebook was faster
+            except (UnavailableError, ClusterBusy):  # it has died, too, or another notebook has claimed it
                 self._lookout.forget(worker["address"])
                 continue
             if worker["name"] != self._connector.dask_names[lost.name]:
                 self._connector.dask_names[lost.name] = worker["name"]
-                if not nanny and not lost.local:  # the lost worker may come back, but is no longer needed
+                if not nanny and not lost.local:  # the lost worker may come back, but is not needed any more
                     self._in_loop(self._unregister(lost.address))
             return link
 
     def _find(
         self, lost: WorkerLink, free: dict[str, dict[str, Any]], *, spares: bool
     ) -> dict[str, Any] | None:
-        """The restarted worker, otherwise an unused one on the same host, as batch systems offer."""
+        """The restarted worker, otherwise an unused one on the same host, which batch systems may provide."""
         names = self._connector.dask_names
         candidates = [worker for worker in free.values() if self._is_other(worker, lost)]
         for worker in candidates:
@@ -130,7 +130,7 @@ class Succession:
         return None
 
     def _is_other(self, worker: dict[str, Any], lost: WorkerLink) -> bool:
-        """Whether this is another process than the lost one, or the same one after it has released everything."""
+        """Whether this is a different process than the lost one, or the same one after it has released everything."""
         now = worker["address"], worker["pid"], worker["machine"]
         if now != (lost.address, lost.pid, lost.machine):
             return True
@@ -146,7 +146,7 @@ class Succession:
         if not path:
             return True
         with contextlib.suppress(ClusterBusy):
-            self._connector.claim({worker["address"]: worker})  # the claim allows the test
+            self._connector.claim({worker["address"]: worker})  # the test needs the claim
             if not self._connector.obstacles(path, [worker["address"]])[worker["address"]]:
                 return True
             self._connector.release([worker["address"]])
@@ -157,7 +157,7 @@ class Succession:
         return embedded.restart_failure(scheduler.address, self._connector.dask_names[lost.name])
 
     def _may_come(self, lost: WorkerLink, nanny: str, since: float) -> bool:
-        """Whether there is still a sign that a restarted worker will come."""
+        """Whether a restarted worker may still come."""
         now = time.monotonic()
         if not self._lookout.has_asked_all():
             return True
@@ -215,7 +215,7 @@ class Succession:
         """Ends the process; its nanny then restarts the worker."""
         try:
             await end_process(self._client, nanny, address)
-        except Exception:  # unreachable or closing: once it answers, if its worker is still missing
+        except Exception:  # unreachable or closing: when it answers, if its worker is still missing
             self._lookout.end_later(nanny, address)
 
     async def _unregister(self, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Tasks: which job of a cluster a Dask worker works for, as its name records it."""
+"""Tasks: the job of a cluster that a Dask worker belongs to, according to its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 CHIEFS: Final = ("chief", "master")
-"""Jobs whose first task leads; without one of them the first worker does (as in TF_CONFIG)."""
+"""Jobs with a leading task, their first; without such jobs, the first worker leads (as in TF_CONFIG)."""
 WORKER: Final = "worker"
 _NAME: Final = re.compile(r"([a-z][a-z0-9_]*)-(\d+)(?:\.\d+)?")
 
@@ -34,13 +34,13 @@ class Task:
 
 
 def task_of(worker_name: str) -> Task | None:
-    """The task that a Dask worker belongs to, None if its name is not a task's, such as "3" or "dask-worker-a"."""
+    """The task of a Dask worker; None if its name is not a task's, such as "3" or "dask-worker-a"."""
     found = _NAME.fullmatch(worker_name)
     return None if found is None else Task(found[1], int(found[2]))
 
 
 def job_of(worker_name: str) -> str:
-    """The job of a Dask worker: "worker" where its name tells none."""
+    """The job of a Dask worker; "worker" if its name has none."""
     task = task_of(worker_name)
     return WORKER if task is None else task.job
 
@@ -48,7 +48,7 @@ def job_of(worker_name: str) -> str:
 def tasks_by_name(worker_names: Iterable[str]) -> dict[str, Task]:
     """Name of a Dask worker -> its task, in natural order.
 
-    Workers that no task has named are workers, numbered on after those that are named; they come last.
+    Workers without a task's name belong to the job "worker"; they are numbered after the named ones and come last.
     """
     names = sorted(worker_names, key=natural_key)
     named = {name: task for name in names if (task := task_of(name)) is not None}
@@ -58,11 +58,11 @@ def tasks_by_name(worker_names: Iterable[str]) -> dict[str, Task]:
 
 
 def chief_of(jobs: Sequence[str]) -> str:
-    """Which of these jobs has the task that leads: its task 0."""
+    """The job with the leading task, its task 0."""
     return next((job for job in CHIEFS if job in jobs), WORKER)
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:
-    """Sort key under which worker 10 comes after worker 9."""
+    """Sort key that puts worker 10 after worker 9."""
     parts = filter(None, re.split(r"(\d+)", text))
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]

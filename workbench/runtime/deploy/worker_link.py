@@ -1,4 +1,4 @@
-"""The driver's side of one worker: its links, what it was sent, what is known of its health."""
+"""The driver's side of one worker: its links, the functions sent to it, its health."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from workbench.runtime.process.gpu_use import GpuUse
 
 
 class EndKind(Enum):
-    """In what way a worker came to its end."""
+    """The ways in which a worker can end."""
 
     LOST = "lost"
-    """Its process or its connection ended."""
+    """Its process or connection ended."""
     LEFT = "left"
     """It announced that it would leave."""
     STALLED = "stalled"
@@ -29,12 +29,12 @@ class EndKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """How a worker came to its end.
+    """How a worker ended.
 
     Attributes:
-      kind: In what way.
-      what: A verb and what belongs to it, such as "was killed by SIGKILL".
-      detail: What is known beyond that; "" for most.
+      kind: The way in which it ended.
+      what: A verb phrase, such as "was killed by SIGKILL".
+      detail: Further facts; mostly "".
     """
 
     kind: EndKind
@@ -46,7 +46,7 @@ class WorkerEnd:
 
     @property
     def error_type(self) -> type[WorkbenchError]:
-        """What those get who need the worker."""
+        """The error for calls that need the worker."""
         return ReplicaStalled if self.kind is EndKind.STALLED else ReplicaLost
 
 
@@ -56,28 +56,28 @@ class WorkerLink:
 
     Attributes:
       name: Dask's name for it, which a restarted worker keeps.
-      address: Its Dask address, which a restarted worker changes.
+      address: Its Dask address, which changes when it is restarted.
       host: Label of its host.
-      task: Number of that host.
+      task: The host's number.
       pid: Its process.
-      local: Its process is one that the driver sees, with `pid`.
-      device_count: Replicas that it can run.
-      device_kind: What they run on: "CPU", "GPU" or "TPU".
-      reached: What its links to the driver go over, and why, where one would expect something else.
+      local: Whether the driver sees its process, as `pid`.
+      device_count: Number of replicas that it can run.
+      device_kind: The kind of its devices: "CPU", "GPU" or "TPU".
+      reached: The transport of its links to the driver, and the reason if it is unusual.
       steps: The ordered link.
-      signals: The urgent link.
+      signals: The link for urgent messages.
       shipped: Ids of functions and structures that it has.
-      structures: Its number -> result structure.
-      statuses: Last heartbeat, one row per replica.
-      beside: The processes beside the worker that this heartbeat named.
-      last_beat: When that came, by `time.monotonic`.
-      standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
-      silenced: Its urgent link has ended; the watching thread's.
-      doomed: How it will end: it was given up, or said that it would leave. None for most.
-      lost: How it ended, None while it is there.
+      structures: Result structures, by the worker's numbers for them.
+      statuses: Its last heartbeat, one row per replica.
+      beside: The processes beside the worker, from this heartbeat.
+      last_beat: When the last heartbeat arrived, by `time.monotonic`.
+      standing: Where its replicas are if it has fallen silent (see `silence`), else "". For the watching thread.
+      silenced: Whether its link for urgent messages has ended. For the watching thread.
+      doomed: How it will end, if it was given up or announced that it would leave; else None.
+      lost: How it ended, None while it runs.
       lost_at: When that was noticed, by `time.time`.
-      machine: Which machine it is on, as far as names tell.
-      gpus: The GPU of each device when it was claimed; none for other devices.
+      machine: Its machine, as far as names identify it.
+      gpus: The GPU of each device when it was claimed; empty for other devices.
     """
 
     name: str
@@ -105,6 +105,6 @@ class WorkerLink:
     gpus: tuple[GpuUse, ...] = ()
 
     def close(self) -> None:
-        """Closes both links; the worker drops everything of this driver."""
+        """Closes both links; the worker then drops everything that belongs to this driver."""
         self.steps.close()
         self.signals.close()

@@ -1,4 +1,4 @@
-"""Workers that one process holds for others to drive: how they are offered, and how a driver finds them."""
+"""Workers that one process holds for others to drive: how it offers them, and how a driver finds them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from workbench.runtime.deploy.registry import Registry
 
 SCHEME: Final = "workbench://"
 _EXPECTED: Final = ["workbench", "workers"]
-"""Where Dask's scheduler keeps the number of workers that drivers wait for."""
+"""The place on Dask's scheduler of the number of workers that drivers wait for."""
 _GROW_SECONDS: Final = 60.0
 _CLIENT: Final = "Client-"
-"""The start of the names that Dask gives to the clients of programs; its own clients have other names."""
+"""The prefix of Dask's names for clients of programs; its internal clients have other names."""
 
 
 class Pool(NamedTuple):
     """Workers of another process.
 
     Attributes:
-      client: Connected to them.
-      devices: Of each worker.
+      client: A client connected to them.
+      devices: Number of devices of each worker.
       kind: "CPU", "GPU" or "TPU".
     """
 
@@ -33,15 +33,15 @@ class Pool(NamedTuple):
 
 
 def connection(cluster: Any, devices: int = 1, kind: str = "CPU") -> dict[str, str]:
-    """What a driver needs to connect to an embedded Dask cluster.
+    """The data with which a driver connects to an embedded Dask cluster.
 
     Args:
       cluster: The Dask cluster.
-      devices: Of each worker.
-      kind: Theirs; see `Pool`.
+      devices: Number of devices of each worker.
+      kind: Kind of the devices; see `Pool`.
 
     Returns:
-      Its address, the keys of its TLS, and what its workers were started for.
+      Its address, its TLS keys, and the devices of its workers.
     """
     security = cluster.security
     return {
@@ -55,7 +55,7 @@ def connection(cluster: Any, devices: int = 1, kind: str = "CPU") -> dict[str, s
 
 
 def expect(cluster: Any, workers: int) -> None:
-    """Has drivers of an embedded Dask cluster wait until so many workers are there."""
+    """Makes drivers of an embedded Dask cluster wait until it has this many workers."""
     cluster.scheduler.set_metadata(keys=_EXPECTED, value=workers)
 
 
@@ -65,11 +65,11 @@ def is_used(cluster: Any) -> bool:
 
 
 def connected(id: str) -> Pool:
-    """Connects to the workers that are announced under `id`, and waits for those that come because they are used.
+    """Connects to the workers announced under `id`, and waits for those that start because they are used.
 
     Raises:
       NotFoundError: if no such workers are announced.
-      UnavailableError: if they do not answer, or do not come.
+      UnavailableError: if they do not answer or do not start.
     """
     entry = Registry().entry(id)
     where = entry.connection

@@ -1,4 +1,4 @@
-"""Steps of a @wb.function: accepted when `run` returns, before they have run; a lost replica does not change that."""
+"""Steps of a @wb.function: `run` accepts them before they have run, and they survive the loss of a replica."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, Final
 from workbench.runtime.comm.messages import dumps, loads
 
 MOST_LOSSES: Final = 4
-"""How often an accepted step may be lost with a replica; it may be what ends the process."""
+"""How often an accepted step may be lost with a replica; the step itself may be ending the processes."""
 
 
 class Accepted:
-    """What it takes to send a step again that was lost with a replica.
+    """The data to resend a step that was lost with a replica.
 
     Attributes:
-      payload: Its arguments, as they were sent: the user may have changed theirs since.
+      payload: Its arguments as they were sent; the user may have changed the originals since.
       structure: Id of their structure.
-      handles: The distributed values among them, in their order. They stay on the replicas until the step has ended.
-      dropped: Leaves of its result that nobody wants any more.
+      handles: The distributed values among them, in order. They stay on the replicas until the step has ended.
+      dropped: Leaves of its result that are no longer referenced.
       losses: How often it was lost.
     """
 
@@ -31,7 +31,7 @@ class Accepted:
         self.losses = 0
 
     def payload_now(self) -> Any:
-        """The arguments to send: values among them that were made again have other serials."""
+        """The arguments to send, with the new serials of values that were made again."""
         if not self.handles:
             return self.payload
         pickled = type(self.payload) is bytes

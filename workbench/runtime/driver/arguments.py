@@ -1,6 +1,6 @@
-"""Arguments on their way to the replicas: flattened, with references in the place of what the replicas have.
+"""Arguments for the replicas: flattened, with references in place of values that the replicas have.
 
-And which part of them, or of what a merge function has returned, cannot be sent, by its place in what the user wrote.
+Also explains which part of them, or of a merge function's result, cannot be sent, in the user's terms.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
 def payload(
     shipping: Shipping, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> tuple[Any, Any]:
-    """Arguments as the executor decodes them, and the id of their structure; both None if there are no arguments.
+    """Encodes arguments for the executor; also returns the id of their structure. Both are None without arguments.
 
     Args:
       shipping: Knows structures by id.
-      step: The step whose arguments they are; learns which values it reads.
+      step: The step that takes them; records the values that it reads.
       args: Positional arguments; a `Handle` anywhere in them stands for the replica's component.
-      kwargs: Likewise by name.
+      kwargs: Arguments by name, likewise.
 
     Raises:
-      CaptureError: naming an argument that cannot be pickled.
+      CaptureError: if an argument cannot be pickled; it names the argument.
     """
     if not args and not kwargs:
         return None, None
     call: Any = args, kwargs or {}
-    if not kwargs and _LEAVES.issuperset(map(type, args)):  # the common case, for a fifth of the cost
+    if not kwargs and _LEAVES.issuperset(map(type, args)):  # the common case, at a fifth of the cost
         leaves, spec = list(args), _positional(len(args))
     else:
         leaves, spec = optree.tree_flatten(call, namespace="workbench")
@@ -52,7 +52,7 @@ def payload(
         kind = type(leaf)
         if kind is Handle:
             refs.append((index, leaf.serial, leaf.leaf))
-            step.inputs.append(weakref.ref(leaf))  # not kept, because that would keep the replicas' memory
+            step.inputs.append(weakref.ref(leaf))  # weak, because a reference would keep the replicas' memory
             leaves[index] = None
             if step.accepted is not None:
                 step.accepted.handles.append(leaf)
@@ -61,7 +61,7 @@ def payload(
     if shipping.codec.by_reference:
         return (spec, leaves, refs), None
     structure = shipping.structure_id(spec)
-    if plain:  # every replica may get the same objects: they are pickled with the message
+    if plain:  # every replica may get the same objects, so they are pickled with the message
         return (structure, leaves, refs), structure
     try:
         return dumps((structure, leaves, refs)), structure
@@ -71,18 +71,18 @@ def payload(
 
 @functools.cache
 def _positional(count: int) -> Any:
-    """The structure of a call with this many positional arguments, all of them leaves."""
+    """The structure of a call with this many positional arguments, all leaves."""
     call: Any = (0,) * count, {}
     return optree.tree_structure(call, namespace="workbench")
 
 
 def explain_unpicklable_argument(name: str, call: Any, error: BaseException) -> CaptureError:
-    """The error for arguments `(args, kwargs)` of which one cannot be pickled; names that one.
+    """The error if one of the arguments `(args, kwargs)` cannot be pickled; names that argument.
 
     Args:
       name: Name of the user's function.
       call: The arguments.
-      error: What pickling them raised.
+      error: The error of pickling them.
     """
     for path, kind, reason in _unpicklable_leaves(call):
         where = ("args", "kwargs")[path[0]] + "".join(f"[{part!r}]" for part in path[1:])
@@ -94,12 +94,12 @@ def explain_unpicklable_argument(name: str, call: Any, error: BaseException) -> 
 
 
 def explain_unpicklable_result(name: str, result: Any, error: BaseException) -> CaptureError:
-    """The error for what a merge function has returned and the replicas cannot be given; names the part.
+    """The error if a merge function's result cannot be sent to the replicas; names the part at fault.
 
     Args:
       name: Name of the merge function.
-      result: What it has returned.
-      error: What pickling it raised.
+      result: Its result.
+      error: The error of pickling it.
     """
     for path, kind, reason in _unpicklable_leaves(result):
         where = "".join(f"[{part!r}]" for part in path)

@@ -1,4 +1,4 @@
-"""How many cores workers keep busy during steps: whether replicas on few cores can have waited for one."""
+"""Measures how many cores workers use during steps, to find out whether replicas may have waited for a core."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Final
 from workbench.telemetry.feed.step_window import STEPS
 
 _LEAST: Final = 5
-"""How many steps must have been seen: the first ones import, compile and connect."""
+"""The least number of steps for a measurement, because the first ones import, compile and connect."""
 
 
 class CoresUsed:
-    """Of processes on this machine, over the newest waits for `STEPS` steps or more.
+    """The cores used by processes on this machine, over the latest waits for `STEPS` steps or more.
 
-    Only while somebody waits for a step do its processes certainly run it: the end of a step that nobody waits for is
-    seen late, such as after a pause of the notebook.
+    Processes certainly run a step only while something waits for it: otherwise its end is noticed late, such as after
+    a pause of the notebook.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class CoresUsed:
 
     @contextlib.contextmanager
     def watch(self, pids: Iterable[int], steps: int = 1) -> Iterator[None]:
-        """Entered while steps of these processes are waited for that have not ended, as far as anybody knows."""
+        """A context for a wait for steps of these processes that, as far as is known, have not ended."""
         clocks = [_clock(pid) for pid in set(pids)]
         began_ns, before_ns = time.monotonic_ns(), _read(clocks)
         try:
@@ -40,7 +40,7 @@ class CoresUsed:
                     self._spans.popleft()
 
     def cores(self) -> float | None:
-        """How many they have used during waits; None as long as few steps were seen. Any thread may ask."""
+        """The number of cores used during waits; None after too few steps. Any thread."""
         spans = list(self._spans)
         if sum(steps for _, _, steps in spans) < _LEAST:
             return None

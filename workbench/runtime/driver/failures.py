@@ -1,4 +1,4 @@
-"""From what replicas reported to the one error that the user gets."""
+"""Makes the one error that the user gets from the reports of the replicas."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 def step_error(step: Step, root: BaseException | None) -> BaseException:
     """The error of a failed step.
 
-    Failures that only followed from others are left out. Where replicas failed by themselves with one type
-    there is one error, of the first of them; with several types a group, in the order of the replicas.
+    Failures that are only effects of others are omitted. If all other failures have one type, this is the error of
+    the first replica; otherwise a group of errors, in the order of the replicas.
 
     Args:
-      step: The step, ended.
+      step: The step; it has ended.
       root: The error of the step that made this one fail, if there was one before it.
     """
     if step.lost:
@@ -40,11 +40,11 @@ def step_error(step: Step, root: BaseException | None) -> BaseException:
 
 
 def failures_error(step: Step, failures: Sequence[FailureReport]) -> BaseException:
-    """The error of replicas that failed by themselves; see `step_error`.
+    """The error for replicas that failed independently; see `step_error`.
 
     Args:
-      step: The step, ended.
-      failures: What they reported.
+      step: The step; it has ended.
+      failures: Their reports.
     """
     own = sorted(failures, key=lambda failure: failure.rank)
     if len({f.type_name for f in own}) > 1:
@@ -60,7 +60,7 @@ def failures_error(step: Step, failures: Sequence[FailureReport]) -> BaseExcepti
 
 
 def is_effect(step: Step) -> bool:
-    """Whether a failed step only followed from the failure of another."""
+    """Whether a step's failure is only the effect of another step's."""
     return not step.lost and step.merge_error is None and all(failure.secondary for failure in step.failures)
 
 
@@ -77,11 +77,11 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
         "step": step.number,
     }
     error = rebuild(failure, **fields)
-    # The error may be about another replica than the one that reported it.
+    # The error may concern another replica than the one that reported it.
     if 0 <= error.replica < group.size:
         worker, _ = group.place(error.replica)
         fields |= {"worker": worker.address, "pid": worker.pid}
-    for name, value in fields.items():  # a workbench error already has what its replica knew
+    for name, value in fields.items():  # a workbench error already has the fields that its replica knew
         if getattr(error, name) in ("", -1, 0):
             setattr(error, name, value)
     if error.replica < 0:
@@ -92,7 +92,7 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
 
 
 def _lost_error(step: Step) -> WorkbenchError:
-    """A ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, and what happens next."""
+    """A ReplicaLost or ReplicaStalled: which replica, why, its last position, who waited, and what happens next."""
     group = step.group
     rank, end = min(step.lost.items())
     worker, _ = group.place(rank)
@@ -145,13 +145,13 @@ def _last_position(step: Step, rank: int, worker: WorkerLink, wait: Wait | None)
     rows = {row.rank: row for row in worker.statuses if row.group == group.id}
     last = rows.get(rank)
     if last is None or not last.busy or not last.op or last.step != step.number:
-        return "", ""  # the last heartbeat is about an earlier step
+        return "", ""  # the last heartbeat belongs to an earlier step
     name = f"{last.op} #{last.seq + 1}" if last.seq >= 0 else last.op
     return name, f" while in {name}" + (f" ({with_cell_names(last.site)})" if last.site else "")
 
 
 def where_others_wait(step: Step) -> Wait | None:
-    """The collective in which a survivor waits for a lost replica; None if in none."""
+    """The collective in which a survivor waits for a lost replica, else None."""
     for name in step.group.worker_names:
         for row in step.group.gang.workers[name].statuses:
             here = row.group == step.group.id and row.step == step.number and row.rank not in step.lost
@@ -161,7 +161,7 @@ def where_others_wait(step: Step) -> Wait | None:
 
 
 def _waited(step: Step) -> Wait | None:
-    """`where_others_wait` at the time of the loss, or a survivor's later report."""
+    """The result of `where_others_wait` at the time of the loss, or a survivor's later report."""
     if step.waited is not None:
         return step.waited
     for failure in sorted(step.failures, key=lambda f: f.rank):
@@ -172,7 +172,7 @@ def _waited(step: Step) -> Wait | None:
 
 
 def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
-    """ReplicaLost for a program that called `sys.exit`. The process stays; only the step is lost."""
+    """The ReplicaLost for a program that called `sys.exit`. The process continues; only the step is lost."""
     group = step.group
     worker, _ = group.place(failure.rank)
     return ReplicaLost(
@@ -189,9 +189,9 @@ def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
 
 
 def structure_error(step: Step) -> WorkbenchError | None:
-    """The error of a step whose replicas returned different structures, or another one than its earlier runs did.
+    """The error if a step's replicas returned different structures, or a different one than in earlier runs.
 
-    Also where a structure is of classes that this process does not have.
+    Also if a structure has classes that this process lacks.
     """
     structures, promised = step.structures, step.promised
     as_promised = promised is None or promised is structures[0]
@@ -200,7 +200,7 @@ def structure_error(step: Step) -> WorkbenchError | None:
         and type(structures[0]) is PyTreeSpec
         and structures.count(structures[0]) == len(structures)
     ):
-        return None  # true for nearly all steps
+        return None  # the case for nearly all steps
     known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""The replicas of one strategy: runs programs on them, keeps their order, recovers after failures."""
+"""The replicas of one strategy: runs programs on them in order, and recovers after failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _itself(handle: Handle) -> Handle:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection, which would take most of the time, while creating many long-lived objects."""
+    """Disables garbage collection while many long-lived objects are created, where it would take most of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -52,11 +52,11 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class Group(StepQueue):
-    """Replicas with communicators between them, on which one strategy runs its steps.
+    """Connected replicas on which one strategy runs its steps.
 
     Attributes:
-      kept_names: Names the values that live on the replicas for as long as the notebook wants: variables.
-      epoch: Tells how far the newest loop over a distributed dataset is; None before the first.
+      kept_names: Names of the values that live on the replicas as long as the notebook needs them, such as variables.
+      epoch: The progress of the newest loop over a distributed dataset; None before the first.
     """
 
     gang: Gang[Group]
@@ -68,7 +68,7 @@ class Group(StepQueue):
         self.epoch: Callable[[], EpochFacts | None] = lambda: None
         self._callbacks: list[RecoverCallback] = []
         self._resize_callbacks: list[Callable[[], None]] = []
-        # Seats of lost replicas whose state the callbacks have not restored yet.
+        # Seats of lost replicas; the callbacks have not yet restored their state.
         self._unseeded: set[int] = set()
         self._seeding = False
         with gang.lock:
@@ -76,23 +76,23 @@ class Group(StepQueue):
             try:
                 rebuild_group(self)
             except BaseException:
-                self.close()  # otherwise workers that have opened their part would keep it
+                self.close()  # otherwise workers that have already opened their part would keep it
                 raise
 
     def grow(self) -> None:
-        """Takes missing replicas back, whose workers have returned; nothing may be used that was made without them."""
+        """Takes back missing replicas after their workers have returned; invalidates all that was made without them."""
         if self.nesting:
-            return  # in the middle of a step
+            return  # during a step
         with self.gang.lock, self.gang.interrupts:
             self.may_grow = False
             self.state.after(Change.OUTDATED)
             self._make_ready()
 
     def renewed(self, handle: Handle) -> Handle:
-        """A handle of the same value for the replicas that take part now.
+        """A handle of the same value for the current replicas.
 
         Raises:
-          StaleGeneration: if it was made by others, and cannot be made again.
+          StaleGeneration: if other replicas made it, and it cannot be made again.
         """
         if handle.places is self.places:
             return handle
@@ -107,15 +107,15 @@ class Group(StepQueue):
         )
 
     def look_for_returned(self) -> None:
-        """Notes whether missing workers are back; the watching thread's, now and then."""
+        """Notes whether missing workers are back; the watching thread calls it now and then."""
         look_for_returned(self)
 
     def on_recover(self, callback: RecoverCallback) -> None:
-        """Has `callback(lost ranks, surviving ranks)` called after lost workers were replaced, before the next step."""
+        """Registers `callback(lost ranks, surviving ranks)`; called after lost workers are replaced, before a step."""
         self._callbacks.append(callback)
 
     def on_resize(self, callback: Callable[[], None]) -> None:
-        """Has `callback()` called when other replicas take part than before, before those of `on_recover`."""
+        """Registers `callback()`; called when the set of replicas has changed, before the callbacks of `on_recover`."""
         self._resize_callbacks.append(callback)
 
     # -- running
@@ -142,21 +142,21 @@ class Group(StepQueue):
         """Calls `program(env, *args, **kwargs)` once on every replica.
 
         Args:
-          prepared: What `prepare` returned.
+          prepared: The result of `prepare`.
           args: Positional arguments; a `Handle` anywhere in them stands for the replica's component.
-          kwargs: Likewise by name.
-          pipelined: Return as soon as the step is sent, if the structure of its result is known from an
+          kwargs: Arguments by name, likewise.
+          pipelined: Whether to return as soon as the step is sent, if the structure of its result is known from an
             earlier run.
           on_merge: Called as `on_merge(fn, args, kwargs)` when all replicas wait in `env.merge`.
           ranks: Run on these replicas only.
-          wrap: What to make of the handle of each leaf; the handle itself unless given.
-          check: Raises where the arguments must not be used any more; called right before they are sent.
+          wrap: Converts the handle of each leaf; by default the result has the handles.
+          check: Raises if the arguments must not be used any more; called right before they are sent.
 
         Returns:
           The structure that the program returned, with a wrapped `Handle` for each leaf.
 
         Raises:
-          WorkbenchError: what happened on the replicas.
+          WorkbenchError: if the step failed on the replicas.
         """
         __tracebackhide__ = True
         gang = self.gang
@@ -164,7 +164,7 @@ class Group(StepQueue):
             if self.stale or self.errors.unreported is not None or gang.closed:
                 places = self.places
                 self._make_ready(quiet=prepared.quiet)
-                while self.places is not places:  # a batch that is split again may be lost again
+                while self.places is not places:  # a resplit batch may be lost again
                     places = self.places
                     args, kwargs = self._all_renewed(args, kwargs or {})
             if check is not None:
@@ -187,13 +187,13 @@ class Group(StepQueue):
         return optree.tree_unflatten(structure, leaves)
 
     def put(self, components: Sequence[Any]) -> Handle:
-        """Gives each replica its component; returns the handle.
+        """Sends each replica its component; returns the handle.
 
         Args:
           components: One per replica, in rank order.
 
         Raises:
-          CaptureError: naming the first that does not pickle.
+          CaptureError: if a component cannot be pickled; it names the first.
         """
         gang = self.gang
         with gang.lock, gang.interrupts:
@@ -208,7 +208,7 @@ class Group(StepQueue):
             self.errors.raise_unreported()
 
     def close(self) -> None:
-        """Lets the replicas forget the group and all that they keep for it."""
+        """Makes the replicas drop the group and everything that they keep for it."""
         with self.gang.lock, self.gang.interrupts:
             self.state.after(Change.CLOSED)
             if self.gang.groups.pop(self.id, None) is not None and not self.gang.closed:
@@ -252,16 +252,16 @@ class Group(StepQueue):
         encoded, structure = payload(gang.shipping, step, args, kwargs)
         if step.accepted is not None:
             step.accepted.payload, step.accepted.structure = encoded, structure
-        if number >= 0:  # last, because a step whose arguments cannot be sent does not count
+        if number >= 0:  # last, because a step with arguments that cannot be sent does not count
             self.state.number += 1
         self.submit(step, encoded, structure, None if ranks is None else tuple(ranks))
         return step
 
     def _send_again(self) -> None:
-        """Sends accepted steps again that were lost with a replica."""
+        """Resends accepted steps that were lost with a replica."""
         for step in self.errors.take_accepted():
             assert step.accepted is not None
-            try:  # split for the replicas that take part now, which may be fewer
+            try:  # split for the current replicas, which may be fewer
                 step.accepted.handles = [self.renewed(handle) for handle in step.accepted.handles]
             except StaleGeneration as error:
                 step.error, step.accepted = error, None
@@ -271,7 +271,7 @@ class Group(StepQueue):
             self.submit(step, step.accepted.payload_now(), step.accepted.structure, None)
 
     def drop_accepted(self, error: WorkbenchError) -> None:
-        """Steps that were accepted and then lost are not sent again: who looks at their results gets `error`."""
+        """Does not resend accepted steps that were lost; readers of their results get `error`."""
         for step in self.errors.take_accepted():
             step.error, step.accepted = error, None
 
@@ -279,13 +279,13 @@ class Group(StepQueue):
     # ------------------------------------------------------------------------------------------------
 
     def make_ready(self) -> None:
-        """Recovers now from what has failed, if anything has, so that what can be made again is there again."""
+        """Recovers from earlier failures now, so that lost values that can be made again exist again."""
         with self.gang.lock, self.gang.interrupts:
             if self.stale:
                 self._make_ready(quiet=True)
 
     def _make_ready(self, *, quiet: bool = False) -> None:
-        """Prepares the next step after a failure: reports errors that are still unreported, undoes, rebuilds.
+        """Prepares the next step after a failure: raises unreported errors, undoes steps, rebuilds the group.
 
         Args:
           quiet: Whether the user did not request this step. The user's next step then reports a lost replica.
@@ -310,7 +310,7 @@ class Group(StepQueue):
             try:
                 self._seed()
             except ReplicaLost as error:
-                # A worker was lost meanwhile. Keep what was restored, and continue with the rest.
+                # A worker was lost meanwhile. Keep the restored part and continue with the rest.
                 if attempt == _SEEDINGS - 1 or not self.stale:
                     raise
                 self.errors.reported(error)
@@ -321,7 +321,7 @@ class Group(StepQueue):
             self._send_again()
 
     def _seed(self) -> None:
-        """Has the callbacks restore the state of lost replicas; starts again with all of them if that fails."""
+        """Lets the callbacks restore the state of lost replicas; if that fails, starts again with all of them."""
         lost = [rank for rank, number in enumerate(self.taken) if number in self._unseeded]
         if not (lost or self.resized) or self._seeding:
             return

@@ -1,4 +1,4 @@
-"""In what state a group is, and how far its steps have come: transitions only, without processes, links or clocks.
+"""The state of a group and the progress of its steps: only transitions, without processes, links or clocks.
 
     connected          failed, lost, interrupted, outdated
     STALE ──────► READY ──────────────────────────────────► STALE
@@ -6,7 +6,7 @@
       │ settled                                               │ late
       └──────────────── GIVEN_UP ◄── gave_up ── OVERDUE ◄─────┘
 
-`closed` leads from everywhere to CLOSED, which nothing leaves.
+`closed` leads from every phase to CLOSED, which is final.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Final
 
 
 class Phase(Enum):
-    """What the next step of a group has to do before it can be sent."""
+    """What must happen before the next step of a group can be sent."""
 
     READY = "ready"
     """Nothing."""
     STALE = "stale"
-    """Something failed, or other replicas are to take part: undo, replace what was lost, connect anew."""
+    """Something failed, or the set of replicas changes: undo, replace lost workers, connect again."""
     OVERDUE = "overdue"
-    """The same; but replicas did not come to a collective in time, and may still run. Waits give them a moment."""
+    """As STALE, but replicas did not reach a collective in time and may still run. Waits give them a moment."""
     GIVEN_UP = "given up"
-    """They had that moment: steps are waited for no longer, only the next one waits until they are idle."""
+    """That moment is over: waits for steps end; only the next step waits until the replicas are idle."""
     CLOSED = "closed"
-    """The replicas were let go."""
+    """The replicas were released."""
 
 
 class Change(Enum):
@@ -38,19 +38,19 @@ class Change(Enum):
     LOST = "lost"
     """A worker is gone."""
     INTERRUPTED = "interrupted"
-    """Ctrl-C."""
+    """Ctrl-C was pressed."""
     OUTDATED = "outdated"
     """Missing replicas are back."""
     LATE = "late"
-    """Replicas did not come to a collective in time."""
+    """Replicas did not reach a collective in time."""
     GAVE_UP = "gave up"
-    """Replicas that were late have not stopped in the moment that they had."""
+    """Late replicas have not stopped within their moment."""
     SETTLED = "settled"
     """All replicas are idle."""
     CONNECTED = "connected"
-    """All replicas are connected with each other."""
+    """All replicas are connected to each other."""
     CLOSED = "closed"
-    """Nobody uses it any more."""
+    """The group is not used any more."""
 
 
 _SPOILS: Final = (Change.FAILED, Change.LOST, Change.INTERRUPTED, Change.OUTDATED)
@@ -82,20 +82,20 @@ TRANSITIONS: Final[dict[Phase, dict[Change, Phase]]] = {
     # Steps may still end, and workers be lost, after the group is closed.
     Phase.CLOSED: dict.fromkeys(set(Change) - {Change.CONNECTED}, Phase.CLOSED),
 }
-"""Phase -> change -> the phase after it. What is not here cannot happen."""
+"""Phase -> change -> next phase. Other changes cannot happen."""
 
 
 class GroupState:
-    """The phase of a group, and its counts.
+    """The phase of a group, and its counters.
 
     Attributes:
-      phase: What the next step has to do first.
-      epoch: How often it was connected, or tried to be; workers refuse steps of older epochs.
-      generation: How often it was connected again after the first time.
-      number: Steps of the user's submitted so far.
-      in_flight: Steps that were sent and have not ended.
-      committed: Serial of the last step that succeeded everywhere, and all before it.
-      committed_step: The same as the user counts steps, -1 before the first.
+      phase: What must happen before the next step.
+      epoch: Number of attempts to connect it; workers refuse steps of older epochs.
+      generation: How often it was reconnected.
+      number: Number of the user's steps submitted so far.
+      in_flight: Number of steps that were sent and have not ended.
+      committed: Serial of the last step up to which all steps have succeeded everywhere.
+      committed_step: The same in the user's numbering, -1 before the first.
     """
 
     __slots__ = ("committed", "committed_step", "epoch", "generation", "in_flight", "number", "phase")
@@ -110,7 +110,7 @@ class GroupState:
         self.committed_step = -1
 
     def after(self, change: Change) -> None:
-        """Takes note of a change.
+        """Records a change.
 
         Raises:
           KeyError: if it cannot happen in this phase.
@@ -118,24 +118,24 @@ class GroupState:
         self.phase = TRANSITIONS[self.phase][change]
 
     def begin_to_connect(self) -> None:
-        """From now on workers refuse the steps that were sent before."""
+        """Begins an epoch; from now on, workers refuse steps that were sent before."""
         self.generation = self.epoch  # the first time is not a rebuild
         self.epoch += 1
 
     def sent(self) -> None:
-        """A step was sent."""
+        """Records that a step was sent."""
         self.in_flight += 1
 
     def ended(self) -> None:
-        """A step has ended, in whatever way."""
+        """Records that a step has ended, successfully or not."""
         self.in_flight -= 1
 
     def commit(self, serial: int, number: int) -> None:
-        """A step has succeeded on all replicas.
+        """Records that a step has succeeded on all replicas.
 
         Args:
           serial: Its number in the gang.
-          number: Its number among the user's steps, -1 if it is none.
+          number: Its number among the user's steps, or -1.
         """
         self.committed = serial
         if number >= 0:

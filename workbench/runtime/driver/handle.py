@@ -1,4 +1,4 @@
-"""Handles: what the driver holds of values that live on replicas."""
+"""Handles: the driver's references to values that live on replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MESSAGE_BYTES = 64 * 1024 * 1024
 
 
 class Handle:
-    """One value per replica: leaf `leaf` of the result of `step`. Frees the replicas' copies when collected.
+    """One value per replica: leaf `leaf` of the result of `step`. When it is collected, the replicas free their copies.
 
     Attributes:
       group: The replicas that hold it, in rank order.
@@ -37,17 +37,17 @@ class Handle:
 
     @property
     def size(self) -> int:
-        """How many replicas hold it; its group may have another number of them by now."""
+        """How many replicas hold it; its group may now have a different number."""
         return len(self._step.places)
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
-        """Where these are: the very object of the group while the same replicas take part."""
+        """The places of these replicas; the group's own tuple while the same replicas take part."""
         return self._step.places
 
     @property
     def serial(self) -> int:
-        """Number of the step that made it."""
+        """Serial of the step that made it."""
         return self._step.serial
 
     @property
@@ -57,7 +57,7 @@ class Handle:
 
     @property
     def ready(self) -> bool:
-        """Whether its step has ended, so that looking at it does not wait."""
+        """Whether its step has ended, so that reading it does not wait."""
         return self._step.ended
 
     @property
@@ -66,17 +66,17 @@ class Handle:
         return self._step.error is not None
 
     def is_here(self, rank: int) -> bool:
-        """Whether the component of a step that has ended is in this process, so that `value` fetches nothing."""
+        """Whether the component is in this process, so that `value` fetches nothing; its step has ended."""
         leaves = self._step.leaves[rank]
         fetched = self._fetched is not None and rank in self._fetched
         return fetched or (leaves is not None and type(leaves[self.leaf]) is not RemoteLeaf)
 
     def value(self, rank: int) -> Any:
-        """The component of replica `rank`: waits for its step, fetches it once, keeps it.
+        """The component of replica `rank`; waits for its step, fetches it once and keeps it.
 
         Raises:
-          WorkbenchError: what went wrong in the step, or that the replica was lost since.
-          CaptureError: if it is of a type that this process does not have.
+          WorkbenchError: if the step failed, or the replica has been lost since.
+          CaptureError: if its type does not exist in this process.
         """
         if self._fetched is not None and rank in self._fetched:
             return self._fetched[rank]
@@ -87,7 +87,7 @@ class Handle:
         if kind is PickledLeaf:
             value = fetched(unpickled(leaf.data, f"the value of replica {rank}"))
         else:
-            if self._step.origin is not None:  # it can be sent or read again
+            if self._step.origin is not None:  # the value can be sent or read again
                 self.group.make_ready()
             keys = {rank: [(self.serial, self.leaf)]}
             (value,) = self.group.gang.requests.fetch(self.places, keys)[rank]
@@ -95,13 +95,13 @@ class Handle:
         return value
 
     def take(self, rank: int, value: Any) -> None:
-        """Keeps a component that was fetched."""
+        """Keeps a fetched component."""
         if self._fetched is None:
             self._fetched = {}
         self._fetched[rank] = value
 
     def remote_bytes(self, rank: int) -> int:
-        """Size of a component that is not here; -1 if it is. Waits for its step."""
+        """Size of a component that is not in this process, else -1. Waits for its step."""
         leaf = self._leaf(rank)
         if type(leaf) is not RemoteLeaf or (self._fetched is not None and rank in self._fetched):
             return -1
@@ -130,7 +130,7 @@ class Handle:
         return [self.spec(rank) for rank in range(self.size)]
 
     def error(self) -> BaseException | None:
-        """Why there is no value, if its step failed; waits for that, and leaves it to others to tell the user."""
+        """The error of its step, which it waits for, else None; does not mark the error as reported to the user."""
         self.group.wait_for_end(self._step)
         return self._step.error
 
@@ -143,19 +143,19 @@ class Handle:
         return leaves[self.leaf]
 
     def __del__(self) -> None:
-        # Only appends, because this may run at any point of any thread. The gang adds it to its next message.
+        # Only appends, because this may run at any point in any thread. The gang sends it with its next message.
         step = self._step
         if step.accepted is not None:
-            step.accepted.dropped.append(self.leaf)  # it may be sent again, under another serial
+            step.accepted.dropped.append(self.leaf)  # the step may be resent with another serial
         self._release((step.serial, self.leaf))
 
 
 def fetch_all(handles: Sequence[Handle]) -> None:
-    """Fetches what is not here of several values: from all replicas at once, with a message for many values.
+    """Fetches missing components of several values from all replicas at once, with many values per message.
 
     Raises:
-      WorkbenchError: what `Handle.value` raises. What cannot be brought here, such as an object that does
-        not pickle, is left to each reader.
+      WorkbenchError: as `Handle.value`. Values that cannot be fetched, such as unpicklable objects, raise later, when
+        they are read.
     """
     by_place: dict[tuple[Runner, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
     for handle in handles:
@@ -179,7 +179,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
 
 
 def _part(rank: int, rest: list[Handle]) -> list[Handle]:
-    """Takes handles off the front of `rest`, up to the amount of data for one message; at least one."""
+    """Removes handles from the front of `rest`, up to the amount of data for one message; at least one."""
     count = size = 0
     for handle in rest:
         size += handle.remote_bytes(rank)

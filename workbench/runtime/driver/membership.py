@@ -1,7 +1,7 @@
-"""Which replicas of a group take part: all of them, or those that are left while workers are missing.
+"""Decides which replicas of a group take part: all, or the remaining ones while workers are missing.
 
-A *seat* is a replica's number among all. Ranks count those that take part, without gaps: with seats 0 and 2 left, seat
-2 is rank 1. What a replica keeps belongs to its device, and so stays with it.
+A *seat* is a replica's number among all. Ranks number the ones that take part, without gaps: if seats 0 and 2 remain,
+seat 2 has rank 1. A replica's state belongs to its device and stays with it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SETTLED_SECONDS = 2.0
 
 
 def seat(group: Replicas) -> None:
-    """Finds successors for lost workers, or goes on without them where `minimum_replicas` permits that.
+    """Finds successors for lost workers, or continues without them if `minimum_replicas` permits it.
 
     Raises:
-      ReplicaLost: if one has none, and too few replicas are left.
+      ReplicaLost: if a worker has no successor, and too few replicas are left.
     """
     absent: dict[str, ReplicaLost] = {}
     for name in dict.fromkeys(name for name, _ in group.seats):
@@ -54,7 +54,7 @@ def _replace(group: Replicas, name: str) -> None:
     """Replaces the lost worker of a seat.
 
     Raises:
-      ReplicaLost: naming the replicas that cannot run, if there is no successor.
+      ReplicaLost: if there is no successor; it names the replicas that cannot run.
     """
     try:
         group.gang.replace(name)
@@ -79,12 +79,12 @@ def _replace(group: Replicas, name: str) -> None:
 
 
 def missing_seats(group: Replicas) -> list[int]:
-    """The replicas that do not take part, by their numbers among all."""
+    """The seats that do not take part."""
     return [number for number in range(len(group.seats)) if number not in group.taken]
 
 
 def look_for_returned(group: Replicas) -> None:
-    """Notes whether all missing workers have been back for a while; the watching thread's."""
+    """Notes whether all missing workers have been back for a while. For the watching thread."""
     if group.absent and not group.may_grow:
         gang = group.gang
         group.may_grow = all(gang.is_back(name, SETTLED_SECONDS) for name in group.absent)
@@ -106,7 +106,7 @@ def _resized(group: Replicas) -> Event:
 
 
 def size_text(label: str, size: int, missing: list[int]) -> str:
-    """How many replicas of a group take part, in a sentence."""
+    """A sentence about how many replicas of a group take part."""
     if not missing:
         return f"{label} has all its {size} replicas again"
     without = replicas_text(missing, MOST_NAMED)

@@ -1,4 +1,4 @@
-"""Merge calls: replicas pause, the driver runs one function in cross-replica context, the result is dealt out."""
+"""Merge calls: replicas pause, the driver runs a function in cross-replica context and distributes the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PerRank:
 
 
 def run_merge(step: Step) -> None:
-    """Runs the merge function that all replicas of `step` wait for, and lets them go on."""
+    """Runs the merge function that all replicas of `step` wait for, and lets them continue."""
     requests, step.merging = step.merging, {}
     group = step.group
     codec = group.gang.shipping.codec
@@ -77,7 +77,7 @@ def run_merge(step: Step) -> None:
 
 
 def _objection(step: Step, bodies: dict[int, Any]) -> str:
-    """Why the merge that replicas request cannot be made; "" if it can."""
+    """Why the requested merge is impossible; "" if it is not."""
     expected = bodies[min(bodies)][1]
     for rank, (_, spec, _, _) in bodies.items():
         if spec != expected:
@@ -86,7 +86,7 @@ def _objection(step: Step, bodies: dict[int, Any]) -> str:
 
 
 def _called(step: Step, fn: Any, args: Any, kwargs: Any) -> Any:
-    """Calls the merge function, in a way that Ctrl-C can interrupt; returns its result."""
+    """Calls the merge function so that Ctrl-C can interrupt it; returns its result."""
     assert step.on_merge is not None
     group = step.group
     group.nesting += 1
@@ -98,7 +98,7 @@ def _called(step: Step, fn: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _source(step: Step, bodies: dict[int, Any]) -> Step:
-    """Stands for the paused step as the creator of the merge call's arguments, which exist already."""
+    """A step that stands for the paused one as the creator of the merge call's arguments, which already exist."""
     source = Step(step.group, step.serial, number=step.number, prepared=step.prepared, on_merge=None)
     source.ended = True
     for rank, (_, _, first_leaf, leaves) in bodies.items():
@@ -107,7 +107,7 @@ def _source(step: Step, bodies: dict[int, Any]) -> Step:
 
 
 def refuse_merge(step: Step, why: str = "") -> None:
-    """Ends the wait of replicas in a merge that cannot happen."""
+    """Ends the wait of replicas in an impossible merge."""
     waiting = sorted(step.merging)
     if not why:
         if step.failed:
@@ -124,7 +124,7 @@ def refuse_merge(step: Step, why: str = "") -> None:
 
 
 def refuse_stuck_merge(step: Step) -> None:
-    """Ends a merge that some replicas wait for while another waits for them, in a collective they never came to."""
+    """Ends a merge for which some replicas wait while another waits for them in a collective."""
     group = step.group
     paused, (_, seq) = min(step.merging.items())
     for name in group.worker_names:

@@ -1,4 +1,4 @@
-"""Small results of the newest steps, such as losses: their course, and since when one of them has been NaN."""
+"""Small results of the newest steps, such as losses: their history, and since when one has been NaN."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MAX_LEAVES: Final = 4
 _MAX_BYTES: Final = 64
 _MOST_KEPT_BYTES: Final = 1024 * 1024
 _LEAF_BYTES: Final = 128
-"""The bytes that a leaf takes besides its value."""
+"""Overhead of a leaf beyond its value, in bytes."""
 
 
 class RecentResults:
-    """Numbers that the newest steps gave back, by the place in the user's code that ran them.
+    """Numbers that the newest steps returned, by the place in the user's code that ran them.
 
-    They came with the steps' completions, so keeping them costs a reference. Of a place whose first result has more
-    than four leaves, or large ones, only as many steps are kept as fit in 1 MiB, and none if no leaf tells how the
-    training goes.
+    They arrive with the steps' completions, so keeping them costs only a reference. If the first result of a place has
+    more than four leaves, or large ones, only as many steps are kept as fit in 1 MiB, and none if no leaf shows the
+    progress of training.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RecentResults:
         self._logs: dict[tuple[str, str], NumberLog] = {}
 
     def add(self, step: Step) -> None:
-        """Takes note of a step that succeeded."""
+        """Adds a successful step."""
         place = step.site, step.name
         try:
             steps = self._places[place]
@@ -50,13 +50,13 @@ class RecentResults:
             if len(self._places) > _MAX_PLACES:
                 oldest, _ = self._places.popitem(last=False)
                 self._logs.pop(oldest, None)
-        steps.append((step.number, step.leaves))  # a fifth of the cost of looking at each step's results
+        steps.append((step.number, step.leaves))  # a fifth of the cost of reading each step's results
 
     def course(self) -> ResultCourse | None:
-        """The number that tells how the training goes, over the newest steps; None if no step has returned one.
+        """The history of the number that shows the progress of training; None if no step has returned one.
 
-        Of several the one that is called a loss, else the one that most of the newest steps have returned, so that a
-        look at test data in between changes nothing. Any thread may ask.
+        Of several numbers it takes the one called a loss, else the one that most of the newest steps have returned, so
+        that an evaluation in between changes nothing. Any thread.
         """
         found = [
             (log, steps)
@@ -77,11 +77,11 @@ class RecentResults:
         return log.course(steps)
 
     def course_of(self, place: tuple[str, str], leaf: int) -> ResultCourse | None:
-        """How a number has gone over the newest steps that returned it; None if they are not kept. Any thread may ask.
+        """The history of a number over the newest steps that returned it; None if they are not kept. Any thread.
 
         Args:
           place: The line in the user's code that ran the steps, and the name of the function.
-          leaf: Which leaf of its result is the number.
+          leaf: The number's leaf in its result.
         """
         steps = list(self._places.get(place, ()))[-STEPS:]
         if not steps:
@@ -95,13 +95,13 @@ class RecentResults:
         """Since when a result has not been finite.
 
         Args:
-          step: In which it is not.
-          leaf: Which leaf of the step's result.
-          rank: On which replica.
+          step: A step in which it is not finite.
+          leaf: The leaf of the step's result.
+          rank: The replica.
 
         Returns:
-          The first of the steps without interruption, up to `step`, in which it was not; and whether the one before
-          is known to have been finite.
+          The first step of the uninterrupted series up to `step` in which it was not finite, and whether it is known to
+          have been finite in the step before.
         """
         since = step.number
         for number, leaves in reversed(self._places.get((step.site, step.name), ())):
@@ -117,7 +117,7 @@ class RecentResults:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a small result has neither NaN nor infinity in it; what is not a number has not."""
+    """Whether a small result contains neither NaN nor infinity; True for anything but numbers."""
     import numpy as np
 
     try:
@@ -127,9 +127,9 @@ def is_finite(value: Any) -> bool:
 
 
 def _kept_steps(leaves: Any, replicas: int) -> int:
-    """The number of steps whose results like these fit.
+    """For how many steps there is room for results like these.
 
-    A leaf that stays with its replica takes almost nothing here.
+    A leaf that stays on its replica takes almost no memory here.
     """
     if not leaves or len(leaves) * _LEAF_BYTES * replicas > _MOST_KEPT_BYTES:
         return 0
@@ -160,4 +160,4 @@ def _value(held: Any) -> Any:
     try:
         return unpickled(held.data, "a result")
     except CaptureError:
-        return None  # reading the result itself raises
+        return None  # reading the result raises

@@ -1,4 +1,4 @@
-"""Connecting the replicas of a group, for the first time and again after failures."""
+"""Connects the replicas of a group, for the first time and after failures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CONNECT_SECONDS = 40.0
 
 
 def rebuild_group(group: Replicas) -> list[int]:
-    """Replaces lost workers and connects all replicas anew; returns the seats whose state is lost.
+    """Replaces lost workers and connects all replicas again; returns the seats with lost state.
 
-    A worker that dies meanwhile makes it start over, a few times.
+    If a worker dies meanwhile, it starts over, a few times.
 
     Raises:
       ReplicaLost: if a worker does not come back, or they keep dying.
-      UnsafeBind: if they are on several hosts, which would listen for each other without TLS.
-      BackendUnavailable: if something that their devices need is missing.
+      UnsafeBind: if they are on several hosts, which would listen without TLS.
+      BackendUnavailable: if a library for their devices is missing.
       ClusterClosed: if another thread closes the cluster meanwhile.
     """
     for attempt in range(_ATTEMPTS):
@@ -36,7 +36,7 @@ def rebuild_group(group: Replicas) -> list[int]:
         try:
             _connect(group)
         except (UnsafeBind, BackendUnavailable, ClusterClosed):
-            raise  # nothing was lost, and a second attempt does not help
+            raise  # nothing was lost, and a second attempt would not help
         except WorkbenchError as error:
             if attempt == _ATTEMPTS - 1 or not any(
                 group.gang.workers[name].lost for name in group.worker_names
@@ -50,7 +50,7 @@ def rebuild_group(group: Replicas) -> list[int]:
     for name in group.worker_names:
         link = group.gang.workers[name]
         if group.links.get(name, link) is not link:
-            # Another worker has other stores, even in the same process.
+            # Another worker has different stores, even in the same process.
             lost += [number for number in group.taken if group.seats[number][0] == name]
             if (end := group.links[name].lost) is not None:
                 group.ends[name] = end
@@ -60,7 +60,7 @@ def rebuild_group(group: Replicas) -> list[int]:
 
 
 def _end_together(group: Replicas) -> None:
-    """JAX connects its processes once: when one is lost, all have to restart."""
+    """Restarts all workers if one is lost, because JAX connects its processes only once."""
     links = [group.gang.workers[name] for name in group.worker_names]
     if len(links) > 1 and any(worker.lost for worker in links) and links[0].device_kind == "TPU":
         for worker in links:
@@ -73,7 +73,7 @@ def _connect(group: Replicas) -> None:
     workers = [gang.workers[name] for name in group.worker_names]
     places = [group.place(rank) for rank in range(group.size)]
     processes: list[str] = []
-    if workers[0].device_kind == "TPU":  # all of them take part in starting JAX, with or without replicas
+    if workers[0].device_kind == "TPU":  # all take part in starting JAX, even without replicas
         workers = [worker for worker in gang.workers.values() if worker.device_kind == "TPU"]
         processes = [worker.address for worker in workers]
     addresses = {rank: group.place(rank)[0].address for rank in range(group.size)}

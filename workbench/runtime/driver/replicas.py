@@ -1,4 +1,4 @@
-"""The replicas of a group: which devices they run on, who takes part, and how far they have come."""
+"""The replicas of a group: their devices, which ones take part, and their progress."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _ids = itertools.count(1)
 class Replicas(ABC):
     """An ordered set of replicas, and the facts about them that errors, events and recovery need.
 
-    `Group` is the one class that is made of it: it runs steps on them.
+    Its only concrete class is `Group`, which runs steps on them.
 
     Attributes:
       gang: The workers.
       id: Its number in this process.
       devices: One per replica, in rank order.
       size: Number of replicas.
-      label: What the user calls it.
-      state: What the next step has to do first, and how far the steps have come.
-      nesting: Merge functions that run now.
-      links: worker name -> the link behind which the stores of its replicas are.
-      ends: worker name -> how its last process ended, where another one has taken its place.
-      seats: (worker name, device index there) of each replica, whether it takes part now or not.
+      label: The user's name for the group.
+      state: What must happen before the next step, and the progress of the steps.
+      nesting: Number of merge functions that are running.
+      links: worker name -> the link to the stores of its replicas.
+      ends: worker name -> how its last process ended, if it was replaced.
+      seats: (worker name, device index there) of each replica, even if it does not take part now.
       taken: The seats that take part, by rank; see `membership`.
-      places: One for each rank, in the form of `seats`; another tuple as soon as others take part.
-      worker_names: The workers that those are on.
+      places: One per rank, in the form of `seats`; a new tuple when the set of replicas changes.
+      worker_names: The workers of these places.
       absent: Worker name -> why its replicas do not take part.
-      may_grow: All of these are back.
-      resized: Others take part than when the callbacks of `Group.on_resize` were called last.
+      may_grow: Whether all absent workers are back.
+      resized: Whether the set of replicas has changed since the callbacks of `Group.on_resize` were last called.
     """
 
     def __init__(self, gang: Gang[Any], devices: Sequence[Device], *, label: str) -> None:
@@ -64,22 +64,22 @@ class Replicas(ABC):
 
     @property
     def stale(self) -> bool:
-        """Whether something failed since they were connected: the next step connects them anew."""
+        """Whether something failed since they were connected, so that the next step reconnects them."""
         return self.state.phase is not Phase.READY
 
     @property
     def generation(self) -> int:
-        """How often they were connected again after a failure."""
+        """How often they were reconnected after a failure."""
         return self.state.generation
 
     @property
     def number(self) -> int:
-        """Steps of the user's submitted so far."""
+        """Number of the user's steps submitted so far."""
         return self.state.number
 
     @property
     def committed_step(self) -> int:
-        """Number of the last step that succeeded everywhere, as the user counts, -1 before the first."""
+        """The user's number of the last step that succeeded everywhere, -1 before the first."""
         return self.state.committed_step
 
     @property
@@ -97,7 +97,7 @@ class Replicas(ABC):
         return {rank: index for rank, (name, index) in enumerate(self.places) if name == worker_name}
 
     def take(self, seats: Sequence[int]) -> None:
-        """Has these replicas take part from the next connection on."""
+        """Lets these replicas take part from the next connection on."""
         self.taken = tuple(seats)
         self.places = tuple(self.seats[number] for number in self.taken)
         self.devices = tuple(self._seat_devices[number] for number in self.taken)
@@ -106,7 +106,7 @@ class Replicas(ABC):
         self.resized = True
 
     def abort(self, serial: int, reason: str) -> None:
-        """Wakes every replica that waits for others, and has the steps after `serial` skipped."""
+        """Wakes every replica that waits for others, and makes them skip the steps after `serial`."""
         for name in self.worker_names:
             self.gang.signal(self.gang.workers[name], (ABORT, self.id, self.state.epoch, serial, reason))
 
@@ -117,13 +117,13 @@ class Replicas(ABC):
 
     @property
     def committed_text(self) -> str:
-        """Up to where errors say that state is kept."""
+        """Up to which step state is kept, for errors."""
         last = self.committed_step
         return "No step is committed yet" if last < 0 else f"State committed at step {last}"
 
     @abstractmethod
     def make_ready(self) -> None:
-        """Recovers now from what has failed, if anything has, so that what can be made again is there again."""
+        """Recovers from earlier failures now, so that lost values that can be made again exist again."""
 
 
 def _places(gang: Gang[Any], devices: Sequence[Device]) -> list[tuple[str, int]]:

@@ -14,20 +14,20 @@ from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.told import ResultCourse
 
 _MOST_LINES: Final = 16
-"""With more replicas, their spread says more than each of them."""
+"""With more replicas, only their spread is shown."""
 _MAX_NAME: Final = 40
 
 
 def number_in(structure: Any, leaves: Sequence[Any]) -> tuple[str, int] | None:
-    """Which of the numbers that a step returned tells how the training goes.
+    """Finds the number in a step's result that shows the progress of training.
 
     Args:
       structure: The structure of the result.
-      leaves: Its leaves, as DONE carries them.
+      leaves: Its leaves, in the form of DONE.
 
     Returns:
-      The key and the leaf of the first number with "loss" in its key; "" and the leaf of the only number; None where
-      there is neither.
+      The key and the leaf of the first number with "loss" in its key; else "" and the leaf of the only number; else
+      None.
     """
     for leaf, path in enumerate(structure.accessors()):
         key = _key(path[-1]) if path else ""
@@ -38,7 +38,7 @@ def number_in(structure: Any, leaves: Sequence[Any]) -> tuple[str, int] | None:
 
 
 class NumberLog:
-    """One number of the newest steps by replica. Any thread may ask; the lock is held for one look at most."""
+    """One number of the newest steps, by replica. Any thread; the lock is held only for one call."""
 
     def __init__(self, name: str, function: str, leaf: int) -> None:
         self.name = name
@@ -50,10 +50,10 @@ class NumberLog:
         self._course: ResultCourse | None = None
 
     def course(self, steps: Sequence[tuple[int, list[Any]]]) -> ResultCourse:
-        """The course up to the newest of these steps, of which only those that are new are looked at.
+        """The history up to the newest of these steps; reads only those that are new.
 
         Args:
-          steps: (number, leaves by rank) of some steps, oldest first; one at least.
+          steps: (number, leaves by rank) of at least one step, oldest first.
         """
         with self._lock:
             fresh = []
@@ -72,7 +72,7 @@ class NumberLog:
 
     def _summed_up(self) -> ResultCourse:
         size = len(self._rows[-1][1])
-        # Other replicas took part before.
+        # Earlier rows may have other replicas.
         kept = [(number, row) for number, row in self._rows if len(row) == size]
         matrix = np.stack([row for _, row in kept])
         few = size <= _MOST_LINES
@@ -112,7 +112,7 @@ def _number(leaves: Any, leaf: int) -> float:
 
 
 def _real(value: Any) -> float | None:
-    """A real number, also from an array with one element; None for anything else."""
+    """Converts a real number, or an array with one; None for anything else."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -124,5 +124,5 @@ def _real(value: Any) -> float | None:
 
 
 def _finite(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float | None, ...]:
-    """Rounded to the six digits that a chart needs; None for a number that is not finite."""
+    """Rounds to six digits, enough for a chart; None for numbers that are not finite."""
     return tuple(float(f"{value:.6g}") if math.isfinite(value) else None for value in values)

@@ -1,4 +1,4 @@
-"""Values that the notebook gives the replicas, kept as they were sent: a replica that was replaced gets them again."""
+"""Values that the notebook has sent to the replicas, kept in order to send them again to replaced replicas."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from workbench.runtime.driver.step import Runner, Step
 
 
 class Sent:
-    """One component per replica, as it travels: the user may have changed theirs since. Kept by the value's handle."""
+    """One encoded component per replica, as the user may change the originals. The value's handle keeps it."""
 
     __slots__ = ("__weakref__", "_known", "_parts", "_serial")
 
     divisible: Final = False
 
     def __init__(self, parts: Sequence[Any], known: Sequence[Any]) -> None:
-        """Takes the components as messages carry them, and what the driver keeps of each."""
+        """Takes the encoded components, and what the driver knows of each."""
         self._parts = parts
         self._known = known
         self._serial = -1
 
     @classmethod
     def of(cls, components: Sequence[Any], codec: Codec) -> Sent:
-        """Makes components ready to travel.
+        """Encodes components for sending.
 
         Raises:
-          CaptureError: naming the first that does not pickle.
+          CaptureError: if a component cannot be pickled; it names the first.
         """
         parts = [_encoded(codec, value, rank) for rank, value in enumerate(components)]
         return cls(parts, [_known(value, codec) for value in components])
 
     def give(self, group: Runner) -> Handle:
-        """Sends each replica of a group its component; the handle of the value."""
+        """Sends each replica of a group its component; returns the handle of the value."""
         step = Step(group, group.gang.next_serial(), number=-1, prepared=None, on_merge=None)
         self._serial = step.serial
         self._send(group, group.worker_names)
@@ -50,16 +50,16 @@ class Sent:
         return Handle(step, 0)
 
     def give_again(self, group: Runner, lost: Sequence[int]) -> None:
-        """Sends the replicas `lost`, which were replaced, their components."""
-        # The value may belong to replicas that do not take part now.
+        """Sends the replaced replicas `lost` their components."""
+        # The value may belong to a different set of replicas.
         if len(self._parts) == group.size:
             self._send(group, dict.fromkeys(group.places[rank][0] for rank in lost))
 
     def renewed(self, handle: Handle) -> Handle:
-        """The same components for the replicas that take part now.
+        """Sends the same components to the current replicas.
 
         Raises:
-          StaleGeneration: if there are more or fewer of them.
+          StaleGeneration: if their number differs.
         """
         group = handle.group
         if len(self._parts) != group.size:
@@ -89,7 +89,7 @@ def _encoded(codec: Codec, value: Any, rank: int) -> Any:
 
 
 def _known(value: Any, codec: Codec) -> Any:
-    """What the driver keeps of a value that it has sent: a small value itself, or a description."""
+    """What the driver keeps of a sent value: a small value itself, or a description."""
     if codec.by_reference:
         return (value,)
     size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))

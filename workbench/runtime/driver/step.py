@@ -1,4 +1,4 @@
-"""A step in progress: which workers still have to report, and what the replicas reported."""
+"""A step in progress: the ranks that have not reported yet, and the reports of the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], 
 
 
 class Wait(NamedTuple):
-    """A collective that replicas waited in.
+    """A collective in which replicas waited.
 
     Attributes:
       op: Its operation.
@@ -32,21 +32,21 @@ class Wait(NamedTuple):
 
     @property
     def collective(self) -> str:
-        """Its name as users read it, such as "all_reduce #4"."""
+        """Its name for users, such as "all_reduce #4"."""
         return f"{self.op} #{self.number}"
 
     @classmethod
     def read(cls, collective: str, site: str = "") -> Wait | None:
-        """From `WorkbenchError.collective`, which has travelled as text; None where that names no collective."""
+        """Parses `WorkbenchError.collective`, which travels as text; None if that names no collective."""
         op, _, number = collective.rpartition(" #")
         return cls(op, int(number), site) if op and number.isdecimal() else None
 
 
 class Runner(Replicas):
-    """Replicas that run steps, as a step and the values that it makes see them.
+    """Replicas that run steps, from the point of view of steps and the values that they make.
 
     Attributes:
-      sent: What the notebook has sent the replicas, as far as anybody holds it.
+      sent: The values that the notebook has sent the replicas and that are still referenced.
     """
 
     sent: weakref.WeakSet[Any]
@@ -64,31 +64,31 @@ class Step:
     """One message that every replica of a group executes.
 
     Attributes:
-      group: The group whose step it is.
-      places: Where its replicas are, by rank; those of its group change.
+      group: The group that runs it.
+      places: The places of its replicas, by rank; those of its group may change.
       serial: Its number in the gang.
       number: Its number among the user's steps of the group, -1 for internal work.
       name: The user's function.
       site: Where the user called it, such as "train.py:41".
       waiting: Ranks that have not reported yet.
-      leaves: Per rank the leaves of its result, as DONE carries them; None until it reports.
-      structures: Per rank the structure of its result.
-      failures: What failed replicas reported.
+      leaves: For each rank the leaves of its result, in the form of DONE; None until it reports.
+      structures: For each rank the structure of its result.
+      failures: The reports of failed replicas.
       lost: rank -> how its worker ended.
-      waited: Where the others waited for it then; None if they did not.
-      ended: Nothing more will come.
+      waited: Where the others waited when a worker was lost; None if they did not.
+      ended: Whether it has ended, so that no more reports follow.
       ended_ns: When that was known, by `time.monotonic_ns`.
-      inputs: The distributed values that it took, as far as they still exist.
-      error: What waiting for it raises.
+      inputs: The distributed values among its arguments that still exist.
+      error: The error that waiting for it raises.
       on_merge: Runs merge functions of this step.
       merging: rank -> (payload of the merge request that it waits on, number of its latest collective).
-      merge_error: What its merge function raised.
-      promised: The structure that its result has to have, None if that is not known yet.
-      nested: It is work of a merge function: part of the step that is paused.
-      accepted: What sends it again if it is lost with a replica; None once it has succeeded, and for steps that are
-        waited for.
-      origin: What gives its result to replicas that were replaced, `Sent` or a chunk of a dataset; None for what users
-        computed.
+      merge_error: The error that its merge function raised.
+      promised: The structure that its result must have, None if not known yet.
+      nested: Whether it is work of a merge function, and thus part of a paused step.
+      accepted: The data to resend it if it is lost with a replica; None once it has succeeded, and for steps that the
+        caller waits for.
+      origin: The source that restores its result on replaced replicas, `Sent` or a chunk of a dataset; None for results
+        of user functions.
     """
 
     __slots__ = (
@@ -156,7 +156,7 @@ class Step:
         self.accepted: Accepted | None = None
 
     def begin_again(self, serial: int) -> None:
-        """Forgets what became of it: it is sent once more, as message `serial`, which its handles then refer to."""
+        """Resets it for resending as message `serial`, to which its handles then refer."""
         self.serial = serial
         self.places = self.group.places
         self.waiting = set(range(self.group.size))
@@ -175,11 +175,11 @@ class Step:
         return bool(self.failures or self.lost)
 
     def take(self, outcomes: list[tuple[Any, ...]], structures: dict[int, Any]) -> None:
-        """What became of the replicas of one worker.
+        """Records the outcomes of one worker's replicas.
 
         Args:
-          outcomes: One for each replica, as DONE carries them; or a single one of a program that ran for all at once.
-          structures: Those that the worker has told so far, by their keys.
+          outcomes: One per replica, in the form of DONE; or a single one for a program that ran once for all.
+          structures: The structures that the worker has sent so far, by key.
         """
         for fields in outcomes:
             outcome = read_outcome(fields)
@@ -200,5 +200,5 @@ class Step:
 
 
 def _row_of(leaves: list[Any], row: int) -> list[Any]:
-    """The leaves of one of the replicas that a program ran for."""
+    """The leaves of one of the replicas for which a program ran."""
     return [(leaf.rows[row, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves]

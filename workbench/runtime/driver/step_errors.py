@@ -1,4 +1,4 @@
-"""Which failures of a group's steps are causes and which effects, and what of it the user has been told."""
+"""Distinguishes causes and effects among the failures of a group's steps, and tracks which the user has seen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LOSSES = (ReplicaLost, ReplicaStalled)
 
 
 class StepErrors:
-    """What went wrong in one group since it was last made ready.
+    """The failures of one group since it was last made ready.
 
     Attributes:
-      cause: The first failure that did not follow from another.
+      cause: The first failure that is not the effect of another.
       first_failed: Serial of the first step that failed, 0 if none did.
-      unreported: An error that the user has not been shown.
+      unreported: An error that the user has not seen.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class StepErrors:
         self._effects: list[Step] = []  # failed because of a step that has not ended yet
 
     def failed(self, step: Step) -> None:
-        """A step has failed everywhere it ran: remembers it, and gives it its error if it has none yet."""
+        """Records a step that has ended as failed, and sets its error if it has none yet."""
         self.first_failed = min(self.first_failed or step.serial, step.serial)
         if step.error is None:
             self.explain(step)
@@ -36,13 +36,13 @@ class StepErrors:
             self._accepted.append(step)
 
     def is_told(self, error: BaseException | None) -> bool:
-        """Whether the user has been shown this error, since the last time that everything was made ready."""
+        """Whether the user has seen this error since the group was last made ready."""
         return error is not None and error is self._reported
 
     def take_accepted(self) -> list[Step]:
-        """The steps to be sent again, in their order: accepted, and lost with a replica, not too often yet.
+        """The steps to resend, in order: accepted ones that were lost with a replica, but not too often.
 
-        Where other replicas take part since then, their arguments are not there as they were: those fail.
+        If the set of replicas has changed since, their arguments do not exist any more, and they fail.
         """
         failed, self._accepted = self._accepted, []
         again: list[Step] = []
@@ -57,7 +57,7 @@ class StepErrors:
         return again
 
     def explain(self, step: Step) -> None:
-        """Gives a failed step its error; it may get another when a step ends whose failure was the cause."""
+        """Sets the error of a failed step; this may change when the step that caused the failure ends."""
         step.error = step.merge_error or step_error(step, self.cause)
         if self.cause is None and is_effect(step):
             self._effects.append(step)
@@ -65,19 +65,19 @@ class StepErrors:
             self._found_cause(step.error)
 
     def is_effect(self, step: Step) -> bool:
-        """Whether a step was cut short by the failure of one that has not ended yet: a faster replica was there."""
+        """Whether the failure of an earlier step that has not ended cut this one short; a faster replica was in it."""
         return step in self._effects
 
     def owe(self, error: BaseException | None) -> None:
-        """The user has to be shown this error, unless another one is still to be shown, or told of the same."""
+        """Marks this error as unreported, unless another one is unreported or the user has seen the same."""
         if self.unreported is None and error is not None and not _is_told(error, self._reported):
             self.unreported = error
 
     def raise_unreported(self, *, losses: bool = True) -> None:
-        """Shows the user the error that is still to be shown, if there is one.
+        """Raises the unreported error, if there is one.
 
         Args:
-          losses: Also that of a lost replica; else that one stays to be shown.
+          losses: Whether to raise the error of a lost replica, too; otherwise it stays unreported.
         """
         if not losses and isinstance(self.unreported, LOSSES):
             return
@@ -86,26 +86,26 @@ class StepErrors:
             raise error
 
     def reported(self, error: BaseException | None) -> None:
-        """The user has been shown this error."""
+        """Records that the user has seen this error."""
         self._reported = error
         if _is_told(self.unreported, error):
             self.unreported = None
 
     def forget(self) -> None:
-        """The user stopped the steps that failed: nothing to report."""
+        """Drops all failures, because the user has stopped these steps."""
         self.unreported = None
         self._accepted.clear()
         self._effects.clear()
 
     def settle(self) -> int:
-        """What failed is going to be undone: starts anew. Returns the first step that failed, 0 if none did."""
+        """Resets all, because failed steps will be undone. Returns the first step that failed, 0 if none did."""
         first, self.first_failed = self.first_failed, 0
         self.cause = self._reported = None
         self._effects.clear()
         return first
 
     def _found_cause(self, error: BaseException) -> None:
-        """This is also the cause of earlier steps that were cut short."""
+        """Uses this error also for earlier steps that it cut short."""
         self.cause = self.cause or error
         for effect in self._effects:
             self.reported(effect.error)
@@ -114,7 +114,7 @@ class StepErrors:
 
 
 def _is_told(error: BaseException | None, shown: BaseException | None) -> bool:
-    """Whether a user who has seen one error knows the other: all steps in progress report the same lost replica."""
+    """Whether a user who has seen one error also knows the other, as all steps in progress report the same loss."""
     if not (isinstance(error, LOSSES) and isinstance(shown, LOSSES)):
         return error is shown
     return (error.replica, error.generation) == (shown.replica, shown.generation)

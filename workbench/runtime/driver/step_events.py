@@ -1,4 +1,4 @@
-"""What becomes of replicas and steps, as events for the log: lost replicas, failed steps."""
+"""Events for the log about lost replicas and failed steps."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FAILURES: Final = {
 
 
 def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Event]:
-    """One alert for each replica on a worker that is gone, or one for the worker if it has none.
+    """One alert for each replica on a lost worker, or one for the worker if it has none.
 
-    Strategies that share the worker lose their replica of that number together, in one alert; in one each if they were
-    rebuilt a different number of times.
+    Strategies that share the worker lose replicas of the same number in one alert, or in one each if their groups
+    were rebuilt a different number of times.
 
     Args:
-      worker: Is gone.
-      groups: Those whose strategies are in use.
+      worker: The lost worker.
+      groups: The groups of the strategies in use.
     """
     now = time.monotonic_ns()
     message = f"worker {worker.name} (pid {worker.pid}) {worker.lost}"
@@ -58,10 +58,9 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Ev
 
 
 def step_failed(step: Step) -> Iterator[Event]:
-    """A line for a step that failed, and an alert if replicas were not together, or numbers not finite.
+    """A line for a failed step, and an alert if replicas were out of step or numbers not finite.
 
-    What the user's own code raises concerns the caller, who gets the error; lost replicas are told by
-    `replicas_lost`.
+    Errors of the user's code concern only the caller, who gets them; `replicas_lost` reports lost replicas.
     """
     yield Event(
         "lifecycle",
@@ -96,7 +95,7 @@ def step_failed(step: Step) -> Iterator[Event]:
 
 
 def step_succeeded(step: Step) -> Event:
-    """A line for the first step that succeeded after one that failed, so that the failure is no longer news."""
+    """A line for the first step that succeeded after a failure, which is then no longer news."""
     return Event(
         "lifecycle",
         "step_succeeded",
@@ -110,7 +109,7 @@ def step_succeeded(step: Step) -> Event:
 
 
 def _failure(step: Step) -> str:
-    """For example "step 65 failed on replica 3: ValueError at In[1]:14"."""
+    """Such as "step 65 failed on replica 3: ValueError at In[1]:14"."""
     which = f"step {step.number} failed" if step.number >= 0 else f"{step.name!r} failed"
     if step.lost:
         return f"{which}: replica {min(step.lost)} was lost"

@@ -1,4 +1,4 @@
-"""The steps of a group that are on their way: sends them, learns what becomes of them, waits for their ends."""
+"""The steps of a group in progress: sends them, handles their outcomes, waits for their ends."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 from workbench.telemetry.told import SentSteps
 
-# A replica that has not stopped by then is in C code, which only the end of its process can stop.
+# A replica that has not stopped by then is in C code, which stops only with its process.
 _SAY_AFTER_SECONDS = 2.0
 
 
 class StepQueue(Runner):
-    """Replicas, and the steps that they have not done yet.
+    """Replicas, and the steps that they have not completed.
 
     Attributes:
-      overdue: Replicas did not come to a collective in time, and some may still run; None normally.
+      overdue: Set if replicas did not reach a collective in time and some may still run; normally None.
       recent: Small results of the newest steps.
-      cores_used: What steps use while they are waited for; None where every replica has its own core, or nobody can
-        look.
-      errors: What failed since the replicas were last made ready.
+      cores_used: Cores that steps use during waits; None if every replica has its own core, or it cannot be measured.
+      errors: The failures since the replicas were last made ready.
     """
 
     def __init__(self, gang: Gang[Any], devices: Sequence[Device], *, label: str) -> None:
@@ -56,20 +55,20 @@ class StepQueue(Runner):
         self._cell: int | None = None  # the cell in which the newest of them was sent
         self._ended_ns = 0  # when the newest of them ended; 0 before the first
         self._paused_ns = 0
-        self._has_failed = False  # one of the user's steps failed, and none has succeeded since
+        self._has_failed = False  # whether one of the user's steps has failed, and none has succeeded since
 
     def on_their_way(self) -> list[Step]:
-        """The steps that have not ended, oldest first; for threads that only look, without the lock."""
+        """The steps that have not ended, oldest first; for threads that only read, without the lock."""
         return list(self._steps.values())
 
     def unreported(self, rank: int) -> list[int]:
-        """Numbers of the steps that a replica has not reported yet, oldest first; -1 for one of workbench's own."""
+        """Numbers of the steps that a replica has not yet reported, oldest first; -1 for workbench's own steps."""
         return [step.number for step in self.on_their_way() if rank in step.waiting]
 
     def at_steps(self) -> list[int]:
-        """Per replica the number of the user's step that it is in, or did last; -1 before the first.
+        """For each replica the number of the user's step that it is in, or completed last; -1 before the first.
 
-        Replicas of one worker report together: they are where the slowest of them is.
+        Replicas of one worker report together, so the slowest of them counts.
         """
         at = [self.number - 1] * self.size
         for step in self.on_their_way():
@@ -79,7 +78,7 @@ class StepQueue(Runner):
         return at
 
     def sent_steps(self) -> SentSteps | None:
-        """When the newest steps of the user were sent; None before the first. Any thread may ask."""
+        """When the user's newest steps were sent; None before the first. Any thread."""
         sent = list(self._sent)
         return SentSteps(*zip(*sent, strict=True)) if sent else None
 
@@ -88,12 +87,12 @@ class StepQueue(Runner):
 
         Args:
           step: The step.
-          encoded: Its arguments, as `payload` gave them.
+          encoded: Its arguments, encoded by `payload`.
           structure: Id of their structure.
-          ranks: The replicas, if these are not all.
+          ranks: The replicas, if not all.
         """
         function = step.prepared.function
-        message = (  # with the fields of `Run`, which would take a microsecond more to create
+        message = (  # the fields of `Run`, without the microsecond that creating one takes
             RUN,
             step.serial,
             self.id,
@@ -102,7 +101,7 @@ class StepQueue(Runner):
             function,
             encoded,
             ranks,
-            # A nested step overtakes others, which may need what would be released.
+            # A nested step overtakes others, which may need the released values.
             [] if step.nested else self.gang.take_released(),
             self.state.committed,
             step.nested,
@@ -121,7 +120,7 @@ class StepQueue(Runner):
     def _note_sent(self, number: int) -> None:
         """Records that a user's step is about to be sent.
 
-        If all earlier steps ended in another cell, the notebook paused.
+        If all earlier steps ended in another cell, the notebook has paused.
         """
         now_ns, cell = time.monotonic_ns(), running_cell()
         if self._ended_ns and cell != self._cell and all(each.number < 0 for each in self._steps.values()):
@@ -138,12 +137,12 @@ class StepQueue(Runner):
         return any(step.merging for step in self.on_their_way())
 
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        """Replicas of a worker have done their part of a step.
+        """Handles the outcomes of a worker's replicas in a step.
 
         Args:
           worker: The link to the worker.
           serial: The number of the step.
-          outcomes: What each replica's part came to, as `Step.take` reads it.
+          outcomes: The outcome of each replica; see `Step.take`.
         """
         step = self._steps[serial]
         step.take(outcomes, worker.structures)
@@ -155,19 +154,19 @@ class StepQueue(Runner):
             self._end(step)
 
     def merge_asked(self, serial: int, rank: int, request: Any) -> None:
-        """A replica waits for a merge function.
+        """Handles a merge request of a replica.
 
         Args:
           serial: The number of the step.
           rank: The replica.
-          request: What it wants merged; the function runs once requests of all replicas are there.
+          request: The request; the function runs once all replicas have sent theirs.
         """
         step = self._steps[serial]
         step.merging[rank] = request
         self.gang.afterwards(functools.partial(self._try_merge, step))
 
     def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
-        """A worker is gone: steps that ran there fail, and replicas that wait for others wake."""
+        """Handles the loss of a worker: steps that ran there fail, and replicas that wait for others wake."""
         for step in self.on_their_way():
             self._note_lost(step, worker, end)
         if worker.name in self.worker_names and self.id in self.gang.groups:
@@ -177,7 +176,7 @@ class StepQueue(Runner):
             self._end(step)
 
     def look(self) -> None:
-        """Heartbeats have come: ends merges that cannot happen."""
+        """Ends merges that heartbeats show to be impossible."""
         for step in [step for step in self.on_their_way() if step.merging]:
             refuse_stuck_merge(step)
 
@@ -206,7 +205,7 @@ class StepQueue(Runner):
     # ---------------------------------------------------------------------------------
 
     def _failing(self, step: Step) -> None:
-        """Stops the others when a replica has failed, so that they do not wait for it."""
+        """Stops the other replicas when one has failed, so that they do not wait for it."""
         failure = step.failures[0]
         self.state.after(Change.FAILED)
         self.abort(step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}")
@@ -220,7 +219,7 @@ class StepQueue(Runner):
     def _end(self, step: Step) -> None:
         """Called when every replica has reported or is gone."""
         if self._steps.pop(step.serial, None) is None:
-            return  # ended in the meantime by the loss of a worker
+            return  # the loss of a worker has ended it meanwhile
         self.gang.ended(step.serial)
         step.ended = True
         self.state.ended()
@@ -232,12 +231,12 @@ class StepQueue(Runner):
         else:
             self.state.after(Change.LOST if step.lost else Change.FAILED)
             self.errors.failed(step)
-            if self.errors.cause is step.error:  # not if another step's failure caused it
+            if self.errors.cause is step.error:  # unless another step's failure caused it
                 for event in step_failed(step):
                     self.gang.notify(event)
                 self._has_failed = self._has_failed or step.number >= 0
         if step.error is not None:
-            # Nobody will get handles to the results of replicas that succeeded.
+            # There will be no handles to the results of replicas that succeeded.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
             if not step.prepared.quiet:
@@ -253,7 +252,7 @@ class StepQueue(Runner):
                     self._has_failed = False
                     self.gang.notify(step_succeeded(step))
         if step.accepted is not None:
-            # Values dropped before a step was sent again have another serial.
+            # Values dropped before a step was resent have another serial.
             if step.accepted.losses:
                 self.gang.released.extend((step.serial, leaf) for leaf in step.accepted.dropped)
             step.accepted = None
@@ -266,10 +265,10 @@ class StepQueue(Runner):
         __tracebackhide__ = True
         with self.gang.lock:
             if step.accepted is not None and self.errors.is_told(step.error):
-                self.make_ready()  # which sends it again
+                self.make_ready()  # which resends it
             self._wait_for_end(step)
             if step.error is not None and self.errors.is_effect(step) and not step.nested:
-                self.drain()  # until the later step has ended whose failure cut this one short
+                self.drain()  # until the step that caused this failure has ended
         if step.error is not None:
             self.errors.reported(step.error)
             raise step.error
@@ -280,13 +279,13 @@ class StepQueue(Runner):
             self._wait_for_end(step)
 
     def wait_for_room(self, in_flight: int) -> None:
-        """Waits until at most `in_flight` steps are on their way; about Ctrl-C see `wait_for`."""
+        """Waits until at most `in_flight` steps are in progress; for Ctrl-C see `wait_for`."""
         with self.gang.lock:
             while self.in_flight > in_flight and not self._gives_up():
                 self._wait_for_end(self._oldest())
 
     def drain(self) -> None:
-        """Receives until no step is on its way."""
+        """Receives until no step is in progress."""
         gang = self.gang
         with gang.lock, gang.interrupts as interrupts:
             while self.in_flight:
@@ -297,13 +296,13 @@ class StepQueue(Runner):
                     self.overdue.urge(self._oldest())
 
     def settle(self) -> None:
-        """Waits until all replicas are idle, also those that did not come in time: nothing is undone under them."""
+        """Waits until all replicas are idle, even late ones, because nothing may be undone while they run."""
         self.drain()
         self.overdue = None
         self.state.after(Change.SETTLED)
 
     def _gives_up(self) -> bool:
-        """Whether to stop waiting for steps, because late replicas have not stopped when told to."""
+        """Whether to stop waiting for steps, because late replicas have not stopped when asked to."""
         if (
             self.state.phase is Phase.OVERDUE
             and self.overdue is not None
@@ -321,7 +320,7 @@ class StepQueue(Runner):
             if self.cores_used is None or step.number < 0:
                 self._receive_until_end(step)
                 return
-            gang.receive(0.0)  # receives what came while nobody waited, at an unknown time
+            gang.receive(0.0)  # receives messages that arrived, at an unknown time, while nothing waited
             if not step.ended:
                 pids = [gang.workers[name].pid for name in self.worker_names]
                 steps = sum(
@@ -337,7 +336,7 @@ class StepQueue(Runner):
             gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
             if interrupts.pending and interrupts.take():
                 self._interrupted(step)
-        if not step.ended:  # given up because of late replicas
+        if not step.ended:  # it was given up because of late replicas
             step.error = step.error or self.errors.cause
 
     def _oldest(self) -> Step:
@@ -378,7 +377,7 @@ class StepQueue(Runner):
                         self.gang.kill(self.place(rank)[0])
                 if not said and time.monotonic() - start > _SAY_AFTER_SECONDS:
                     said = True
-                    self.interrupt()  # user code may have caught the first one
+                    self.interrupt()  # user code may have caught the first interrupt
                     busy = sorted(step.waiting)
                     who = replicas_text(busy, MOST_NAMED) if busy else "a replica"
                     print(

@@ -1,8 +1,8 @@
-"""A replica that did not come to a collective in time: the step fails at once, whatever that replica still does.
+"""Handles a replica that did not reach a collective in time: the step fails at once, whatever that replica still does.
 
-The replicas that waited have reported. Those that still run the user's code are interrupted; where Python
-executes, they stop within milliseconds. Where it does not (C code), waiting for the step ends all the
-same, and only the next step has to wait: nothing can be undone under a replica that still runs.
+The replicas that waited have reported. Those that still run the user's code are interrupted, and stop within
+milliseconds if they execute Python. If they are in C code, the wait for the step still ends, and only the next step has
+to wait, because nothing can be undone while a replica runs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from workbench.runtime.driver.replicas import Replicas
 from workbench.runtime.driver.step import Step, Wait
 from workbench.telemetry.formatting import MOST_NAMED, replicas_text
 
-_GRACE_SECONDS = 0.5  # replicas that stop when told to have done so by then
+_GRACE_SECONDS = 0.5  # replicas that can stop have stopped by then
 _SAY_AFTER_SECONDS = 2.0
 _END_AFTER_SECONDS = 30.0
 _ANSWER_SECONDS = 0.5
 
 
 class Overdue:
-    """What follows from one step in which replicas did not come in time, until all replicas of the group are idle."""
+    """The consequences of a step in which replicas were late, until all replicas of the group are idle."""
 
     def __init__(self, group: Replicas, step: Step) -> None:
-        """Asks the replicas that still run where they are, then tells them to stop."""
+        """Asks the running replicas where they are, then stops them."""
         self._group = group
         self._since = time.monotonic()
         self._began_to_wait = 0.0
@@ -41,7 +41,7 @@ class Overdue:
         return max(0.0, self._since + _GRACE_SECONDS - time.monotonic())
 
     def explain(self, error: BaseException | None) -> None:
-        """Adds to the error where in the user's code the replicas were that did not come."""
+        """Adds the late replicas' places in the user's code to the error."""
         if not isinstance(error, DeadlineExceededError) or not error.collective:
             return  # unknown for a traced step
         wait = Wait.read(error.collective)
@@ -59,13 +59,13 @@ class Overdue:
                     error.add_note(f"replica {row.rank} was at {place} then")
 
     def urge(self, step: Step) -> None:
-        """While the next step waits for replicas that still run `step`: says so, in the end replaces their workers."""
+        """While the next step waits for replicas that still run `step`, informs the user, later replaces workers."""
         now = time.monotonic()
         self._began_to_wait = self._began_to_wait or now
         gang = self._group.gang
         if not self._said and now - self._began_to_wait > _SAY_AFTER_SECONDS:
             self._said = True
-            self._group.interrupt()  # user code may have caught the first one
+            self._group.interrupt()  # user code may have caught the first interrupt
             self._say(sorted(step.waiting))
         if now - self._began_to_wait > _END_AFTER_SECONDS:
             for rank in sorted(step.waiting):

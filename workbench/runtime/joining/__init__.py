@@ -1,1 +1,1 @@
-"""Tasks that become one Dask cluster by `workbench join`: their secret, their addresses, who has joined."""
+"""Tasks that form a Dask cluster by `workbench join`: their secret, addresses and attendance."""

@@ -1,4 +1,4 @@
-"""Addresses by which the tasks of a cluster reach each other."""
+"""Addresses at which the tasks of a cluster reach each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ip_of(host: str) -> str:
     """The IP address of a host.
 
     Raises:
-      UnavailableError: if the name means nothing here.
+      UnavailableError: if the name cannot be resolved here.
     """
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -43,7 +43,7 @@ def ip_of(host: str) -> str:
 
 
 def is_here(ip: str) -> bool:
-    """Whether an IP address is one of this machine's."""
+    """Whether an IP address belongs to this machine."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as tried:
@@ -56,11 +56,11 @@ def is_here(ip: str) -> bool:
 def ip_among(host: str, peers: Sequence[str]) -> str:
     """The IP address at which a host's peers reach it.
 
-    Many systems resolve their own name to loopback, where no peer reaches them; then it is the address by which this
-    machine reaches the first peer that is elsewhere.
+    Many systems resolve their own name to loopback, which no peer can reach. Then it is the address from which this
+    machine reaches the first peer on another machine.
 
     Raises:
-      UnavailableError: if the name means nothing here, or there is no way to the peer.
+      UnavailableError: if the name cannot be resolved here, or there is no route to the peer.
     """
     ip = ip_of(host)
     if not is_loopback(ip) or is_loopback(host):
@@ -70,10 +70,10 @@ def ip_among(host: str, peers: Sequence[str]) -> str:
 
 
 def own_ip(host: str, peers: Sequence[str]) -> str:
-    """The IP address at which this machine, which the cluster calls `host`, listens for its peers; see `ip_among`.
+    """The IP address at which this machine listens for its peers; `host` is its name in the cluster. See `ip_among`.
 
     Raises:
-      UnavailableError: if it is not this machine's.
+      UnavailableError: if the address does not belong to this machine.
     """
     ip = ip_among(host, peers)
     if not is_here(ip):
@@ -85,10 +85,10 @@ def own_ip(host: str, peers: Sequence[str]) -> str:
 
 
 def ip_towards(host: str) -> str:
-    """The IP address by which this machine reaches a host; sends nothing.
+    """The IP address from which this machine reaches a host; sends nothing.
 
     Raises:
-      UnavailableError: if there is no such host, or no way there.
+      UnavailableError: if there is no such host, or no route to it.
     """
     ip = ip_of(host)
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET

@@ -1,4 +1,4 @@
-"""Whether the cluster that is connected is the one whose tasks a strategy's resolver names."""
+"""Checks whether the connected cluster has the tasks that a strategy's resolver names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MOST_NAMES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The cluster that is connected.
+    """The connected cluster.
 
     Attributes:
-      names: Those of its workers.
-      hosts: How many hosts they are on.
-      devices: How many devices they have.
-      here: Whether this process has started it, on this machine.
-      incomplete: Whether its strategies may go on without some of the tasks.
+      names: Names of its workers.
+      hosts: Number of their hosts.
+      devices: Number of their devices.
+      here: Whether this process started it, on this machine.
+      incomplete: Whether its strategies may continue without some of the tasks.
     """
 
     names: Sequence[str]
@@ -35,19 +35,19 @@ class Connected:
 def require_agreement(
     resolver: Any, tasks: Sequence[Task], connected: Connected, *, all_devices: bool
 ) -> None:
-    """Returns if a cluster has the tasks that a resolver has named. A resolver that names none agrees with any cluster.
+    """Returns if a cluster has the tasks that a resolver names. A resolver that names none agrees with any cluster.
 
-    Where workers have no names of tasks, as those of an embedded cluster, their number tells: a task for each host,
-    worker or device; and one task is this machine. There, a strategy that takes only some devices counts them itself.
+    If workers do not have names of tasks, such as in an embedded cluster, the numbers must agree: one task per host,
+    worker or device; a single task is this machine. Then a strategy that takes only some devices checks their number.
 
     Args:
-      resolver: Of a strategy.
-      tasks: Those that it has named.
+      resolver: The strategy's resolver.
+      tasks: The tasks that it names.
       connected: The cluster.
-      all_devices: Whether the strategy takes all devices, whatever the resolver says.
+      all_devices: Whether the strategy takes all devices regardless of the resolver.
 
     Raises:
-      FailedPreconditionError: naming both, what is missing or too many, and what to do.
+      FailedPreconditionError: if they differ; it names both, missing and surplus tasks, and the remedy.
     """
     if not tasks:
         return

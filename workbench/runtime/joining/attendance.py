@@ -1,4 +1,4 @@
-"""Which tasks have joined and which are missing, as the chief's scheduler sees it."""
+"""Tracks, in the chief's scheduler, which tasks have joined and which are missing."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from workbench.runtime.deploy.tasks import Task, task_of
 
 
 class Attendance(SchedulerPlugin):
-    """Tells of each task that joins, is lost, or joins again.
+    """Reports each task that joins, is lost, or rejoins.
 
     Attributes:
-      complete: Set while all tasks are there.
-      over: Set it to True when the cluster ends: nothing is said from then on.
+      complete: Set while all tasks are present.
+      over: Set it to True when the cluster ends; nothing is reported from then on.
     """
 
     def __init__(self, tasks: Sequence[Task], say: Callable[[str], None], invitation: str) -> None:
-        """Watches.
+        """Starts to track.
 
         Args:
-          tasks: Those that shall join; empty if nobody knows.
-          say: Takes a line for the user.
-          invitation: How to attach to the cluster, said once all tasks are there.
+          tasks: The expected tasks; empty if unknown.
+          say: Called with each line for the user.
+          invitation: How to attach to the cluster; reported once all tasks are present.
         """
         self.complete = asyncio.Event()
         self.over = False
@@ -39,12 +39,12 @@ class Attendance(SchedulerPlugin):
 
     @property
     def missing(self) -> tuple[Task, ...]:
-        """The tasks that have not joined, or were lost."""
+        """The tasks that have not joined or were lost."""
         there = set(self._workers.values())
         return tuple(task for task in self._tasks if task not in there)
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """Called by Dask when a worker has come."""
+        """Called by Dask when a worker has joined."""
         task = task_of(str(scheduler.workers[worker].name))
         if task is None:
             return
@@ -57,7 +57,7 @@ class Attendance(SchedulerPlugin):
             self._tell_all()
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **_: Any) -> None:
-        """Called by Dask when a worker has gone."""
+        """Called by Dask when a worker has left."""
         task = self._workers.pop(worker, None)
         if task is not None and task not in self._workers.values() and not self.over:
             self.complete.clear()

@@ -1,4 +1,4 @@
-"""The tasks of a Dask cluster that is there already, by the names of its workers."""
+"""The tasks of an existing Dask cluster, from the names of its workers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ANSWER_SECONDS: Final = 10.0
 
 
 def scheduler_file_address(path: Path) -> str:
-    """The address in a file that `dask scheduler --scheduler-file` has written.
+    """The address in a file written by `dask scheduler --scheduler-file`.
 
     Raises:
-      InvalidArgumentError: if it is no such file.
+      InvalidArgumentError: if it is not such a file.
     """
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["address"])
@@ -33,7 +33,7 @@ def scheduler_file_address(path: Path) -> str:
 def tasks_of_workers(client: Client) -> dict[str, dict[int, str]]:
     """Job -> number -> address "host:port" of the first worker of each task.
 
-    Workers that no task has named are workers, numbered on after those that are named, in the order of their names.
+    Workers without a task's name belong to the job "worker", numbered after the named ones in the order of their names.
 
     Raises:
       UnavailableError: if the scheduler does not answer.

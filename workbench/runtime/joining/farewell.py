@@ -1,7 +1,7 @@
-"""How a task learns that the chief has ended the cluster, whatever its workers are doing.
+"""Informs tasks that the chief has ended the cluster, whatever their workers are doing.
 
-Dask's scheduler tells the workers, and each of them its nanny. A task whose workers are just starting, or hang, would
-hear nothing that way, and wait for a chief that is not coming back; so it keeps a connection of its own.
+Dask's scheduler informs the workers, and each worker its nanny. A task with workers that are just starting, or hang,
+would not get that message and would wait for a chief that does not come back; so each task has its own connection.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SAY_SECONDS: Final = 1.0
 
 
 class Farewell:
-    """The chief's side: all tasks that shall hear of the end."""
+    """The chief's side: connections to all tasks that are informed of the end."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._comms: list[Any] = []
         scheduler.handlers[_OPERATION] = self._add
 
     async def say(self) -> None:
-        """Tells them that the cluster has ended."""
+        """Informs the tasks that the cluster has ended."""
 
         async def tell(comm: Any) -> None:
             with contextlib.suppress(OSError, TimeoutError):
@@ -40,11 +40,11 @@ class Farewell:
 
 
 class Hearing:
-    """The task's side: open as long as the scheduler is there.
+    """The task's side: a connection that is open as long as the scheduler is.
 
     Attributes:
-      over: Done when nothing more will be heard; its result is whether the chief has ended the cluster. Otherwise the
-        scheduler is lost, or out of reach.
+      over: Done when the connection has ended; its result is whether the chief has ended the cluster. Otherwise the
+        scheduler is lost or unreachable.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -56,7 +56,7 @@ class Hearing:
         """Connects to a scheduler.
 
         Raises:
-          OSError: if that is out of reach.
+          OSError: if that is unreachable.
         """
         comm = await connect(address, timeout=_CONNECT_SECONDS, **security.get_connection_args("worker"))
         try:
@@ -67,12 +67,12 @@ class Hearing:
         return cls(comm)
 
     async def ended(self, seconds: float) -> bool:
-        """Whether the chief has ended the cluster, or does so within some time."""
+        """Whether the chief has ended the cluster, or does so within `seconds`."""
         await asyncio.wait({self.over}, timeout=seconds)
         return self.over.done() and self.over.result()
 
     def close(self) -> None:
-        """Hears no more."""
+        """Closes the connection."""
         self._comm.abort()
 
     async def _hear(self) -> bool:

@@ -39,14 +39,14 @@ def join(
     """Makes this process one task of a cluster. Returns after Ctrl-C or SIGTERM, or when the chief ends the cluster.
 
     Args:
-      roster: Which task, of which cluster.
-      secret: What all of its tasks share.
-      replicas: CPU devices of this task, where it has no GPUs.
-      patience_seconds: How long to wait for the chief, as the chief for the other tasks.
-      say: Takes a line for the user.
+      roster: The task and its cluster.
+      secret: The secret that all tasks share.
+      replicas: Number of CPU devices of this task if it has no GPUs.
+      patience_seconds: How long to wait for the chief, or in the chief for the other tasks.
+      say: Called with each line for the user.
 
     Raises:
-      UnavailableError: if that time is over, an address is not this machine's or is taken, or the secrets differ.
+      UnavailableError: if that time has passed, an address is in use or not this machine's, or the secrets differ.
     """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     leave_main_out()
@@ -100,10 +100,10 @@ async def _work(
                 raise UnavailableError(
                     f"{', '.join(map(str, attendance.missing))} did not join within {patience_seconds:.0f} s"
                 )
-            await asyncio.wait({working})  # `await working` would cancel it together with this
+            await asyncio.wait({working})  # `await working` would cancel it when this is cancelled
             working.result()
         finally:
-            attendance.over = True  # set before the chief's own workers leave, which is not worth reporting
+            attendance.over = True  # set before the chief's own workers leave, so that this is not reported
             for each in (working, complete):
                 each.cancel()
             await asyncio.wait({working, complete}, timeout=2 * _CLOSE_SECONDS)
@@ -111,7 +111,7 @@ async def _work(
 
 @contextlib.asynccontextmanager
 async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
-    """The chief's scheduler. At its end, all workers learn that the cluster was ended."""
+    """Runs the chief's scheduler. When it ends, all workers are informed that the cluster was ended."""
     roster, address = membership.roster, membership.scheduler
     try:
         scheduler = await Scheduler(
@@ -120,7 +120,7 @@ async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
             dashboard=False,
             dashboard_address="127.0.0.1:0",
         )
-    except Exception as error:  # Dask's error, around that of the system
+    except Exception as error:  # Dask's error, which wraps the system's
         first = embedded.first_of(error)
         raise UnavailableError(
             f"the scheduler cannot listen at {address}: {first}; is another one running there?"
@@ -136,5 +136,5 @@ async def _scheduler(membership: Membership) -> AsyncIterator[Attendance]:
         yield attendance
     finally:
         await farewell.say()
-        with contextlib.suppress(Exception):  # of any kind: it ends with this process
+        with contextlib.suppress(Exception):  # whatever the error is, it ends with this process
             await asyncio.wait_for(scheduler.close(reason="workbench join ends"), _CLOSE_SECONDS)

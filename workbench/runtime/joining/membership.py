@@ -1,4 +1,4 @@
-"""A task's Dask workers: started when the scheduler answers, and again whenever they have lost it."""
+"""A task's Dask workers: started when the scheduler answers, and restarted whenever they have lost it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _LEAVE_SECONDS: Final = 5.0
 _TOLD_SECONDS: Final = 1.0
-"""How long after its workers a task may learn that the cluster has ended."""
+"""How much later than its workers a task may learn that the cluster has ended."""
 _FAREWELL: Final = "scheduler-close"
-"""What Dask's scheduler tells its workers when it is closed rather than lost."""
+"""The reason that Dask's scheduler sends its workers when it is closed rather than lost."""
 
 
 class WrongSecret(UnavailableError):
-    """The scheduler has another secret than this task; waiting does not help."""
+    """The scheduler and this task have different secrets; waiting does not help."""
 
 
-class _Ended(Exception):  # not an error: a task waits for this
+class _Ended(Exception):  # not an error, but the normal end of a task
     """The chief has ended the cluster."""
 
 
@@ -46,7 +46,7 @@ class _TaskNanny(ReportingNanny):
     """Records whether the cluster was ended or only lost.
 
     Attributes:
-      ended: The scheduler has told the worker to close, because it closes itself.
+      ended: Whether the scheduler made the worker close because the scheduler itself closes.
       leaving: Set when the worker begins to close.
     """
 
@@ -56,10 +56,10 @@ class _TaskNanny(ReportingNanny):
         self.leaving = asyncio.Event()
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
-        """Called by its worker when that closes. This nanny ends with it; the task starts new ones if it continues."""
+        """Called by its worker when that closes. This nanny ends with it; a task that continues starts new ones."""
         self.ended = self.ended or reason == _FAREWELL
         self.leaving.set()
-        # Not that of `ReportingNanny`, which would look for the scheduler that is gone and restart the worker.
+        # Not that of `ReportingNanny`, which would look for the lost scheduler and restart the worker.
         Nanny.close_gracefully(self, reason)
 
 
@@ -68,12 +68,12 @@ class Membership:
     """One task's part of the cluster.
 
     Attributes:
-      roster: Which task this is, of which cluster.
-      scheduler: The scheduler's address, with IP address.
-      ip: Where the workers listen.
-      replicas: How many CPU devices it gives, where it has no GPUs.
+      roster: The task and its cluster.
+      scheduler: The scheduler's address, with an IP address.
+      ip: The IP address at which the workers listen.
+      replicas: Number of its CPU devices if it has no GPUs.
       security: The TLS of all tasks.
-      patience_seconds: How long to try a scheduler that is away.
+      patience_seconds: How long to try to reach a missing scheduler.
       say: Takes a line for the user.
     """
 
@@ -86,11 +86,11 @@ class Membership:
     say: Callable[[str], None]
 
     async def keep(self) -> None:
-        """Works until the cluster is ended; a task that has lost it joins again.
+        """Works until the cluster ends; rejoins a lost cluster.
 
         Raises:
-          UnavailableError: if the scheduler stays away, or has another secret.
-          asyncio.CancelledError: when cancelled; the workers are closed then.
+          UnavailableError: if the scheduler does not come back, or has another secret.
+          asyncio.CancelledError: if cancelled; the workers are then closed.
         """
         with contextlib.suppress(_Ended):
             while True:
@@ -117,11 +117,11 @@ class Membership:
             await _close(nannies)
 
     async def _joined(self) -> tuple[list[_TaskNanny], Hearing]:
-        """Nannies whose workers the scheduler has accepted.
+        """Starts nannies; returns them once the scheduler has accepted their workers.
 
         Raises:
           UnavailableError: if that takes too long.
-          _Ended: if the chief ends the cluster in the meantime.
+          _Ended: if the chief ends the cluster meanwhile.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience_seconds
@@ -133,7 +133,7 @@ class Membership:
                     joined = await self._start()
                 except _Ended:
                     raise
-                except Exception as error:  # of any kind: Dask's, or from a network that fails meanwhile
+                except Exception as error:  # Dask's, or any error of a network that fails meanwhile
                     why = f"its workers do not start: {first_of(error)}"
                 else:
                     self.say(f"{self.roster.task} has joined the cluster at {self.scheduler}")
@@ -151,7 +151,7 @@ class Membership:
         """Why the task cannot join now; "" if it can.
 
         Raises:
-          WrongSecret: if it never will.
+          WrongSecret: if it can never join.
         """
         try:
             identity = await asyncio.wait_for(_identity(self.scheduler, self.security), _ANSWER_SECONDS)
@@ -187,7 +187,7 @@ class Membership:
         starting = asyncio.gather(*map(_started, nannies))
         first: set[asyncio.Future[Any]] = {starting, hearing.over}
         try:
-            # Not `wait_for`, which would leave what it cancels to asyncio's log.
+            # Not `wait_for`, after which asyncio would log the cancelled call.
             async with asyncio.timeout(_START_SECONDS):
                 await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
@@ -196,7 +196,7 @@ class Membership:
         except BaseException as error:
             starting.cancel()
             await asyncio.wait({starting}, timeout=_CLOSE_SECONDS)
-            # asyncio logs an exception that nobody retrieves.
+            # asyncio logs an exception that is never retrieved.
             _ = not starting.done() or starting.cancelled() or starting.exception()
             ended = isinstance(error, Exception) and await hearing.ended(_TOLD_SECONDS)
             hearing.close()
@@ -238,7 +238,7 @@ async def _until_one_is_gone(nannies: list[_TaskNanny], hearing: Hearing) -> Non
 
     async def ended() -> None:
         if not await asyncio.shield(hearing.over):
-            await asyncio.Event().wait()  # the workers themselves handle a cluster that is only unreachable
+            await asyncio.Event().wait()  # the workers themselves handle an unreachable cluster
         await asyncio.sleep(_LEAVE_SECONDS)
 
     waits = [asyncio.ensure_future(wait) for wait in (ended(), *map(_finished, nannies))]
@@ -254,12 +254,12 @@ async def _started(nanny: _TaskNanny) -> None:
 
 
 async def _finished(nanny: _TaskNanny) -> None:
-    """Returns when a nanny has closed, or when its worker's time to close is over."""
+    """Returns when a nanny has closed, or its worker's time to close is over."""
     finished = asyncio.ensure_future(nanny.finished())  # type: ignore[no-untyped-call]
     leaving = asyncio.ensure_future(nanny.leaving.wait())
     try:
         await asyncio.wait({finished, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        # A replica may be in user code that does not end; such a worker is killed.
+        # A worker with a replica in endless user code is killed.
         await asyncio.wait({finished}, timeout=_CLOSE_SECONDS)
     finally:
         finished.cancel()
@@ -268,7 +268,7 @@ async def _finished(nanny: _TaskNanny) -> None:
 
 async def _close(nannies: list[_TaskNanny]) -> None:
     async def close(nanny: _TaskNanny) -> None:
-        with contextlib.suppress(Exception):  # of any kind: the scheduler may be gone
+        with contextlib.suppress(Exception):  # any error, because the scheduler may be gone
             await asyncio.wait_for(nanny.close(), _CLOSE_SECONDS)
 
     await asyncio.gather(*map(close, nannies))

@@ -1,4 +1,4 @@
-"""The tasks of a future cluster, and which of them this process is."""
+"""The tasks of a future cluster, and this process's task among them."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class Spec(Protocol):
 
 @runtime_checkable
 class Resolver(Protocol):
-    """A `wb.distribute.cluster_resolver.ClusterResolver`, as far as `connect` asks it."""
+    """The part of a `wb.distribute.cluster_resolver.ClusterResolver` that `connect` uses."""
 
     def cluster_spec(self) -> Any:
-        """Its tasks, a `Spec`."""
+        """Its tasks, as a `Spec`."""
 
     def dask_cluster(self) -> Any:
-        """What to attach to."""
+        """The address or Dask object to attach to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """What a process has to know to join.
+    """The data that a process needs to join.
 
     Attributes:
-      task: Which task it is.
-      chief: Which task starts the scheduler.
-      address: Where that listens, "host:port".
-      tasks: All that shall join; empty if nobody knows.
+      task: Its task.
+      chief: The task that starts the scheduler.
+      address: Address of the scheduler, "host:port".
+      tasks: All expected tasks; empty if unknown.
       peers: Hosts of the tasks.
-      neighbours: How many tasks are on this host.
+      neighbours: Number of tasks on this host.
     """
 
     task: Task
@@ -63,10 +63,10 @@ class Roster:
 
     @classmethod
     def of(cls, spec: Spec, task: Task) -> Roster:
-        """That of a task of a cluster. An evaluator need not be among its tasks, as in TF_CONFIG.
+        """The roster for a task of a cluster. An evaluator need not be among its tasks, as in TF_CONFIG.
 
         Raises:
-          InvalidArgumentError: if the cluster has no such task, or none that could lead.
+          InvalidArgumentError: if the cluster has no such task, or none that can lead.
         """
         tasks = tasks_of(spec)
         if task not in tasks and task.job != "evaluator":
@@ -88,11 +88,11 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Formed:
-    """The cluster that the tasks of a resolver form, as it has told.
+    """The cluster that the tasks of a resolver form.
 
     Attributes:
-      tasks: Who takes part.
-      address: What to attach to.
+      tasks: The tasks that take part.
+      address: The address or Dask object to attach to.
     """
 
     tasks: tuple[Task, ...]
@@ -100,10 +100,10 @@ class Formed:
 
 
 def spec_of(resolver: Any) -> Any:
-    """The cluster that a resolver names, a `Spec`. It may ask an environment, and take long.
+    """The cluster that a resolver names, as a `Spec`. The resolver may query a service and take long.
 
     Raises:
-      TypeError: if the resolver, which may be the user's own, gives something else.
+      TypeError: if the resolver, possibly the user's own class, returns something else.
     """
     spec = resolver.cluster_spec()
     if not hasattr(spec, "task_indices"):
@@ -120,7 +120,7 @@ def tasks_of(spec: Spec) -> tuple[Task, ...]:
 
 
 def leader_of(tasks: Sequence[Task]) -> Task:
-    """The task that starts the scheduler: chief 0, or worker 0 where there is no chief.
+    """The task that starts the scheduler: chief 0, or worker 0 if there is no chief.
 
     Raises:
       InvalidArgumentError: if there is neither.
@@ -138,7 +138,7 @@ def scheduler_of(spec: Spec) -> str:
 
     Raises:
       InvalidArgumentError: if no task leads.
-      UnavailableError: if the name of its host means nothing here.
+      UnavailableError: if the name of its host cannot be resolved here.
     """
     tasks = tasks_of(spec)
     chief = leader_of(tasks)

@@ -1,8 +1,8 @@
-"""The secret that the tasks of a cluster and its notebooks share, and the TLS that is made of it.
+"""The secret that the tasks of a cluster and its notebooks share, and the TLS settings derived from it.
 
-Key and certificate follow from the secret alone: every task makes the same ones, to the byte, so nothing but the secret
-has to reach the tasks. The certificate is its own authority, as in `distributed.Security.temporary`: a task that
-shows it has the secret, and nobody else is let in.
+Key and certificate depend only on the secret: every task derives the same ones, to the byte, so only the secret must
+reach the tasks. The certificate is its own authority, as in `distributed.Security.temporary`: only a task that has the
+secret can show it and is admitted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from workbench.errors import FailedPreconditionError
 from workbench.runtime.deploy.registry import data_folder
 
 VARIABLE: Final = "WORKBENCH_SECRET"
-"""The secret itself, in the form in which batch systems and Kubernetes pass on secrets."""
+"""The variable with the secret itself; batch systems and Kubernetes pass secrets this way."""
 FILE_VARIABLE: Final = "WORKBENCH_SECRET_FILE"
-"""The file with the secret; by default one in the user's data folder, which a cluster's hosts usually share."""
+"""The variable with the secret's file; by default a file in the user's data folder, which hosts usually share."""
 _LEAST_CHARACTERS: Final = 32
 _REMEDY: Final = 'make one with `python -c "import secrets; print(secrets.token_hex(32))"`'
 _VALID: Final = (datetime.datetime(2020, 1, 1), datetime.datetime(2120, 1, 1))
@@ -32,11 +32,11 @@ _VALID: Final = (datetime.datetime(2020, 1, 1), datetime.datetime(2120, 1, 1))
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret. What it derives from it depends on nothing else.
+    """A secret. All that is derived from it depends on nothing else.
 
     Attributes:
-      text: At least 32 characters that nobody can guess.
-      source: Where it was found, for messages.
+      text: At least 32 unguessable characters.
+      source: Its origin, for messages.
     """
 
     text: str = field(repr=False)
@@ -51,7 +51,7 @@ class Secret:
 
     @classmethod
     def existing(cls) -> Secret | None:
-        """The secret of this user, or of this process's environment; None if there is none yet.
+        """The secret of this user or of this process's environment; None if there is none yet.
 
         Raises:
           FailedPreconditionError: if others can read its file, or it is too short.
@@ -73,10 +73,10 @@ class Secret:
 
     @classmethod
     def found_or_made(cls) -> Secret:
-        """As `existing`; where there is no secret, one is made in the file, which only this user can read.
+        """As `existing`, but if there is no secret, creates one in the file, which only this user can read.
 
         Raises:
-          FailedPreconditionError: if others can read the file, or it cannot be made.
+          FailedPreconditionError: if others can read the file, or it cannot be created.
         """
         if (found := cls.existing()) is not None:
             return found
@@ -94,7 +94,7 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Eight hexadecimal digits by which people compare the secrets of two hosts; they tell nothing of it."""
+        """Eight hexadecimal digits for comparing the secrets of two hosts; they reveal nothing about the secret."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes
 
@@ -102,7 +102,7 @@ class Secret:
         return f"{digest[:4]}-{digest[4:8]}"
 
     def security(self) -> Security:
-        """Dask's TLS for scheduler, workers and clients that have this secret."""
+        """Dask's TLS settings for scheduler, workers and clients with this secret."""
         certificate, key = self._pair()
         parts = {
             f"tls_{role}_{part}": text
@@ -140,14 +140,14 @@ class Secret:
 
 
 def secret_file() -> Path:
-    """Where the secret of this user is kept: `$WORKBENCH_SECRET_FILE`, else below the user's data folder."""
+    """The file with this user's secret: `$WORKBENCH_SECRET_FILE`, else one in the user's data folder."""
     if chosen := os.environ.get(FILE_VARIABLE):
         return Path(chosen)
     return data_folder() / "join-secret"
 
 
 def _make(path: Path) -> None:
-    """Creates the file. Several tasks may try at once, in a folder that hosts share; only one creates the link."""
+    """Creates the file. Several tasks may try at once in a shared folder; only one of them creates the link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

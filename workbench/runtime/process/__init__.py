@@ -1,1 +1,1 @@
-"""What a process on this machine is and has: how it is forked, its BLAS threads, GPUs and TPUs."""
+"""A process on this machine and its resources: forking, BLAS threads, GPUs, TPUs."""

@@ -1,4 +1,4 @@
-"""Processes that work beside this one, as its heartbeats report them."""
+"""Processes that work beside this one, for its heartbeats."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final, NamedTuple, Protocol
 
 
 class BesideStatus(NamedTuple):
-    """Of a heartbeat: a process that works beside the worker, such as the one that reads its input.
+    """Part of a heartbeat: a process that works beside the worker, such as the one that reads its input.
 
     Attributes:
-      purpose: What it does, such as "input".
-      pid: Its process.
-      state: State letter of that ("R", "S", "T", ...), "" where the system does not tell.
-      starts: How often one was started: each time after the one before has ended.
-      replicas: Those that it works for.
-      given_bytes: What they have got of it, and of those before it.
+      purpose: Its task, such as "input".
+      pid: Its process id.
+      state: State letter of the process ("R", "S", "T", ...), "" if the system does not report it.
+      starts: How often it was started, including restarts after its end.
+      replicas: The replicas that it works for.
+      given_bytes: Number of bytes that they have received from it and its predecessors.
     """
 
     purpose: str
@@ -27,21 +27,21 @@ class BesideStatus(NamedTuple):
 
 
 class Beside(Protocol):
-    """Owns such a process."""
+    """The owner of such a process."""
 
     def status(self) -> BesideStatus | None:
-        """How it is; None while there is none. Any thread."""
+        """The status of the process; None if there is none. Any thread."""
 
 
 _owners: Final[weakref.WeakSet[Beside]] = weakref.WeakSet()
 
 
 def add(owner: Beside) -> None:
-    """Has heartbeats tell of what `owner` has, as long as it lives."""
+    """Includes the process of `owner` in heartbeats as long as `owner` exists."""
     _owners.add(owner)
 
 
 def statuses() -> list[BesideStatus]:
-    """One for each process that is there."""
+    """The status of each existing process."""
     found = [owner.status() for owner in tuple(_owners)]
     return sorted(status for status in found if status is not None)

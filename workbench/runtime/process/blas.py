@@ -1,4 +1,4 @@
-"""Threads of BLAS libraries in worker processes: together no more than there are cores."""
+"""Limits the threads of BLAS libraries in worker processes, together, to the number of cores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _left_by_ours: dict[str, str] = {}
 
 
 def environment(workers: int) -> dict[str, str]:
-    """What tells libraries that are loaded from now on, in each of so many worker processes.
+    """The environment that limits libraries loaded later, in each of this many worker processes.
 
-    Where the user's environment says how many threads, that holds.
+    A number of threads in the user's environment has priority.
     """
     wishes = {name: os.environ[name] for name in _NAMES if os.environ.get(name) and not _left_behind(name)}
     share = wishes.get("OMP_NUM_THREADS") or str(max(1, cores() // workers))
@@ -32,7 +32,7 @@ def environment(workers: int) -> dict[str, str]:
 
 
 def follow_environment() -> None:
-    """Tells those that are loaded already, as NumPy's is in a process that was forked."""
+    """Limits libraries that are already loaded, such as NumPy's in a forked process."""
     count = os.environ.get(_VARIABLE, "")
     if count.isdecimal() and int(count):
         threadpoolctl.threadpool_limits(int(count), user_api="blas")
@@ -41,9 +41,9 @@ def follow_environment() -> None:
 def _left_behind(name: str) -> bool:
     """Whether a nanny, rather than the user, has set this variable.
 
-    Nannies set variables for spawned workers in their own process, and leave them set; Dask's default configuration
-    says one thread. They set all of them at once. So a variable without the others is the user's, and so is one that
-    this process was started with.
+    For spawned workers, nannies set variables in their own process and leave them set; by default Dask sets one
+    thread. They set all variables at once, so a variable without the others is the user's, as is one with which this
+    process was started.
     """
     value = os.environ[name]
     if _at_start().get(name) == value:
@@ -58,8 +58,8 @@ def _left_behind(name: str) -> bool:
 
 @functools.cache
 def _at_start() -> dict[str, str]:
-    """The environment that this process was started with."""
+    """The environment with which this process was started."""
     try:
         return dict(psutil.Process().environ())
-    except (psutil.Error, OSError):  # not every system shows it
+    except (psutil.Error, OSError):  # not every system provides it
         return {}

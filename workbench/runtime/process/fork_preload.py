@@ -1,4 +1,4 @@
-"""The fork server's own program: what it imports for the workers, and how it forks them. Nothing else imports this."""
+"""The fork server's program: its imports for the workers, and how it forks them. Nothing else imports this file."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _POLL_SECONDS: Final = 0.01
 def serve(driver: socket.socket) -> None:
     """Forks a process for each request, and reports how it ended, until the driver is gone.
 
-    A request is a message with descriptors. The first one receives the child's pid, and later its exit code. With
-    `FORK`, the others are the pipe from which the child reads what to run, the resource tracker's, and those that its
-    code uses. Any other message names a function, which the child calls with the other descriptors. Each child has a
-    connection to the server for requests of its own.
+    A request is a message with descriptors. The server writes the child's pid, and later its exit code, to the first
+    one. With `FORK`, the others are the pipe from which the child reads its code, the resource tracker's, and those for
+    that code. Any other message names a function, which the child calls with the other descriptors. Each child has a
+    connection to the server for its own requests.
     """
-    for name in _PRELOADED:  # for the workers; the server itself uses none of them
+    for name in _PRELOADED:  # for the workers; the server itself does not use them
         importlib.import_module(name)
-    # Dask's messages about itself are no news for the user's terminal.
+    # Dask's messages about itself do not belong in the user's terminal.
     logging.getLogger("distributed").setLevel(logging.WARNING)
-    # Otherwise all workers would draw the same numbers. The module `random` does this by itself.
+    # Otherwise all workers would draw the same random numbers. The module `random` reseeds by itself.
     os.register_at_fork(after_in_child=np.random.seed)
     util._close_stdin()  # type: ignore[attr-defined]
-    # Objects imported so far stay, so no worker's garbage collector needs to visit them.
+    # Objects imported so far are permanent, so no worker's garbage collector needs to visit them.
     gc.freeze()
     with selectors.DefaultSelector() as selector:
         family = _Family(driver, selector)
@@ -64,17 +64,17 @@ def serve(driver: socket.socket) -> None:
 
 
 class _Family:
-    """The processes that the server has forked, and the connections on which it receives requests.
+    """The processes that the server has forked, and the connections for requests.
 
     Attributes:
-      statuses: For each living child, where to report how it ended.
+      statuses: For each live child, where to report its exit code.
     """
 
     def __init__(self, driver: socket.socket, selector: selectors.BaseSelector) -> None:
         self.statuses: dict[int, int] = {}
         self._selector = selector
         self._lines: dict[int, socket.socket] = {}
-        self._bell, self._rope = os.pipe()  # Python pulls the rope at each signal
+        self._bell, self._rope = os.pipe()  # Python writes to the rope at each signal
         os.set_blocking(self._bell, False)
         os.set_blocking(self._rope, False)
         self._handlers_in_children: dict[int, Any] = {
@@ -86,7 +86,7 @@ class _Family:
         self._listen_to(driver)
 
     def attend(self) -> None:
-        """Waits for requests and for the ends of children, and handles those that have come."""
+        """Waits for requests and for ends of children, and handles them."""
         for key, _ in self._selector.select():
             if key.fd == self._bell:
                 os.read(self._bell, 65536)
@@ -127,7 +127,7 @@ class _Family:
 
 
 def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket) -> None:
-    """Runs in the child: releases what belongs to the server; `line` connects to it."""
+    """Runs in the child: releases the server's resources; `line` connects to the server."""
     signal.set_wakeup_fd(-1)
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -137,7 +137,7 @@ def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket)
 
 
 def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> None:
-    """Runs in the child: does what was requested, then ends the process."""
+    """Runs in the child: executes the request, then ends the process."""
     code = 1
     try:
         begin()
@@ -159,9 +159,9 @@ def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> No
 
 
 def _has_come(data: int) -> bool:
-    """Waits for the code to run; False if the driver lost interest first.
+    """Waits for the code to run; False if the driver closes the pipe first.
 
-    There is no deadline, because the pipe ends with the driver at the latest, and then so does the wait.
+    There is no deadline, because the wait ends with the pipe, and the pipe at the latest with the driver.
     """
     waiting = select.poll()
     waiting.register(data, select.POLLIN)
@@ -169,7 +169,7 @@ def _has_come(data: int) -> bool:
 
 
 def _bury(statuses: dict[int, int]) -> None:
-    """Collects the exit codes of children that have ended, and reports them."""
+    """Collects and reports the exit codes of ended children."""
     while statuses:
         try:
             pid, ended = os.waitpid(-1, os.WNOHANG)
@@ -183,16 +183,16 @@ def _bury(statuses: dict[int, int]) -> None:
 
 
 def _tell(status: int, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the driver has lost interest
+    with contextlib.suppress(BrokenPipeError):  # the driver does not read it any more
         forkserver.write_signed(status, number)
 
 
 def _leave(statuses: dict[int, int]) -> None:
-    """Cleans up after killed processes. The driver is gone, and the workers will be in a moment."""
+    """Cleans up after killed processes. The driver is gone, and the workers soon will be."""
     ends = time.monotonic() + _PATIENCE_SECONDS
     while statuses and time.monotonic() < ends:
         for pid in statuses:
-            # A process that a signal has stopped cannot notice that the driver is gone.
+            # A process stopped by a signal cannot notice that the driver is gone.
             if process_state(pid) == "T":
                 os.kill(pid, signal.SIGKILL)
         _bury(statuses)

@@ -1,12 +1,12 @@
-"""Where the processes of embedded workers come from: forked off one that has imported what they need.
+"""Forks the processes of embedded workers from one that has already imported what they need.
 
-Each worker that starts Python and imports Dask by itself takes 0.6 s of a core for that, when a cluster starts and when
-a lost worker is replaced. The server does it once, while the driver imports Dask too; a fork takes milliseconds, and
-shares its memory. It runs no threads, and imports no library that cannot be forked (CUDA, JAX, PyTorch).
+A worker that starts Python and imports Dask by itself takes 0.6 s of a core, both when a cluster starts and when a lost
+worker is replaced. The server does that once, while the driver imports Dask, too; a fork takes milliseconds and shares
+its memory. The server runs no threads, and imports no library that cannot be forked (CUDA, JAX, PyTorch).
 
-It is not the one of `multiprocessing`, whose workers end with it, and which a stray byte at its socket ends. This one
-has a socket without a name, which only the driver holds; its end is the end of no worker, and the next worker is forked
-off a new one. `multiprocessing` still makes the processes, by a context of its own (`forking_context`).
+It is not the server of `multiprocessing`, whose workers end with it, and which a stray byte at its socket ends. This
+one has an unnamed socket that only the driver holds. If it ends, workers continue, and the next one is forked from a
+new server. `multiprocessing` still creates the processes, with a separate context (`forking_context`).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from workbench import forks
 from workbench.errors import UnavailableError
 
 AVAILABLE: Final = sys.platform == "linux"
-"""On other systems, libraries do not survive a fork, or there is none: processes are spawned."""
+"""On other systems, libraries do not survive a fork, or there is no fork: processes are spawned."""
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)
 MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
-"""Freed arrays up to 64 MiB stay in the process: requesting each one again from the system costs a page fault per 4
-KiB.
+"""Freed arrays of up to 64 MiB stay in the process, because requesting each one again from the system costs a page
+fault per 4 KiB.
 """
 MAX_DESCRIPTORS: Final = 64
-"""How many can be sent with one request."""
+"""The largest number of descriptors in one request."""
 FORK: Final = b"fork"
-"""Requests a process that runs what `multiprocessing` has written for it."""
+"""Requests a process that runs the code that `multiprocessing` sends it."""
 _FORK_SECONDS: Final = 60.0  # includes the imports of a new server
 _CHECK_SECONDS: Final = 1.0
 _NUMBER: Final = struct.Struct("q")
 UNKNOWN_EXIT: Final = 256
-"""Stands for the exit code of a process that ended after the server, whose own is unknown. No process has it."""
+"""Stands for the unknown exit code of a process that ended after the server. No process has this code."""
 _PROGRAM: Final = """
 import json, os, signal, socket, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -57,9 +57,9 @@ driver.close()
 
 
 class ForkServer:
-    """An end of the server; starts it when it is needed, and again when it is gone.
+    """A connection to the server; starts it when it is needed, and again when it is gone.
 
-    The driver has one, and so has each process that the server has forked: it can have others forked beside it.
+    The driver has one, as does each process that the server has forked, which can thus request further processes.
     """
 
     def __init__(self) -> None:
@@ -70,17 +70,17 @@ class ForkServer:
         atexit.register(self.leave)
 
     def disown(self) -> None:
-        """See `forks.tell`: a child that needs workers starts a server of its own."""
+        """See `forks.tell`: a child that needs workers starts its own server."""
         self._socket, self._pid = None, 0
 
     def leave(self) -> None:
-        """At the end of the driver: the server ends, too, once it has cleaned up what workers have left."""
+        """Ends the server at the end of the driver, once it has cleaned up after the workers."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def adopt(self, line: socket.socket) -> None:
-        """In a process that the server has forked: `line` leads to the server."""
+        """Sets the connection to the server in a process that it has forked."""
         self._socket, self._pid = forks.descriptor(line), 0
 
     def fileno(self) -> int:
@@ -88,13 +88,13 @@ class ForkServer:
         return -1 if self._socket is None else self._socket.fileno()
 
     def start(self) -> None:
-        """Starts the server unless there is one; returns while it still imports."""
+        """Starts the server if necessary; returns while it still imports."""
         with self._lock:
             if self._socket is None:
                 self._start()
 
     def request(self, descriptors: Sequence[int], what: bytes = FORK) -> None:
-        """Has a process forked that gets `descriptors`.
+        """Requests a process that gets `descriptors`.
 
         Args:
           descriptors: See `fork_preload.serve`.
@@ -113,17 +113,17 @@ class ForkServer:
                 try:
                     socket.send_fds(self._socket, [what], list(descriptors))
                     return
-                except OSError:  # it was killed, and nobody had noticed yet
+                except OSError:  # it was killed, which has not been noticed yet
                     self._stop()
         raise UnavailableError(
             "the process that workers are forked off ends as soon as it is started; its messages are above"
         )
 
     def pid(self, status: int) -> int:
-        """Waits for the pid of the process that was asked for.
+        """Waits for the pid of the requested process.
 
         Args:
-          status: Where the server writes it, the end of a pipe.
+          status: The end of a pipe to which the server writes it.
 
         Raises:
           TimeoutError: if the server does not answer.
@@ -140,7 +140,7 @@ class ForkServer:
         return signed_number(status)
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped the server: it would not answer before another one lets it go on."""
+        """Whether a signal has stopped the server, so that it does not answer until another signal continues it."""
         import psutil  # only if a fork is late
 
         try:
@@ -157,7 +157,7 @@ class ForkServer:
         from multiprocessing import spawn, util
 
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # One BLAS thread, because a pool's threads do not survive a fork. Each worker creates its own, see `blas`.
+        # One BLAS thread, because a pool's threads do not survive a fork. Each worker creates its own pool; see `blas`.
         variables = MEMORY_ENVIRONMENT | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with its, _environment(variables):
             program = _PROGRAM.format(descriptor=its.fileno())
@@ -185,7 +185,7 @@ server = ForkServer()
 
 
 def signed_number(descriptor: int) -> int:
-    """Reads a number that the server has written, as `multiprocessing.forkserver.write_signed` does.
+    """Reads a number that the server wrote in the format of `multiprocessing.forkserver.write_signed`.
 
     Raises:
       EOFError: if there is none.
@@ -197,7 +197,7 @@ def signed_number(descriptor: int) -> int:
 
 
 def start() -> None:
-    """Starts the server where there can be one, unless it runs already; returns while it still imports."""
+    """Starts the server if the system supports it and it is not running; returns while it still imports."""
     if AVAILABLE:
         server.start()
 

@@ -1,4 +1,4 @@
-"""A context of `multiprocessing` whose processes are forked off our server, and outlive it."""
+"""A context of `multiprocessing` for processes that are forked from workbench's server and outlive it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from workbench import forks
 from workbench.runtime.process.fork_server import AVAILABLE, UNKNOWN_EXIT, server, signed_number
 
 METHOD: Final = "workbench"
-"""The name by which `multiprocessing.get_context` knows the context."""
+"""The context's name for `multiprocessing.get_context`."""
 _DASK_METHOD: Final = "distributed.worker.multiprocessing-method"
 _ATTEMPTS: Final = 3
 TELL_SECONDS: Final = 5.0
-"""How long to wait for a process's exit code after its end: on a busy machine, the server that knows it is late."""
+"""How long to wait for a process's exit code after its end: on a busy machine, the server reports it late."""
 _before: Any = None
 _forking = 0
 _lock = forks.lock(threading.Lock())
 
 
 class _Popen(popen_forkserver.Popen):
-    """`multiprocessing`'s class takes a process for ended when the server has; this one does not."""
+    """Unlike the class of `multiprocessing`, does not take a process for ended when the server has ended."""
 
     _fds: list[int]
     _parts: tuple[int, ...] = ()
@@ -55,7 +55,7 @@ class _Popen(popen_forkserver.Popen):
             try:
                 self._start(data.getvalue())
                 return
-            except (EOFError, BrokenPipeError, TimeoutError) as error:  # the server has ended, or is stopped
+            except (EOFError, BrokenPipeError, TimeoutError) as error:  # the server has ended or is stopped
                 server.stop()
                 if attempt == _ATTEMPTS - 1:
                     raise ChildProcessError(
@@ -95,7 +95,7 @@ class _Popen(popen_forkserver.Popen):
         forks.let_go(*self._parts)
 
     def poll(self, flag: int = os.WNOHANG) -> int | None:
-        """As `multiprocessing`'s: the exit code, once it has ended; waits for that unless the flag says otherwise."""
+        """As in `multiprocessing`: the exit code once the process has ended; waits for it unless `flag` is WNOHANG."""
         return self.wait(0.0 if flag == os.WNOHANG else None)
 
     def wait(self, timeout: float | None = None) -> int | None:
@@ -133,7 +133,7 @@ def _close(*descriptors: int) -> None:
 
 
 def _descriptor_of(pid: int) -> int:
-    """A descriptor that is readable once the process has ended; -1 if the kernel has none, or the process has ended."""
+    """A descriptor that is readable once the process has ended; -1 if unsupported, or if it has already ended."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
@@ -147,10 +147,10 @@ class _Process(context.ForkServerProcess):
 
 
 class PipeQueue:
-    """A queue from one process to one other, as far as Dask's nannies use that of `multiprocessing`.
+    """A queue from one process to another, with those methods of `multiprocessing`'s queue that Dask's nannies use.
 
-    That one has semaphores with names, which need a /dev/shm that can be written to, and stay there when the processes
-    of a driver are killed together.
+    The latter has named semaphores, which need a writable /dev/shm, and stay there when all processes of a driver are
+    killed together.
     """
 
     def __init__(self) -> None:
@@ -184,12 +184,12 @@ class PipeQueue:
             self._writer.send(item)
 
     def get(self) -> Any:
-        """Waits for the next item. Its other process ends the wait, by an item or by its own end."""
+        """Waits for the next item, or until the other process ends."""
         with self._reading:
             return self._reader.recv()
 
     def get_nowait(self) -> Any:
-        """The next item.
+        """The next item, without waiting.
 
         Raises:
           queue.Empty: if there is none.
@@ -200,12 +200,12 @@ class PipeQueue:
             return self._reader.recv()
 
     def close(self) -> None:
-        """Nothing more is put in here; what is in it can still be read elsewhere. Idempotent."""
+        """Ends writing at this end; the other process can still read what was written. Idempotent."""
         with self._writing:
             self._closed = True
 
     def join_thread(self) -> None:
-        """Does nothing: `put` has written."""
+        """Does nothing, because `put` has already written."""
 
 
 class _Context(context.ForkServerContext):
@@ -221,9 +221,9 @@ context._concrete_contexts[METHOD] = _Context()  # type: ignore[attr-defined]
 
 @contextlib.contextmanager
 def forking() -> Iterator[None]:
-    """Has Dask's nannies fork meanwhile, where they would spawn. Several may do so at once, on one event loop.
+    """Within this context, Dask's nannies fork instead of spawning. Several may do so at once, on one event loop.
 
-    Dask asks its configuration for the method each time; that of other clusters in this process stays what it is.
+    Dask reads the method from its configuration each time; other clusters in this process keep theirs.
     """
     global _before, _forking
     import dask

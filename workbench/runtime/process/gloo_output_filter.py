@@ -1,7 +1,7 @@
 """Removes Gloo's messages about each new connection from a process's output.
 
-JAX's collectives between processes on CPUs are Gloo's. For each group of devices it says to how many peers it is
-connected, on the raw standard output, and has no setting for that. Where all are there nobody needs to know.
+JAX uses Gloo for collectives between processes on CPUs. For each group of devices, Gloo prints the number of connected
+peers to the raw standard output, without a setting to prevent that. If all are connected, the message has no use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _installed = False
 
 
 def leave_out() -> None:
-    """From now on, the raw standard output of this process passes by here. Idempotent."""
+    """Routes the raw standard output of this process through the filter from now on. Idempotent."""
     global _installed
     with _lock, contextlib.suppress(OSError):  # without a standard output, there is nothing to filter
         if _installed:
@@ -39,9 +39,9 @@ def leave_out() -> None:
 
 
 def pass_on(source: int, target: int) -> None:
-    """Writes to `target` what comes from `source`, without those lines, until that ends.
+    """Copies `source` to `target` without these lines, until `source` ends.
 
-    A line that does not begin as they do is not waited for: it may be a prompt, or a bar that grows.
+    Text that does not begin like them is passed on at once: it may be a prompt, or a growing progress bar.
     """
     held = b""
     while data := os.read(source, _CHUNK_BYTES):
@@ -58,6 +58,6 @@ def _is_news_of_success(line: bytes) -> bool:
 
 
 def _write(target: int, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more; writers must not block
+    with contextlib.suppress(OSError):  # it is not read any more; writers must not block
         while data:
             data = data[os.write(target, data) :]

@@ -1,7 +1,7 @@
-"""How much of a worker's GPUs is in use, by NVIDIA's management library (NVML) and its binding `pynvml`.
+"""Measures the use of a worker's GPUs by NVIDIA's management library (NVML) and its binding `pynvml`.
 
-NVML needs no CUDA context, and counts what all processes use. Where it is missing or refuses, CUDA tells the memory,
-once replicas have used the GPU: asking earlier would create a context, which takes memory itself.
+NVML needs no CUDA context and includes all processes. If it is missing or refuses, CUDA reports the memory, but only
+after replicas have used the GPU: an earlier query would create a context, which itself takes memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from workbench.runtime.process import gpus
 
 METRIC = "workbench-gpus"
-"""The name under which workers add the use of their GPUs to their heartbeats."""
+"""The name of the use of GPUs in workers' heartbeats."""
 _AGAIN_SECONDS = 0.9
-"""How old an answer may be: heartbeats of small clusters come twice a second."""
+"""How old an answer may be; small clusters send heartbeats twice a second."""
 _PATIENCE_SECONDS = 1.0
-"""How long a heartbeat waits for a driver that does not answer."""
+"""How long a heartbeat waits for a GPU driver that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class GpuUse:
     """Use of one GPU by all processes.
 
     Attributes:
-      ordinal: Its number among those that the worker sees.
-      name: Such as "NVIDIA H200"; "GPU" where that is not known.
-      percent: Part of the time in which something ran on it, as NVML samples it; None where that is not known.
+      ordinal: Its number among the GPUs that the worker sees.
+      name: Such as "NVIDIA H200"; "GPU" if unknown.
+      percent: Share of time in which something ran on it, as sampled by NVML; None if unknown.
       memory_bytes: Used memory, or None.
       memory_limit_bytes: All memory, or None.
-      source: "NVML", "CUDA" for memory alone, "" if nothing is known.
+      source: "NVML", "CUDA" if only memory is known, "" if nothing is.
     """
 
     ordinal: int
@@ -48,7 +48,7 @@ class GpuUse:
 
 
 def sample(ordinals: Sequence[int]) -> list[GpuUse]:
-    """The use of these GPUs now, each asked once: takes milliseconds, or as long as a driver that is stuck."""
+    """The current use of these GPUs, each queried once. Takes milliseconds, or as long as the GPU driver is stuck."""
     nvml = _nvml(os.getpid())
     found = {each: _by_nvml(nvml, each) or _by_cuda(each) or GpuUse(each) for each in set(ordinals)}
     return [found[each] for each in ordinals]
@@ -56,7 +56,7 @@ def sample(ordinals: Sequence[int]) -> list[GpuUse]:
 
 @lru_cache(maxsize=1)
 def _nvml(pid: int) -> Any | None:
-    """NVML's binding, once it works in this process (a forked one starts anew); None without it, NVML or a driver."""
+    """NVML's binding, initialised in this process (again after a fork); None without it, NVML or a driver."""
     try:
         import pynvml
     except ImportError:
@@ -75,7 +75,7 @@ def _by_nvml(nvml: Any | None, ordinal: int) -> GpuUse | None:
         handle = _handle(nvml, ordinal)
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         name = nvml.nvmlDeviceGetName(handle)
-    # From NVML, or from CUDA when asked for the device: monitoring must not disturb anything.
+    # From NVML, or from CUDA when querying the device: monitoring must not disturb anything.
     except Exception:
         return None
     return GpuUse(
@@ -94,11 +94,11 @@ def _handle(nvml: Any, ordinal: int) -> Any:
     NVML counts in the order of PCI addresses, including GPUs that this process cannot see.
     """
     named = gpus.visible()[ordinal]
-    if not named.isdigit():  # the only name for a part of a GPU, MIG-…
+    if not named.isdigit():  # a UUID, the only name for a part of a GPU: MIG-…
         try:
             return nvml.nvmlDeviceGetHandleByUUID(named)
         except nvml.NVMLError:
-            pass  # CUDA accepts a prefix, too
+            pass  # it may be a prefix, which CUDA accepts
     if (cuda := _cuda()) is not None:
         return nvml.nvmlDeviceGetHandleByPciBusId(cuda.accelerator.identity(ordinal).pci)
     return nvml.nvmlDeviceGetHandleByIndex(int(named) if named.isdigit() else ordinal)
@@ -107,7 +107,7 @@ def _handle(nvml: Any, ordinal: int) -> Any:
 def _percent(nvml: Any, handle: Any) -> float | None:
     try:
         return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-    except nvml.NVMLError:  # a part of a GPU has none of its own
+    except nvml.NVMLError:  # a part of a GPU has no utilisation
         return None
 
 
@@ -117,7 +117,7 @@ def _by_cuda(ordinal: int) -> GpuUse | None:
         return None
     try:
         memory, identity = cuda.memory(ordinal), cuda.accelerator.identity(ordinal)
-    except Exception:  # CuPy's own classes; after a device error, every call raises it
+    except Exception:  # CuPy has its own classes; after a device error, every call raises it
         return None
     return GpuUse(ordinal, identity.name, None, memory.total - memory.free, memory.total, "CUDA")
 
@@ -129,17 +129,17 @@ def _cuda() -> Any | None:
 
 
 class GpuMeter:
-    """Answers for a worker's event loop, which never waits long: one thread asks the driver at a time."""
+    """Answers a worker's event loop without long waits: one thread at a time queries the GPU driver."""
 
     def __init__(self, ordinals: Sequence[int]) -> None:
-        """Asks nothing yet."""
+        """Makes no query yet."""
         self._ordinals = tuple(ordinals)
         self._known: list[GpuUse] = []
         self._asked = 0.0
         self._asking: asyncio.Future[list[GpuUse]] | None = None
 
     async def now(self) -> list[GpuUse]:
-        """The use of at most a second ago, or the newest that is known where the driver does not answer in time."""
+        """The use at most a second ago, or the latest known if the GPU driver does not answer in time."""
         if self._asking is None:
             if time.monotonic() - self._asked < _AGAIN_SECONDS and self._known:
                 return self._known
@@ -149,10 +149,10 @@ class GpuMeter:
         await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
         if asking.done() and self._asking is asking:  # otherwise another heartbeat has taken the answer
             self._asking = None
-            with contextlib.suppress(Exception):  # reading the use of a device must not disturb a heartbeat
+            with contextlib.suppress(Exception):  # a failed query must not disturb a heartbeat
                 self._known = asking.result()
         return self._known
 
     async def told(self) -> list[dict[str, Any]]:
-        """The same for a message."""
+        """The result of `now`, as fields for a message."""
         return [asdict(use) for use in await self.now()]

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of this machine: how many there are, without touching them, and how workers get theirs."""
+"""NVIDIA GPUs of this machine: their number, without touching them, and how workers get theirs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from workbench.extras import install_command
 STUCK_EXIT_CODE = 70
 """The exit code of a worker that ends itself because a thread is stuck in NCCL or in a traced program."""
 WORKER_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-"""For all worker processes, including those with CPU devices, unless the user's environment says otherwise. JAX uses
-any GPU that it finds, and would take three quarters of its memory for each process.
+"""For all worker processes, including those with CPU devices, unless the user's environment overrides it. JAX uses any
+GPU that it finds, and each process would take three quarters of its memory.
 """
 _HIDDEN = ("", "-1", "none", "NoDevFiles")
 
 
 def named() -> tuple[str, ...] | None:
-    """The GPUs in CUDA_VISIBLE_DEVICES, whether or not there is a driver; None without the variable."""
+    """The GPUs in CUDA_VISIBLE_DEVICES, even without a driver; None without the variable."""
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")
     if variable is None:
         return None
@@ -37,7 +37,7 @@ def named() -> tuple[str, ...] | None:
 
 
 def visible() -> tuple[str, ...]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; starts nothing on them."""
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them. Does not initialise them."""
     found = named()
     if found is None:
         return tuple(str(index) for index in range(_driver_count()))
@@ -81,8 +81,8 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
     """The GPUs for `connect(gpus=…)` or `connect(gpu_replicas=…)`.
 
     Raises:
-      BackendUnavailable: if there are not so many.
-      InvalidArgumentError: if the numbers make no sense.
+      BackendUnavailable: if there are not enough.
+      InvalidArgumentError: if the numbers are invalid.
     """
     gpus = None if gpus is None else count(gpus, "gpus")
     gpu_replicas = None if gpu_replicas is None else count(gpu_replicas, "gpu_replicas")
@@ -104,15 +104,15 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
 
 
 def assigned() -> bool:
-    """Whether this worker was started for a GPU, as dask-cuda does; else several workers might take the same one."""
+    """Whether this worker was started for a GPU, as by dask-cuda; otherwise several workers may take the same one."""
     return "CUDA_VISIBLE_DEVICES" in os.environ and bool(visible()) and _has_cupy()
 
 
 def ordinal(device_index: int, device_count: int, *, in_driver: bool = False) -> int:
-    """Which of its visible GPUs a worker's device is; all are the first one if there are not enough of them.
+    """The number of a device's GPU among the worker's visible ones; the first GPU for all if there are too few.
 
-    dask-cuda gives each worker a rotated list of all GPUs: the first is its own. A worker in the driver's process sees
-    all GPUs that the driver sees, and was asked to put its replicas on one.
+    dask-cuda gives each worker a rotated list of all GPUs, the first of which is its own. A worker in the driver's
+    process sees all of the driver's GPUs, but puts all its replicas on one.
 
     Args:
       device_index: Number of the device in its worker.
@@ -123,12 +123,12 @@ def ordinal(device_index: int, device_count: int, *, in_driver: bool = False) ->
 
 
 def of_group(local: Mapping[int, int], device_count: int, *, in_driver: bool) -> Gpus:
-    """Where the replicas of a worker run.
+    """The GPUs of a worker's replicas.
 
     Args:
       local: rank -> device index on the worker.
-      device_count: Devices of the worker.
-      in_driver: The worker is a part of the driver's process, which must not be ended.
+      device_count: Number of devices of the worker.
+      in_driver: Whether the worker is in the driver's process, which must not be ended.
     """
     ordinals = {rank: ordinal(index, device_count, in_driver=in_driver) for rank, index in local.items()}
     return Gpus(ordinals, accelerator(), on_stuck=None if in_driver else end_process)
@@ -153,7 +153,7 @@ def use(ordinal: int) -> None:
 
 
 def end_process(why: str) -> NoReturn:
-    """Ends this worker at once: a thread that is inside NCCL cannot be freed. Its nanny starts another one."""
+    """Ends this worker at once, because a thread inside NCCL cannot be freed. Its nanny starts another one."""
     sys.stderr.write(f"workbench: {why}; the worker ends itself\n")
     sys.stderr.flush()
     os._exit(STUCK_EXIT_CODE)

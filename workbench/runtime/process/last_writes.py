@@ -1,4 +1,4 @@
-"""What this process keeps for later and writes before its driver lets it go, such as the newest rows of a dump."""
+"""Data that this process writes before its driver releases it, such as the newest rows of a dump."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 last_writes: Final[list[Callable[[], list[str]]]] = []
-"""Each writes what it keeps, and returns the reason if it could not; it may be called again."""
+"""Each function writes its data and returns the reasons for failures; it may be called again."""
 
 
 def write_all() -> list[str]:
-    """Has everything written; returns why what could not be written was not."""
+    """Writes everything; returns the reasons for failures."""
     return [failure for write in tuple(last_writes) for failure in write()]

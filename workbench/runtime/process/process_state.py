@@ -1,4 +1,4 @@
-"""What the kernel reports about a process."""
+"""The state of a process according to the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process beside this one, which does a part of its work: forked off the same server, gone when this one is."""
+"""A process that does a part of this one's work: forked from the same server, it ends with this one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ATTEMPTS: Final = 3
 
 
 class SideProcess:
-    """Calls a function of workbench in a new process, with one end of a socket, whose other end is here.
+    """Calls a function of workbench in a new process, with one end of a socket that has its other end here.
 
-    The socket keeps the borders of messages, and carries descriptors. The function has to return when the socket ends:
-    when this process does, however that happens, or with `close`.
+    The socket preserves message boundaries and carries descriptors. The function must return when the socket ends:
+    after `close`, or when this process ends in any way.
 
     Attributes:
       pid: The number of the process.
@@ -66,7 +66,7 @@ class SideProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped it, so that it does nothing until another one comes."""
+        """Whether a signal has stopped it, so that it does nothing until another signal continues it."""
         return process_state(self.pid) == "T"
 
     def kill(self) -> None:
@@ -75,7 +75,7 @@ class SideProcess:
             os.kill(self.pid, signal.SIGKILL)
 
     def ending(self, within_seconds: float) -> str:
-        """How it has ended, such as "by signal SIGKILL"; "" if it has not within that time, or nobody knows."""
+        """How it ended, such as "by signal SIGKILL"; "" if it does not end in time, or the reason is unknown."""
         answer = select.poll()
         answer.register(self._status, select.POLLIN)
         try:

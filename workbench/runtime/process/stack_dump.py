@@ -1,7 +1,7 @@
-"""Where Python is in a worker that cannot report it, because C code holds the interpreter's lock.
+"""Finds out where Python is in a worker that cannot report it because C code holds the GIL.
 
-The worker has `faulthandler` write the stacks of all threads into a nameless file when a signal comes, which needs no
-lock. The driver sends the signal and reads the file, through /proc: only of processes of this machine and user.
+At a signal, `faulthandler` in the worker writes the stacks of all threads to an unnamed file, which needs no lock. The
+driver sends the signal and reads the file through /proc, so this works only for processes of this machine and user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
     Attributes:
       function: Its name.
-      place: The line that it is at, such as "train.py:12".
+      place: Its current line, such as "train.py:12".
     """
 
     function: str
@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
 
 def offer() -> None:
-    """Lets other processes of this user ask this one for its stacks; once per process."""
+    """Lets other processes of this user request the stacks of this one; call it once per process."""
     global _own
     if _own < 0 and hasattr(os, "memfd_create"):
         _own = os.memfd_create(_FILE, os.MFD_CLOEXEC)
@@ -48,14 +48,14 @@ def offer() -> None:
 
 
 def user_calls(pid: int) -> list[Call]:
-    """The user's calls that the replica in process `pid` is in, innermost first.
+    """The active calls of user code of the replica in process `pid`, innermost first.
 
-    Replicas that wait in a collective are not meant. [] if the process does not answer, or several replicas are in
-    the user's code: the stacks do not tell which of them holds the lock.
+    It ignores replicas that wait in a collective. [] if the process does not answer, or several replicas are in the
+    user's code, as the stacks do not show which of them holds the lock.
     """
     file = _file_of(pid)
     if file is None:
-        return []  # the signal would end it
+        return []  # the signal would end the process
     try:
         before = len(file.read_bytes())
         os.kill(pid, _SIGNAL)

@@ -1,4 +1,4 @@
-"""TPU hosts: whether there are any here, and how the processes on them, and the notebook's, are to start JAX."""
+"""TPU hosts: detects TPUs, and prepares the workers' and the notebook's processes for JAX."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from workbench.extras import install_command
 from workbench.runtime.process import gloo_output_filter
 
 # Several steps are in progress at once, each with a thread per device. An emulated device without a free thread would
-# deadlock all others that wait for it in a collective.
+# deadlock all others, which wait for it in a collective.
 _THREADS_PER_DEVICE = 4
 _EMULATED = "cpu"  # in JAX_PLATFORMS
 
 
 def chips() -> int:
-    """How many TPU chips this machine has, without taking them."""
+    """The number of TPU chips of this machine; does not take them."""
     if importlib.util.find_spec("libtpu") is None:
         return 0
     return len(list(Path("/dev").glob("accel[0-9]*")))
@@ -30,7 +30,7 @@ def has_tpu() -> bool:
 
 
 def devices_here() -> int:
-    """How many TPU devices a worker in this process can have: its chips, or emulated ones as JAX's environment says."""
+    """The number of TPU devices of a worker in this process: its chips, or emulated ones by JAX's environment."""
     if os.environ.get("JAX_PLATFORMS") != _EMULATED:
         return max(1, chips())
     found = os.environ.get("JAX_NUM_CPU_DEVICES", "")
@@ -38,13 +38,13 @@ def devices_here() -> int:
 
 
 def give_threads(devices: int) -> None:
-    """Has JAX start threads enough for so many devices in this process, where they are emulated."""
+    """Makes JAX start enough threads for this many emulated devices in this process."""
     if os.environ.get("JAX_PLATFORMS") == _EMULATED:
         os.environ.setdefault("NPROC", str(_THREADS_PER_DEVICE * devices))
 
 
 def worker_environment(devices: int) -> dict[str, str]:
-    """Environment variables of a worker with so many TPU devices: emulated ones where there are no chips.
+    """Environment variables of a worker with this many TPU devices, which are emulated if there are no chips.
 
     Raises:
       LibraryMissing: if JAX is not installed.
@@ -59,12 +59,12 @@ def worker_environment(devices: int) -> dict[str, str]:
 
 
 def before_meeting() -> None:
-    """Prepares this worker for JAX's connecting it with those of other hosts."""
+    """Prepares this worker for JAX, which will connect it to those of other hosts."""
     if os.environ.get("JAX_PLATFORMS") == _EMULATED:
         gloo_output_filter.leave_out()
 
 
 def keep_notebook_off() -> None:
-    """The notebook's process must not take the chips that its workers need: there JAX uses the CPU."""
+    """Makes JAX use the CPU in the notebook's process, so that it does not take the chips that the workers need."""
     if "jax" not in sys.modules:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -1,1 +1,1 @@
-"""One per device: the thread that runs steps, and what it keeps between them."""
+"""The replica on each device: the thread that runs steps, and its state between them."""

@@ -1,4 +1,4 @@
-"""The threads of a worker's devices, as the thread that hands them messages sees them."""
+"""The threads of a worker's devices, from the point of view of the thread that gives them messages."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ if TYPE_CHECKING:
 
 
 class Idle:
-    """How many messages the device threads have still to carry out."""
+    """Counts the messages that the device threads have not yet executed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open = 0
 
     def __bool__(self) -> bool:
-        """Whether there are none. Also of those that hand out messages, no other thread makes that untrue."""
+        """Whether there are none. Only the thread that gives out messages can make this false."""
         return not self._open
 
     def add(self, count: int) -> None:
-        """So many more were handed out."""
+        """Adds `count` messages."""
         with self._changed:
             self._open += count
 
     def done(self) -> None:
-        """One was carried out."""
+        """Marks one message as executed."""
         with self._changed:
             self._open -= 1
             if not self._open:
                 self._changed.notify_all()
 
     def wait(self, gave_up: Callable[[], bool]) -> None:
-        """Waits until all have been carried out; their own waits have deadlines. Ends early when `gave_up()`."""
+        """Waits until all are executed, or until `gave_up()`. The messages' own waits have deadlines."""
         with self._changed:
             while self._open and not gave_up():
                 self._changed.wait(1.0)
 
 
 class Interruptible:
-    """Lets an interrupt reach this thread while it traces and compiles; a step that has started cannot be stopped."""
+    """Lets an interrupt reach this thread while it traces and compiles. A step that has started cannot be stopped."""
 
     def __init__(self, group: LocalGroup, rank: int) -> None:
         self._group = group
@@ -56,4 +56,4 @@ class Interruptible:
 
 
 def _checkpoint() -> None:
-    """An interrupt that was sent before is raised by this call at the latest."""
+    """A call at which, at the latest, an interrupt sent before it is raised."""

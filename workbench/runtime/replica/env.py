@@ -1,4 +1,4 @@
-"""What a program sees of the runtime while it runs on a replica."""
+"""The runtime from the point of view of a program on a replica."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class ReplicaStep:
-    """A step of one replica, for the threads that it starts.
+    """A step of one replica; threads that the replica starts refer to it.
 
     Attributes:
-      rank: The replica; of a traced function, which runs for all of them, the first one of the process.
-      ended: It does not run any more. Any thread.
+      rank: The replica; for a traced function, which runs for all replicas, the first one of the process.
+      ended: Whether it has ended. Any thread.
     """
 
     __slots__ = ("ended", "rank")
@@ -29,7 +29,7 @@ class ReplicaStep:
 
 
 class _Thread(threading.local):
-    """What the calling thread runs."""
+    """The replica and step that the calling thread runs."""
 
     env: ReplicaEnv | None = None
     step: ReplicaStep | None = None  # created on first use
@@ -39,22 +39,21 @@ _current = _Thread()
 
 
 class ReplicaEnv:
-    """One replica of one group, on its worker. Used by the replica's thread only.
+    """One replica of one group, on its worker. Only the replica's thread uses it.
 
     Attributes:
-      traced: False: the program runs here and now (see `TracedEnv`).
+      traced: False, because the program is executed rather than traced; see `TracedEnv`.
       rank: Replica id in the group, 0 to size - 1.
       size: Number of replicas of the group.
       group_id: The group.
-      generation: How often the group was rebuilt.
-      step: Number of the user's step that runs, from 0; -1 before the first.
-      serial: Number of the message that runs: steps and internal work of the whole gang, increasing.
+      generation: How often the group has been rebuilt.
+      step: Number of the current user's step, from 0; -1 before the first.
+      serial: Number of the current message. It increases over all steps and internal work of the gang.
       device: The replica's device.
       devices: The devices of all replicas of the group, in rank order.
       communicator: Collectives with the other replicas.
-      store: What the replica keeps between steps; undone when a step fails.
-      operations: The collectives of the last traced program, by their name in it; known to the first replica of a
-        process.
+      store: The replica's state between steps; changes are undone if a step fails.
+      operations: The collectives of the last traced program, by name; only on the first replica of a process.
     """
 
     __slots__ = (
@@ -111,23 +110,23 @@ class ReplicaEnv:
 
         Args:
           fn: The function; it runs in cross-replica context.
-          args: Its arguments on this replica; `fn` gets those of all replicas as distributed values.
-          kwargs: Keyword arguments, treated alike.
+          args: Arguments of this replica; `fn` gets those of all replicas as distributed values.
+          kwargs: Keyword arguments, likewise.
 
         Returns:
           This replica's component of the result.
 
         Raises:
-          WorkbenchError: the error of `fn`, or an error because not every replica asked for a merge.
+          WorkbenchError: the error of `fn`, or if not every replica requested a merge.
         """
         return self._merge(self, fn, args, kwargs or {})
 
     def rank_of_output(self, stream: str) -> int:
-        """The replica whose output a line on "stdout" or "stderr" is that the program writes now."""
+        """The replica to which a line that the program now writes to "stdout" or "stderr" belongs."""
         return self.rank
 
     def keep(self, serial: int, leaf: int, value: Any) -> None:
-        """Keeps a leaf of the result of an earlier step, which was lost with this replica's process.
+        """Restores a leaf of an earlier step's result, which was lost with this replica's process.
 
         Args:
           serial: The number of that step.
@@ -138,12 +137,12 @@ class ReplicaEnv:
 
 
 def current_env() -> ReplicaEnv | None:
-    """The replica that the calling thread runs, or None outside of replica programs."""
+    """The replica that the calling thread runs, or None outside replica programs."""
     return _current.env
 
 
 def current_step() -> ReplicaStep | None:
-    """What stands for the step that the calling thread runs, or None outside of replica programs."""
+    """The step that the calling thread runs, or None outside replica programs."""
     env = _current.env
     if env is not None and _current.step is None:
         _current.step = ReplicaStep(getattr(env, "first_rank", env.rank))
@@ -151,7 +150,7 @@ def current_step() -> ReplicaStep | None:
 
 
 def set_current_env(env: ReplicaEnv | None) -> None:
-    """Marks the calling thread as running `env`; the executor's business only."""
+    """Marks the calling thread as running `env`. Only for the executor."""
     _current.env = env
     if env is None and _current.step is not None:
         _current.step.ended = True

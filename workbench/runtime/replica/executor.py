@@ -46,45 +46,45 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.replica.object_cache import ShippedObjects
 
-# Results that most steps have, whose structure is known.
+# Types of the most frequent results; their structure is known.
 _LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
 _LEAF = optree.tree_structure(cast("Any", 0), namespace="workbench")
 
 
 class StepSkipped(WorkbenchError):
-    """The step was not run: an earlier one of its group had failed."""
+    """The step did not run, because an earlier one of its group had failed."""
 
 
 class StepInterrupted(KeyboardInterrupt):
-    """Raised in a replica's thread by the signals thread. No Exception: `except Exception` must not keep it."""
+    """Raised in a replica's thread by the signals thread. Not an Exception, so `except Exception` does not catch it."""
 
 
 class MergeAborted(WorkbenchError):
-    """The merge that this replica waited for cannot happen: another replica failed."""
+    """The merge that this replica waited for is impossible, because another replica failed."""
 
 
 _SECONDARY = (CollectiveAborted, MergeAborted, RunInterrupted, StepInterrupted)
 
 
 class Reports(Protocol):
-    """Tells the driver what became of a step; see `StepTallies`."""
+    """Reports the outcome of a step to the driver; see `StepTallies`."""
 
     def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: Outcome) -> None:
-        """A replica has ended a step."""
+        """Reports that a replica has ended a step."""
 
     def merge_requested(self, message: Message) -> None:
-        """A replica waits in a merge."""
+        """Reports that a replica waits in a merge."""
 
 
 class Mode(Protocol):
     """How the host runs steps."""
 
     def eager(self, values: list[Any]) -> list[Any]:
-        """Values as arguments of a program that runs on one replica."""
+        """Converts values to arguments of a program that runs on one replica."""
 
 
 class Host(Protocol):
-    """What a device uses of the host that it belongs to."""
+    """The part of a host that its devices use."""
 
     codec: Codec
     groups: dict[int, LocalGroup]
@@ -92,20 +92,20 @@ class Host(Protocol):
 
     @property
     def tallies(self) -> Reports:
-        """Where ended steps are reported."""
+        """The object to which ended steps are reported."""
 
     @property
     def mode(self) -> Mode:
         """How the host runs steps."""
 
     def handle(self, message: Message) -> None:
-        """Carries out a message that concerns the host, not one device."""
+        """Executes a message that concerns the host, not one device."""
 
     def send(self, message: Message) -> None:
         """Sends to the driver."""
 
     def structure_key(self, spec: Any) -> int:
-        """The number under which the driver knows the structure of a result."""
+        """The driver's number for the structure of a result."""
 
     def use_device(self, index: int) -> None:
         """Makes a device current on the calling thread."""
@@ -114,15 +114,14 @@ class Host(Protocol):
 class DeviceExecutor:
     """One device of a worker: its values, and the thread that runs its replicas (at most one per group).
 
-    `next_message` blocks for the next message of this device; it is called by the executor's thread only,
-    also from inside a paused replica (`merge`), so that a merge function's own work reaches the replica that
-    waits for it.
+    `next_message` waits for the next message of this device. Only the executor's thread calls it, but also inside a
+    paused replica (`merge`), so that the work of a merge function reaches the replica that waits for it.
 
     Args:
-      host: What the device belongs to.
-      index: Position of the device among those of the host.
+      host: The host of the device.
+      index: Number of the device on the host.
       next_message: See above.
-      values: Where the components are that this device has of values.
+      values: The mapping with this device's components of values.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class DeviceExecutor:
         self._next_message = next_message
         self._backlog: deque[Message] = deque()
         self._values = values
-        self._unreadable: dict[tuple[int, int], str] = {}  # key -> why there is no such value
+        self._unreadable: dict[tuple[int, int], str] = {}  # key -> why this value cannot be read
         self._merge_serial = -1
         self._merge_leaf = -1
 
@@ -147,7 +146,7 @@ class DeviceExecutor:
             self.execute(self._backlog.popleft() if self._backlog else self._next_message())
 
     def execute(self, message: Message) -> None:
-        """Carries out one message; replies go to the driver."""
+        """Executes one message; replies go to the driver."""
         kind = message[0]
         if kind == RUN:
             self._run(message)
@@ -161,7 +160,7 @@ class DeviceExecutor:
         elif kind == CALL:
             message[1](self._index)
         elif kind == MERGED:
-            pass  # meant for another replica of this worker, or for one that no longer waits
+            pass  # for another replica of this worker, or one that no longer waits
         else:
             self._host.handle(message)
 
@@ -174,11 +173,11 @@ class DeviceExecutor:
         return self._values[key]
 
     def keep(self, key: tuple[int, int], value: Any) -> None:
-        """Keeps a value under `key`, which a handle of the notebook names; on this device's thread."""
+        """Keeps a value under `key`, to which a handle of the notebook refers. On this device's thread."""
         self._values[key] = value
 
     def release(self, keys: Iterable[tuple[int, int]]) -> None:
-        """Drops values; while this device is idle."""
+        """Drops values. Only while this device is idle."""
         for key in keys:
             self._values.pop(key, None)
 
@@ -192,7 +191,7 @@ class DeviceExecutor:
             value = components[self._index]
             try:
                 self._values[serial, 0] = self._host.codec.decode(value, "a value for the replicas")
-            except CaptureError as error:  # nobody waits for this message; requesting the value raises
+            except CaptureError as error:  # nothing waits for this message; requesting the value will raise
                 self._unreadable[serial, 0] = str(error)
 
     def _fetch(self, message: Message) -> None:
@@ -223,8 +222,8 @@ class DeviceExecutor:
 
         Args:
           key: The key of the value.
-          rank: The replica that should have it; -1 if the device shows that.
-          where: Which argument of which function it is; "" if the value itself was requested.
+          rank: The replica that should have it; -1 to derive it from the device.
+          where: The argument and the function; "" if the value itself was requested.
         """
         if key in self._unreadable:
             return CaptureError(self._unreadable[key])
@@ -248,7 +247,7 @@ class DeviceExecutor:
         env.store.commit(committed)
         try:
             outcome = self._call(env, group, serial, step, function, payload)
-        except StepInterrupted as interrupt:  # it came while the step was ending, and there is no second one
+        except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
             set_current_env(None)
             outcome = Failed(rank, self._failed(env, group, interrupt, serial))
         self._host.tallies.ended(serial, group, ranks, outcome)
@@ -262,7 +261,7 @@ class DeviceExecutor:
         function: Any,
         payload: Any,
     ) -> Outcome:
-        """One step of one replica."""
+        """Runs one step of one replica."""
         outer_serial, outer_step = env.serial, env.step
         nested = outer_serial >= 0
         env.serial, env.step = serial, step
@@ -279,11 +278,11 @@ class DeviceExecutor:
             if not nested:
                 env.communicator.finish()
                 if type(sys.stdout) is ReplicaOutput:
-                    sys.stdout.flush()  # an unfinished line must come before the step's completion
+                    sys.stdout.flush()  # an unfinished line must precede the step's completion
             return outcome
         except BaseException as error:
             if not nested:
-                group.busy[env.rank] = 0  # first, because what follows must not be interrupted
+                group.busy[env.rank] = 0  # first, because the following lines must not be interrupted
             return Failed(env.rank, self._failed(env, group, error, serial))
         finally:
             if nested:
@@ -291,7 +290,7 @@ class DeviceExecutor:
             else:
                 env.serial = -1
                 group.busy[env.rank] = 0
-                # An interrupt that was sent before is raised by this call at the latest, so within `_run`.
+                # An interrupt sent before this call is raised by it at the latest, and thus within `_run`.
                 set_current_env(None)
 
     def _failed(self, env: ReplicaEnv, group: LocalGroup, error: BaseException, serial: int) -> FailureReport:
@@ -324,7 +323,7 @@ class DeviceExecutor:
         return args  # type: ignore[no-any-return]
 
     def _pack(self, rank: int, serial: int, result: Any) -> Done:
-        """Stores the result's leaves; returns the part that is sent."""
+        """Stores the result's leaves; returns the message part for the driver."""
         if type(result) in _LEAVES:
             leaves, spec = [result], _LEAF
         else:
@@ -337,11 +336,11 @@ class DeviceExecutor:
     def merge(
         self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Runs `fn` at the driver, while this thread serves the work that it causes; see `ReplicaEnv.merge`."""
+        """Runs `fn` in the driver, while this thread executes the work that it causes; see `ReplicaEnv.merge`."""
         serial = env.serial
         call: Any = args, kwargs
         leaves, spec = optree.tree_flatten(call, namespace="workbench")
-        # Arguments become values of this replica, under numbers that no result has and that all replicas count alike.
+        # Arguments become values of this replica, under numbers that no result has and that are equal on all replicas.
         if self._merge_serial != serial:
             self._merge_serial, self._merge_leaf = serial, -1
         first_leaf = self._merge_leaf
@@ -359,7 +358,7 @@ class DeviceExecutor:
                 if message[0] == MERGED and message[1] == serial:
                     break
                 if message[0] == RELEASE or (message[0] == RUN and not Run.read(message).nested):
-                    # A later step must not free anything while this one is paused: it may be an argument of this one.
+                    # While this step is paused, a later one must not free values, which may be arguments of this one.
                     self._backlog.append(message)
                 else:
                     self.execute(message)

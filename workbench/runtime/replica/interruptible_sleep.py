@@ -1,7 +1,7 @@
-"""`time.sleep` in a replica's thread: in short pieces, between which Ctrl-C can stop the replica.
+"""Splits `time.sleep` in a replica's thread into short pieces, between which Ctrl-C can stop the replica.
 
-A replica is interrupted by an exception that is raised in its thread between two bytecodes, so never inside of
-`time.sleep`. A signal would not help either: in a thread that is not the main one Python goes on sleeping after it.
+An interrupt is an exception that is raised in the replica's thread between two bytecodes, so never inside `time.sleep`.
+A signal would not help either: in a thread other than the main one, Python continues to sleep after it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from workbench.runtime.replica.env import current_env
 
 PIECE_SECONDS: Final = 0.05
 _sleep = time.sleep
-_lock = threading.Lock()  # of _users
+_lock = threading.Lock()  # guards _users
 _users: set[int] = set()
 
 
 def install(user: object) -> None:
-    """Takes the place of `time.sleep` in this process; everywhere but on replicas it does what that does."""
+    """Replaces `time.sleep` in this process; outside replicas, the replacement behaves like the original."""
     with _lock:
         _users.add(id(user))
         time.sleep = _sleep_on_replica
 
 
 def uninstall(user: object) -> None:
-    """Puts the original back once the last user has called this. Idempotent."""
+    """Restores the original once the last user has called this. Idempotent."""
     with _lock:
         _users.discard(id(user))
         if not _users and time.sleep is _sleep_on_replica:

@@ -1,4 +1,4 @@
-"""LocalGroup: what one host knows of a group of replicas."""
+"""LocalGroup: one host's part of a group of replicas."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class LocalGroup:
     """This host's replicas of one group.
 
     Attributes:
-      join: What the driver said about the group.
+      join: The driver's description of the group.
       rank_of_device: device index -> rank.
       envs: rank -> its environment, once the communicators are connected.
       epoch: Steps of an older epoch are refused.
-      failed_serial: Steps with a larger serial are skipped, because this one failed. The step itself is not:
-        a replica that comes to it later may have an error of its own to tell.
+      failed_serial: Steps with a larger serial are skipped, because this one failed. This step itself is not skipped: a
+        replica that reaches it later may have its own error to report.
       busy: rank -> id of the thread that runs it, 0 while idle.
-      shielded_ranks: Replicas that are at a point where an interrupt must wait, such as within a message.
-      aborted: The driver ordered the current epoch to stop.
+      shielded_ranks: Replicas at a point where an interrupt must wait, such as within a message.
+      aborted: Whether the driver has stopped the current epoch.
     """
 
     join: JoinGroup
@@ -41,7 +41,7 @@ class LocalGroup:
 
     @contextlib.contextmanager
     def shielded(self, rank: int) -> Iterator[None]:
-        """Keeps interrupts from a replica's thread; one that was sent before is raised on entering."""
+        """Delays interrupts of a replica's thread; one that was sent before is raised on entry."""
         self.shielded_ranks.add(rank)
         try:
             yield

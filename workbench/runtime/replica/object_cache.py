@@ -1,4 +1,4 @@
-"""Functions and structures that a host has been sent, by id."""
+"""Functions and structures that a host has received, by id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.runtime.comm.messages import loads
 
 
 class ShippedObjects:
-    """Unpickles each object once, when it is first used: its errors belong to the step that uses it."""
+    """Unpickles each object once, at its first use, so that errors belong to the step that uses it."""
 
     def __init__(self) -> None:
         self._pickled: dict[int, bytes] = {}
@@ -22,14 +22,14 @@ class ShippedObjects:
         self._pickled[object_id] = pickled
 
     def drop(self, object_ids: Iterable[int]) -> None:
-        """Forgets objects that no further step uses."""
+        """Drops objects that no further step uses."""
         with self._lock:
             for object_id in object_ids:
                 self._pickled.pop(object_id, None)
                 self._loaded.pop(object_id, None)
 
     def get(self, object_id: Any) -> Any:
-        """The object with this id. Anything that is not an id is the object itself (driver in the same process)."""
+        """The object with this id. If the driver is in this process, `object_id` is the object itself."""
         if type(object_id) is not int:
             return object_id
         try:

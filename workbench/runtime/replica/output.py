@@ -1,4 +1,4 @@
-"""What replicas print goes to the notebook cell as `[replica 1] …`."""
+"""Sends the output of replicas to the notebook cell as `[replica 1] …`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.runtime.replica.env import current_env
 from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
-# The text that JAX prints for a value without a number.
+# JAX's text for a traced value, which has no number.
 _TRACED = re.compile(r"\w*Tracer\([^()]*\)|Traced<[^<>]*>(with<.*>)?")
 
 
@@ -19,7 +19,7 @@ class ReplicaOutput(io.TextIOBase):
     """Stands in for sys.stdout or sys.stderr: lines of replicas go to `write_line`, the rest to the original.
 
     Attributes:
-      original: What it stands in for.
+      original: The stream that it replaces.
     """
 
     def __init__(self, original: TextIO, stream: str, write_line: Callable[[int, str, str], None]) -> None:
@@ -48,7 +48,7 @@ class ReplicaOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Sends what the calling replica has printed of its last line."""
+        """Sends the calling replica's unfinished line."""
         env = current_env()
         if env is None or env.traced:
             self.original.flush()

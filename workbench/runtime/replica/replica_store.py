@@ -1,4 +1,4 @@
-"""What a replica keeps between steps, with an undo log: a step that fails anywhere leaves no trace."""
+"""A replica's state between steps, with an undo log: a step that fails anywhere changes nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _ABSENT = object()
 
 
 class Written(NamedTuple):
-    """How a value came to be in the store.
+    """The history of a value in the store.
 
     Attributes:
       times: How often it was assigned.
-      step: In which of the user's steps last, -1 if it was between them.
-      at_ns: When last, by `time.monotonic_ns`.
-      outside_times: How often it had been assigned when that last happened between steps, as by the notebook.
-      outside_after: Which of the user's steps had begun last before that, -1 if none.
+      step: The user's step of the last assignment, -1 if it was between steps.
+      at_ns: Time of the last assignment, by `time.monotonic_ns`.
+      outside_times: The value of `times` at its last assignment between steps, for example by the notebook.
+      outside_after: The latest user's step that had begun before that, -1 if none.
     """
 
     times: int
@@ -28,11 +28,11 @@ class Written(NamedTuple):
     outside_after: int = -1
 
     def again(self, step: int, latest_step: int) -> Written:
-        """After one more assignment, now.
+        """The history after one more assignment, now.
 
         Args:
-          step: In which of the user's steps, -1 if between them.
-          latest_step: Which of them has begun last.
+          step: The current user's step, -1 between steps.
+          latest_step: The latest user's step that has begun.
         """
         times, now = self.times + 1, time.monotonic_ns()
         if step < 0:
@@ -55,29 +55,29 @@ class ReplicaStore(dict[Hashable, Any]):
         self._at_end: dict[Hashable, Callable[[], None]] = {}
         self._log: deque[tuple[int, Hashable, Any, Written]] = deque()
         self._written: dict[Hashable, Written] = {}
-        self._logged: set[Hashable] = set()  # set in the present step
+        self._logged: set[Hashable] = set()  # keys set in the current step
         self._serial = -1
         self._step = -1
         self._latest_step = -1
 
     def at_end(self, key: Hashable, action: Callable[[], None]) -> None:
-        """Has `action` called once the replica is gone, with its group or its notebook; one action for each key."""
+        """Registers `action`, one per key; it is called when the replica ends, with its group or its notebook."""
         self._at_end[key] = action
 
     def end(self) -> None:
-        """The replica is gone, but its process may go on."""
+        """Ends the replica; its process may continue."""
         while self._at_end:
             self._at_end.popitem()[1]()
 
     def begin(self, serial: int, step: int = -1) -> None:
-        """Assignments from now on belong to step `serial`, which the user knows as `step`."""
+        """Begins step `serial`, the user's `step`, to which further assignments belong."""
         self._serial, self._step = serial, step
         if step >= 0:
             self._latest_step = step
         self._logged.clear()
 
     def written(self, key: Hashable) -> Written:
-        """How the value came to be there."""
+        """The history of the value."""
         return self._written.get(key, NEVER)
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
@@ -96,7 +96,7 @@ class ReplicaStore(dict[Hashable, Any]):
         super().__delitem__(key)
 
     def _remember(self, key: Hashable, written: Written) -> None:
-        # Logged once per step: undoing needs no value in between, and a step with a loop would keep them all.
+        # Logged once per step: undoing needs no values in between, and a step with a loop would keep them all.
         self._logged.add(key)
         self._log.append((self._serial, key, self.get(key, _ABSENT), written))
 
@@ -112,7 +112,7 @@ class ReplicaStore(dict[Hashable, Any]):
         return self
 
     def commit(self, serial: int) -> None:
-        """Every step up to and including `serial` succeeded on all replicas: forget how to undo it."""
+        """Drops the undo log up to and including step `serial`, because these steps succeeded on all replicas."""
         log = self._log
         while log and log[0][0] <= serial:
             log.popleft()

@@ -1,8 +1,8 @@
-"""Threads that a replica function starts count as the replica's while its step runs.
+"""Threads that a replica function starts belong to the replica while its step runs.
 
-What waits for the replicas would wait for itself there too, as the replica function waits for its threads. Python has
-no hook for the start of a thread, so `threading.Thread.start` and `ThreadPoolExecutor.submit`, which also stands behind
-`asyncio.to_thread`, are replaced while replicas live in this process. On other threads they do what they did.
+In such a thread, a wait for the replicas would also wait for itself, because the replica function waits for its
+threads. Python has no hook for the start of a thread, so `threading.Thread.start` and `ThreadPoolExecutor.submit`,
+which `asyncio.to_thread` uses, are replaced while replicas live in this process. On other threads they are unchanged.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from workbench.runtime.replica.env import ReplicaStep, current_step
 
 _start = threading.Thread.start
 _submit: Callable[..., Any] = ThreadPoolExecutor.submit
-_lock = forks.lock(threading.Lock())  # of _users
+_lock = forks.lock(threading.Lock())  # guards _users
 _users: set[int] = set()
 _started: weakref.WeakKeyDictionary[threading.Thread, ReplicaStep] = weakref.WeakKeyDictionary()
-_lent = threading.local()  # set while a thread of a pool runs what a replica has submitted
+_lent = threading.local()  # set while a pool's thread runs a call that a replica has submitted
 
 
 def install(user: object) -> None:
-    """Takes the place of both in this process."""
+    """Replaces both in this process."""
     with _lock:
         _users.add(id(user))
         threading.Thread.start = _start_for_replica  # type: ignore[method-assign]
@@ -35,7 +35,7 @@ def install(user: object) -> None:
 
 
 def uninstall(user: object) -> None:
-    """Puts the originals back once the last user has called this. Idempotent."""
+    """Restores the originals once the last user has called this. Idempotent."""
     with _lock:
         _users.discard(id(user))
         if not _users and threading.Thread.start is _start_for_replica:
@@ -45,7 +45,7 @@ def uninstall(user: object) -> None:
 
 
 def step_of_thread() -> ReplicaStep | None:
-    """The step of a replica that the calling thread runs, or that has started the thread and still runs."""
+    """The running replica step that the calling thread executes, or that started the calling thread."""
     step = current_step() or getattr(_lent, "step", None)
     if step is None and _started:
         step = _started.get(threading.current_thread())
@@ -53,7 +53,7 @@ def step_of_thread() -> ReplicaStep | None:
 
 
 def stands_for_user(frame: FrameType) -> bool:
-    """Whether a frame only hands over what a replica has submitted."""
+    """Whether a frame only passes on a call that a replica has submitted."""
     return frame.f_code is _run_for_replica.__code__
 
 

@@ -1,1 +1,1 @@
-"""Services: what a worker's process answers besides running replicas, asked by any process of the cluster."""
+"""Services that a worker's process provides besides replicas, to any process of the cluster."""

@@ -1,4 +1,4 @@
-"""Frames between processes: a JSON object and arrays, as they lie. Reading one executes nothing.
+"""Frames between processes: a JSON object and raw arrays. Reading one executes nothing.
 
 u32 header bytes | u64 payload bytes | header, padded with spaces to 64 bytes | arrays, each padded to 64 bytes
 """
@@ -24,24 +24,24 @@ HEAD: Final = struct.Struct("<IQ")
 _MOST_HEADER_BYTES: Final = 64 * 1024 * 1024
 _ALIGNED_BYTES: Final = 64
 _JOINED_BYTES: Final = 8 * 1024
-"""Smaller frames are sent in one piece: copying them takes less time than passing a list of pieces to the kernel."""
+"""Smaller frames are sent in one piece, because copying them is faster than passing a list of pieces to the kernel."""
 _AT_ONCE_BYTES: Final = 256 * 1024
-"""Smaller bodies are received, and sent through TLS, in one piece."""
+"""Smaller bodies are received in one piece, and sent through TLS in one piece."""
 _MOST_PIECES: Final = 64
 _ARRAYS: Final = "arrays"
-# Made once: `json.dumps` would create an encoder for each frame, and `json.loads` guess the encoding.
+# Created once: `json.dumps` would create an encoder for each frame, and `json.loads` would guess the encoding.
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _FROM_JSON: Final = json.JSONDecoder()
 
 
 class Received(dict[str, Any]):
-    """Fields of a frame that came, with its bytes, so that nobody need put it together again to pass it on.
+    """The fields of a received frame, with its bytes, so that it can be forwarded without packing it again.
 
-    Neither it nor its arrays may be changed: `pack` passes on what came.
+    Neither it nor its arrays may be changed, because `pack` forwards the received bytes.
 
     Attributes:
-      arrays: What came behind them.
-      pieces: All of the frame.
+      arrays: The arrays of the frame.
+      pieces: The whole frame.
     """
 
     __slots__ = ("arrays", "pieces")
@@ -50,11 +50,11 @@ class Received(dict[str, Any]):
 
 
 def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
-    """A frame, in pieces: large arrays are not copied.
+    """Packs a frame, in pieces, so that large arrays are not copied.
 
     Args:
-      fields: What JSON can hold.
-      arrays: Arrays of numbers, bools or texts of fixed length; not of objects.
+      fields: Values that JSON can represent.
+      arrays: Arrays of numbers, bools or fixed-length strings; not of objects.
     """
     if isinstance(fields, Received) and arrays is fields.arrays:
         return fields.pieces
@@ -70,16 +70,16 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
             payload.append(bytes(gap))
         total += nbytes + gap
     header = _JSON.encode({**fields, _ARRAYS: described} if described else fields).encode()
-    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so that arrays behind it are aligned, too
+    header += b" " * (-len(header) % _ALIGNED_BYTES)  # so that the arrays after it are aligned, too
     pieces = [HEAD.pack(len(header), total), header, *payload]
     return [b"".join(pieces)] if total < _JOINED_BYTES else pieces
 
 
 def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, list[Array]]:
-    """What `pack` was given; the arrays lie in `payload`.
+    """The inverse of `pack`; the arrays are views of `payload`.
 
     Raises:
-      ValueError: if the header is not one JSON object, or describes other arrays than the payload has.
+      ValueError: if the header is not one JSON object, or does not match the payload.
     """
     try:
         fields: Fields = _FROM_JSON.decode(str(header, "ascii"))
@@ -87,11 +87,11 @@ def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, lis
             raise ValueError(f"its header is a {type(fields).__name__}, not a JSON object")
         arrays, offset = [], 0
         for name, shape in fields.pop(_ARRAYS, ()):
-            if type(name) is not str:  # NumPy would accept these as dtypes
+            if type(name) is not str:  # NumPy would accept other types as dtypes
                 raise ValueError(f"a dtype is {name!r:.60}")
             dtype = np.dtype(name)
             count = math.prod(shape)
-            if count < 0:  # NumPy needs no more than this
+            if count < 0:  # NumPy checks everything else
                 raise ValueError(f"an array has the shape {shape!r:.60}")
             arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
             offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
@@ -103,18 +103,18 @@ def unpack(header: bytes | memoryview, payload: memoryview) -> tuple[Fields, lis
 
 
 def put(pieces: Sequence[bytes | memoryview], write: Callable[[Sequence[bytes | memoryview]], int]) -> int:
-    """Writes all pieces of a frame, several of them in one call.
+    """Writes all pieces of a frame, several per call.
 
     Args:
-      pieces: What `pack` gave.
-      write: Writes the first bytes of what it is given, and returns how many.
+      pieces: The result of `pack`.
+      write: Writes the first bytes of its argument and returns how many.
 
     Returns:
-      How many bytes these were.
+      The number of bytes written.
     """
     total = sum(map(len, pieces))
     done = write(pieces[:_MOST_PIECES])
-    if done == total:  # true for nearly all frames
+    if done == total:  # the case for nearly all frames
         return total
     left = [memoryview(piece) for piece in pieces]
     while True:
@@ -131,11 +131,11 @@ def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> N
 
     Args:
       sock: A connected socket.
-      fields: What the frame says.
-      arrays: Arrays that travel behind it, without a copy.
+      fields: The fields of the frame.
+      arrays: Arrays that follow the fields, sent without a copy.
 
     Raises:
-      OSError: if the peer is gone, or takes nothing within the socket's timeout.
+      OSError: if the peer is gone, or accepts nothing within the socket's timeout.
     """
     pieces = pack(fields, arrays)
     if len(pieces) > 1 and not isinstance(sock, ssl.SSLSocket):
@@ -149,11 +149,11 @@ def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> N
 
 
 def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
-    """The next frame.
+    """Receives the next frame.
 
     Raises:
-      OSError: if the peer is gone, nothing comes within the socket's timeout, or what comes is no frame; nothing more
-        can be received then.
+      OSError: if the peer is gone, nothing arrives within the socket's timeout, or the bytes are not a frame; the
+        socket is then unusable.
     """
     head = sock.recv(HEAD.size)
     if len(head) < HEAD.size:
@@ -177,12 +177,12 @@ def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
 
 
 def error_fields(error: BaseException) -> Fields:
-    """An error as a reply carries it."""
+    """Encodes an error for a reply."""
     return {"kind": type(error).__name__, "message": str(error)}
 
 
 def raised_by(fields: Fields) -> WorkbenchError:
-    """The error that `error_fields` described; one of another kind is an `UnknownError`."""
+    """Decodes an error encoded by `error_fields`; other kinds become `UnknownError`."""
     kind = getattr(errors, str(fields["kind"]), None)
     if isinstance(kind, type) and issubclass(kind, WorkbenchError):
         return kind(str(fields["message"]))

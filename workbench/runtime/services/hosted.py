@@ -1,4 +1,4 @@
-"""HostedService: a service in the process of one device, as the driver starts, leases and restores it."""
+"""HostedService: the driver's side of a service in a device's process: starts, leases and restores it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Start = Callable[[], tuple[Any, ...]]
 
 
 class HostedService:
-    """Keeps a service running: where its process ends, in the process that takes its place.
+    """Keeps a service running: if its process ends, it is restarted in the process that replaces it.
 
     Attributes:
-      name: What it is called, such as "ps:0".
-      device: Where it was asked for.
-      address: Where it is now.
-      restarts: How often it had to be started again.
+      name: Its name, such as "ps:0".
+      device: The device for which it was requested.
+      address: Its current address.
+      restarts: How often it was restarted.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class HostedService:
         program: Callable[..., ServiceAddress],
         start: Start,
     ) -> None:
-        """Starts it.
+        """Starts the service.
 
         Args:
           cluster: The cluster that has the device.
-          device: Its process runs the service.
-          name: What it is called.
-          program: Starts it there; called as `program(env, name, *start())`. It may be called again where an earlier
-            call has started it, or only begun to.
-          start: Gives further arguments.
+          device: The device; its process runs the service.
+          name: The name of the service.
+          program: Starts the service there; called as `program(env, name, *start())`. It may be called again after an
+            earlier call has started the service, or begun to.
+          start: Returns further arguments.
         """
         self.name = name
         self.device = device
@@ -71,23 +71,23 @@ class HostedService:
 
     @property
     def gone(self) -> str:
-        """How its process ended, in words; "" while it is there."""
+        """How its process ended, in words; "" while it runs."""
         gang = self._group.gang
         return next((str(gang.workers[n].lost) for n in self._group.worker_names if gang.workers[n].lost), "")
 
     def keeps(self, names: Callable[[], tuple[str, ...]]) -> None:
-        """`names()` are of values that live there."""
+        """Registers `names()`, the names of values that the service holds."""
         self._group.kept_names = names
 
     def restored(self, seen: ServiceAddress) -> ServiceAddress:
-        """Where the service is, after it did not answer at `seen`.
+        """The new address of the service, after it did not answer at `seen`.
 
         Raises:
-          UnavailableError: if it cannot be started again.
+          UnavailableError: if it cannot be restarted.
         """
         with self._lock:
             if self.address == seen and not self._answers():
-                # An unreachable service ends with its lease. Until another one exists, it may still be needed.
+                # An unreachable service ends with its lease, but may still be needed until another one exists.
                 former, self._lease = self._lease, None
                 try:
                     self.address = self._started()
@@ -103,7 +103,7 @@ class HostedService:
             return self.address
 
     def tls(self) -> Tls | None:
-        """How the driver connects to it."""
+        """The TLS settings with which the driver connects to it."""
         return self._tls_for(self.address)
 
     def _answers(self) -> bool:
@@ -123,7 +123,7 @@ class HostedService:
                 address: ServiceAddress = handle.value(0)
                 self._lease = Connection(address, self._tls_for(address))
                 self._lease.ask({"method": "lease"})
-                # A thread that saw no lease may have started this service meanwhile; then this ends it.
+                # A thread that saw no lease may have started this service meanwhile; in that case, end it.
                 if self._closed.is_set():
                     self._let_go()
                     raise ClusterClosed(f"{self.name} was stopped")
@@ -156,7 +156,7 @@ class HostedService:
             lease.close()
 
     def stop_waiting(self) -> None:
-        """Ends `restored`, in whatever thread it waits: nobody needs the service any more, and `close` follows."""
+        """Ends waits in `restored` in all threads, because the service is no longer needed; `close` follows."""
         self._closed.set()
 
     def close(self) -> None:

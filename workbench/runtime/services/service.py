@@ -1,4 +1,4 @@
-"""Service: a thread per connection answers requests, for as long as the driver holds its lease."""
+"""Service: answers requests with a thread per connection, as long as the driver holds its lease."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Reply = tuple[Fields, Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where a service is, and what it takes to be let in.
+    """The address of a service, and the token for access.
 
     Attributes:
       host: IP address or name.
       port: TCP port.
-      name: What it is called, such as "ps:0".
-      token: What a client must show.
+      name: Name of the service, such as "ps:0".
+      token: The secret that a client must show.
     """
 
     host: str
@@ -49,28 +49,28 @@ class ServiceAddress:
 
 
 class Superseded(Exception):
-    """Another process has taken the place of this service, which answers nobody from now on."""
+    """Another process has replaced this service, which does not answer any more."""
 
 
 class Answers(Protocol):
-    """What answers requests; a thread per connection calls it."""
+    """Answers requests; called by a thread per connection."""
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """The reply to one request; raises `Superseded` where the service must end."""
+        """The reply to one request; raises `Superseded` if the service must end."""
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Called when no more requests follow."""
 
 
 class Service:
-    """Listens until it is stopped, or the driver's lease ends: with its process, its connection, or by its wish.
+    """Listens until it is stopped or the driver's lease ends, with its process, its connection, or on request.
 
     Attributes:
-      address: Where clients connect.
+      address: The address for clients.
     """
 
     def __init__(self, name: str, answers: Answers) -> None:
-        """Starts to listen where other workers reach this one."""
+        """Starts to listen on the address at which other workers reach this one."""
         host, tls = own_network()
         self._listener = TcpListener(host, tls)
         self._answers = answers
@@ -99,7 +99,7 @@ class Service:
             poll.poll(None if left is None else left * 1000)
             if self._stopped:
                 break
-            with contextlib.suppress(OSError, UnavailableError, ValueError):  # a stranger may do anything
+            with contextlib.suppress(OSError, UnavailableError, ValueError):  # a stranger may send anything
                 deadline = time.monotonic() + _HELLO_SECONDS
                 sock = self._listener.accept_next(self.address.name, self.address.token, deadline)
                 self._begin(sock)
@@ -107,8 +107,8 @@ class Service:
 
     def _begin(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # for a peer whose machine is gone
-        sock.settimeout(None)  # an idle client is no error, and `_end` shuts the socket down
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a peer whose machine is gone
+        sock.settimeout(None)  # an idle client is not an error, and `_end` shuts the socket down
         thread = threading.Thread(
             target=self._serve, args=(sock,), name=f"wb-{self.address.name}-client", daemon=True
         )
@@ -149,7 +149,7 @@ class Service:
                     self._last_lease = sock
                 else:
                     sock.close()
-            if over:  # the driver waits for the end of this connection, which ends with the service
+            if over:  # the driver waits for the service's end, which this connection's end shows
                 self._stopped = True
                 self._wakeup.set()
 
@@ -177,7 +177,7 @@ class Connection:
         """Connects.
 
         Raises:
-          OSError: if nobody answers there in time.
+          OSError: if nothing answers there in time.
           UnavailableError: if the service refuses.
         """
         deadline = time.monotonic() + timeout_seconds
@@ -190,9 +190,9 @@ class Connection:
         self._sock = forks.descriptor(sock)
 
     def watch_peer(self) -> None:
-        """Has the connection break when the service's machine is out of reach for ten seconds.
+        """Makes the connection break when the service's machine is unreachable for ten seconds.
 
-        The kernels ask each other, so a service that computes, or is stopped, is not out of reach.
+        The kernels probe each other, so a service that is busy or stopped counts as reachable.
         """
         for option, value in (
             (socket.TCP_USER_TIMEOUT, 1000 * _PEER_SECONDS),
@@ -208,13 +208,13 @@ class Connection:
         send(self._sock, fields, arrays)
 
     def receive(self, timeout_seconds: float | None = _SEND_SECONDS) -> tuple[Fields, list[Array]]:
-        """The next reply; None waits until the service ends."""
+        """The next reply; with None, waits until the service ends."""
         if timeout_seconds != self._sock.gettimeout():
             self._sock.settimeout(timeout_seconds)
         return receive(self._sock)
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Whether a reply begins to come within this time."""
+        """Whether a reply begins to arrive within this time."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
         poll = select.poll()  # select.select does not support descriptors beyond 1,023
@@ -222,12 +222,12 @@ class Connection:
         return bool(poll.poll(timeout_seconds * 1000))
 
     def ask(self, fields: Fields, arrays: Sequence[Array] = ()) -> tuple[Fields, list[Array]]:
-        """A request and its reply."""
+        """Sends a request and returns its reply."""
         send(self._sock, fields, arrays)
         return self.receive()
 
     def finish(self, timeout_seconds: float) -> None:
-        """Says goodbye, and waits until the service has closed its end; then closes this one."""
+        """Announces the end, waits until the service has closed its side, then closes this one."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
             self._sock.settimeout(timeout_seconds)
@@ -236,18 +236,18 @@ class Connection:
         self._sock.close()
 
     def wake(self) -> None:
-        """Ends the connection under a thread that waits for it."""
+        """Ends the connection while another thread waits for it."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Closes it; for the service, its client has gone."""
+        """Closes it; the service then sees the client as gone."""
         self.wake()
         self._sock.close()
 
 
 def own_network() -> tuple[str, Tls | None]:
-    """Where and how other processes of the cluster reach this worker; and its TLS, None on loopback."""
+    """The host at which other processes of the cluster reach this worker, and its TLS settings, None on loopback."""
     side = next(iter(tuple(IN_PROCESS.values())), None)
     return ("127.0.0.1", None) if side is None else network_of(side.dask_worker)
 

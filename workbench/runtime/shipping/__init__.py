@@ -1,1 +1,1 @@
-"""How functions travel: pickled, compared with what was sent before, looked up on the workers."""
+"""How functions travel: pickled, compared with those sent before, looked up on the workers."""

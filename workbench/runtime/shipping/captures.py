@@ -1,4 +1,4 @@
-"""What a function captures, by the name the user knows it by."""
+"""The variables that a function captures, by their names in the user's code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def captured(function: Any, path: str = "", depth: int = 0) -> Iterator[tuple[st
 
     Args:
       function: A function, a bound method, a partial or an object that can be called.
-      path: Where it was found, in words.
-      depth: Number of functions in which it is captured.
+      path: Where it is captured, in words.
+      depth: Number of functions around it that capture it.
     """
     if depth >= _MAX_DEPTH:
         return
@@ -91,19 +91,19 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def explain_unpicklable(function: Callable[..., Any], error: BaseException) -> CaptureError:
-    """The error for a function that cannot be pickled, naming the deepest captured variable that cannot."""
+    """The error for a function that cannot be pickled; names the deepest captured variable at fault."""
     culprit = ""
     for path, value in captured(function):
         try:
             by_value.dumps(value)
         except Exception as reason:
-            culprit = path  # keep going, because a later, longer path may be more exact
+            culprit = path  # continue, because a later, longer path may be more exact
             kind, refusal = type(value), reason
     name = getattr(function, "__qualname__", repr(function))
     if not culprit:
         return CaptureError(f"{name!r} cannot be sent to the workers: {safe_text(error)}")
     captures = f"{name!r} cannot be sent to the workers: it captures {culprit!r}"
-    if isinstance(refusal, WorkbenchError):  # workbench's own objects name the remedy themselves
+    if isinstance(refusal, WorkbenchError):  # the errors of workbench's own objects name the remedy
         return CaptureError(f"{captures}. {refusal}")
     return CaptureError(
         f"{captures}, a {kind.__module__}.{kind.__qualname__}, which does not pickle ({safe_text(refusal)}). "
@@ -115,7 +115,7 @@ def check_size(function: Callable[..., Any], size_bytes: int) -> None:
     """Refuses a function that captures an array above 10 MB.
 
     Raises:
-      CaptureError: naming the variable, its size, and what to use instead.
+      CaptureError: if it does; names the variable, its size, and the remedy.
     """
     if size_bytes <= LARGE_BYTES:
         return

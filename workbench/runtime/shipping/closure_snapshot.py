@@ -1,7 +1,7 @@
-"""What a function captures, to be compared with what it captured before.
+"""Snapshots of what a function captures, for comparison with earlier ones.
 
-Pickling a function costs more than a whole step: for every module that it names, cloudpickle searches all that are
-loaded. A snapshot takes microseconds. If it is the same as before, the function would be pickled to the same bytes.
+Pickling a function costs more than a whole step, because for every module that it names, cloudpickle searches all
+loaded ones. A snapshot takes microseconds. If it is unchanged, pickling would result in the same bytes.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class _MayChangeUnnoticedError(Exception):
 
 
 class Snapshot:
-    """Everything that the pickled form of a program depends on; keeps none of it alive but constants.
+    """Everything on which the pickled form of a program depends; keeps only constants alive.
 
-    Modules, importable functions and classes, and objects whose class says that they travel by id (`travels_by_id`)
-    count as themselves. Lists, tuples, dictionaries, functions that travel by value, and programs (`travels_as_parts`)
-    count as what is in them.
+    Modules, importable functions and classes, and objects of classes with `travels_by_id` are compared by identity.
+    Lists, tuples, dictionaries, functions that travel by value, and programs (`travels_as_parts`) are compared by
+    their contents.
     """
 
     __slots__ = ("_marks", "_modules")
 
     def __init__(self, program: Any) -> None:
-        self._modules = len(sys.modules)  # it would include a submodule that was imported in the meantime
+        self._modules = len(sys.modules)  # pickling would include a submodule imported meanwhile
         self._marks: list[Any] = []
         self._add(program, {})
 
     @property
     def key(self) -> tuple[int, ...]:
-        """The same for another snapshot, taken while this one is there, exactly if nothing has changed."""
+        """Equal to the key of another snapshot, taken while this one exists, exactly if nothing has changed."""
         return (self._modules, *map(id, self._marks))
 
     def _add(self, value: Any, visited: dict[int, int]) -> None:
@@ -69,7 +69,7 @@ class Snapshot:
         elif getattr(kind, "travels_as_parts", False):
             self._add_all(kind, value.__reduce__()[1], visited)
         elif _stays(value):
-            marks.append(ref(value))  # the same object for all references to one value, and for no other
+            marks.append(ref(value))  # one weak reference per value, shared by all references to it
         else:
             raise _MayChangeUnnoticedError
 
@@ -77,11 +77,11 @@ class Snapshot:
         self._marks.append(kind)
         for part in parts:
             self._add(part, visited)
-        self._marks.append(_NOTHING)  # where the function ends
+        self._marks.append(_NOTHING)  # marks the end of the function
 
 
 def snapshot(program: Any) -> Snapshot | None:
-    """A snapshot of `program`, or None if it captures what may change unnoticed, such as arrays."""
+    """A snapshot of `program`, or None if it captures values that may change unnoticed, such as arrays."""
     if cloudpickle.list_registry_pickle_by_value() - MAIN:
         return None
     try:

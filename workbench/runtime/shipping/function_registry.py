@@ -1,4 +1,4 @@
-"""Functions and structures on their way to the workers: pickled now, sent once per content."""
+"""Functions and structures for the workers: pickled when prepared, sent once per content."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from workbench.runtime.shipping.closure_snapshot import Snapshot, snapshot
 from workbench.runtime.shipping.main_module import carry_main
 
 _MOST_SNAPSHOTS = 64  # per piece of code
-# Keeps functions without references for a while, because the same one may run again.
+# Keeps unreferenced functions for a while, because the same one may run again.
 _MOST_RECENT = 256
 _MOST_RECENT_BYTES = 64 * 1024 * 1024
 
 
 class Content:
-    """A function that was pickled. Once nothing refers to it, `forget(id)` is called, on any thread.
+    """A pickled function. Once it is unreferenced, `forget(id)` is called, on any thread.
 
     Attributes:
-      id: Under which the workers know it.
-      nbytes: Size of it, pickled.
+      id: The workers' id for it.
+      nbytes: Its pickled size.
     """
 
     __slots__ = ("__weakref__", "_forget", "id", "nbytes")
@@ -47,11 +47,11 @@ class Prepared:
     """A program that is ready to run on the replicas of a gang.
 
     Attributes:
-      function: Id under which the workers know it, or the program itself where they are in this process.
+      function: The workers' id for it, or the program itself if they are in this process.
       name: The user's name for it.
-      counts: Running it is a step of the user's; else it is internal work such as reading a variable.
-      structure: Structure of its result, once a first run has shown it; what pipelining needs.
-      quiet: Nobody asked for its steps by name: when one fails, only what waits for it raises.
+      counts: Whether running it is a user's step, not internal work such as reading a variable.
+      structure: Structure of its result, known after the first run; pipelining needs it.
+      quiet: Whether the user did not request its steps explicitly; when one fails, only waiting for it raises.
     """
 
     __slots__ = ("_content", "counts", "function", "name", "quiet", "structure")
@@ -66,14 +66,14 @@ class Prepared:
 
 
 class Shipping:
-    """Ids for content; `pickled[id]` is what a worker that does not know the id must be sent first.
+    """Ids for content; `pickled[id]` must first be sent to a worker that does not know the id.
 
-    Functions are not kept for ever: those that capture a number or a batch may be others in each step.
+    Functions are not kept forever, because those that capture a number or a batch may differ in each step.
 
     Attributes:
-      codec: How values travel to the workers; functions that travel as objects are not pickled either.
+      codec: How values travel to the workers; within one process, functions are not pickled either.
       pickled: id -> content.
-      unused: Ids that were forgotten here, and that workers may still know.
+      unused: Ids that were dropped here, but that workers may still know.
     """
 
     def __init__(self, codec: Codec) -> None:
@@ -84,7 +84,7 @@ class Shipping:
         self._recent: OrderedDict[int, Content] = OrderedDict()
         self._recent_bytes = 0
         self._structures: dict[Any, int] = {}
-        # Keyed by the user function's code and the key of a snapshot: the snapshot, and the pickled function.
+        # The user function's code -> the key of a snapshot -> the snapshot and the pickled function.
         self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, Content]]] = (
             weakref.WeakKeyDictionary()
         )
@@ -97,7 +97,7 @@ class Shipping:
         """Pickles `program`, which calls `user_function` (None for internal work), if it may have changed.
 
         Raises:
-          CaptureError: if it does not pickle or captures more than 10 MB; the text names the variable.
+          CaptureError: if it cannot be pickled or captures more than 10 MB; the message names the variable.
         """
         named = program if user_function is None else user_function
         name = getattr(named, "__qualname__", type(named).__qualname__)
@@ -132,7 +132,7 @@ class Shipping:
         return content
 
     def _keep(self, content: Content) -> None:
-        """Keeps the function, and drops those used longest ago."""
+        """Keeps the function, and drops the least recently used ones."""
         if self._recent.pop(content.id, None) is None:
             self._recent_bytes += content.nbytes
         self._recent[content.id] = content
@@ -141,7 +141,7 @@ class Shipping:
             self._recent_bytes -= oldest.nbytes
 
     def _forget(self, id: int) -> None:
-        # Atomic operations only, because this may run at any point of any thread, even one that holds the lock.
+        # Only atomic operations, because this may run at any point in any thread, even one that holds the lock.
         self.pickled.pop(id, None)
         self.unused.append(id)
 

@@ -1,4 +1,4 @@
-"""The user's script travels to the workers in parts, by value: they never run it."""
+"""Sends parts of the user's script to the workers by value; workers never run it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, Final
 import cloudpickle
 
 MAIN: Final = frozenset({"__main__", "__mp_main__"})
-"""The names of the script's module; the second one is its name in a child of `multiprocessing`, which imports it."""
+"""The names of the script's module; the second one in a child of `multiprocessing`, which imports it."""
 _WORKER = "Dask Worker process (from Nanny)"  # the name that Dask gives its worker processes
 _MAIN = ("init_main_from_name", "init_main_from_path")
 
 
 def carry_main() -> None:
-    """Lets the script's functions and classes travel by value also from a child of `multiprocessing`. Idempotent.
+    """Lets the script's functions and classes also travel by value from a child of `multiprocessing`. Idempotent.
 
-    There cloudpickle would take the script for a module that workers can import.
+    In such a child, cloudpickle would take the script for a module that workers can import.
     """
     script = sys.modules.get("__mp_main__")
-    # Elsewhere, this is another name of `__main__`.
+    # In other processes, this is another name for `__main__`.
     if script is not None and script.__name__ == "__mp_main__":
         cloudpickle.register_pickle_by_value(script)
 
@@ -30,10 +30,10 @@ def carry_main() -> None:
 def leave_main_out() -> None:
     """Lets worker processes start without importing the script that starts them. Idempotent.
 
-    A spawned process imports the script that it was started from, as it could hold what has to be unpickled: the script
-    runs again, and without `if __name__ == "__main__":` it would try to start a cluster in each of its own workers. Our
-    functions travel by value, in a script as in a notebook, so workers need nothing of it. Other processes that the
-    user starts are left as they are. Dask offers no setting for this: the name of the process tells.
+    A spawned process imports the script that started it, because the script may define what has to be unpickled. So the
+    script runs again, and without `if __name__ == "__main__":` would try to start a cluster in each worker. Workbench
+    sends functions by value, from scripts as from notebooks, so workers do not need the script. Other processes that
+    the user starts are unaffected. Dask has no setting for this, so workers are recognised by the process name.
     """
     prepared = spawn.get_preparation_data
     if not hasattr(prepared, "__wrapped__"):

@@ -1,1 +1,1 @@
-"""Compiled programs: a worker compiles them once and runs them for all of its replicas."""
+"""Compiled programs, which a worker compiles once and runs once for all of its replicas."""

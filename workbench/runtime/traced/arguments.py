@@ -1,4 +1,4 @@
-"""The arguments of a traced program: which of them are arrays with a row per replica, which are the same for all."""
+"""The arguments of a traced program: arrays with a row per replica, and values that are the same for all."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ class Arguments:
 
     Attributes:
       structure: The structure of (args, kwargs), or None without arguments.
-      kinds: Per leaf "row", "shared", "padded", or ("fixed", value) for what is not an array.
+      kinds: For each leaf "row", "shared", "padded", or ("fixed", value) if it is not an array.
       rows: Arrays with a row per replica; a padded one is followed by its counts of rows.
       shared: Values that are the same for all replicas.
-      signature: The signature of the leaves, hashable: equal where a program fits that was compiled for the same
-        structure.
+      signature: The hashable signature of the leaves: a program compiled for the same structure fits if it is equal.
     """
 
     structure: Any
@@ -52,21 +51,21 @@ def arguments_of(
     most_rows: dict[int, int],
     padded_to: Callable[[int, int], int],
 ) -> Arguments:
-    """Puts the arguments of a step where the program takes them.
+    """Puts the arguments of a step where the program expects them.
 
     Args:
       mesh: The devices.
       executors: The executors of this worker's replicas, in rank order: they hold the components.
-      kept_rows: Gives the components that are in place already.
-      keep_rows: Takes those that have been put in place of NumPy arrays.
+      kept_rows: Returns components that are already in place.
+      keep_rows: Takes components that have replaced NumPy arrays.
       structure: The structure of the arguments.
-      leaves: `Ref`s, or values for all replicas.
-      partial_batch: What to do with components of different length.
-      most_rows: By leaf, the most rows that any replica of any host has, where there are several hosts.
-      padded_to: Called as `padded_to(leaf, rows)`; says to how many rows to pad.
+      leaves: Each a `Ref`, or a value for all replicas.
+      partial_batch: How to handle components of different lengths.
+      most_rows: By leaf, the most rows on any replica of any host, if there are several hosts.
+      padded_to: Called as `padded_to(leaf, rows)`; returns the number of rows to pad to.
 
     Raises:
-      KeyError: if a component is gone.
+      KeyError: if a component does not exist any more.
       InvalidArgumentError: if components do not fit together.
     """
     kinds: list[Any] = []
@@ -97,7 +96,7 @@ def arguments_of(
             )
             rows += values
             if kind == "row" and isinstance(components[0], np.ndarray):
-                keep_rows(leaf, values[0])  # the next step that takes the same value finds it in place
+                keep_rows(leaf, values[0])  # so that the next step with the same value finds it in place
         kinds.append(kind)
         signature.append(sign)
     arrays = [mesh.placed(item) for item in rows]
@@ -115,7 +114,7 @@ def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
 
 
 def _fixed(value: Any, index: int) -> tuple[Any, Any, Any]:
-    """What is not an array is part of the program: another value needs another program."""
+    """Makes a value other than an array a part of the program: another value needs another program."""
     if isinstance(value, np.ndarray):
         raise TracingError(
             f"argument {index} is an array of {value.dtype}: a traced program computes with numbers only; convert it "

@@ -1,8 +1,8 @@
-"""How hosts agree on the values that they feed into a program, before they compile and run it.
+"""Makes hosts agree on the values that they feed into a program, before they compile and run it.
 
-Everything else that a program depends on comes from the notebook or from earlier programs, so it is the same on all
-hosts. What each host has read itself may not be: the last batch of a host that has fewer rows, for example. Hosts that
-then compiled or ran different programs would wait for each other in vain.
+Everything else on which a program depends comes from the notebook or from earlier programs, so it is the same on all
+hosts. Values that each host has read itself may differ, for example if one host's last batch has fewer rows. Hosts that
+then compiled or ran different programs would wait for each other forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_ROWS = -1
 
 
 def fed(executor: DeviceExecutor, leaves: Sequence[Any]) -> dict[int, Ref]:
-    """The leaves that are values which hosts have read themselves.
+    """The leaves that hosts have read themselves.
 
     Args:
       executor: The executor of one of this host's replicas.
@@ -42,20 +42,20 @@ def fed(executor: DeviceExecutor, leaves: Sequence[Any]) -> dict[int, Ref]:
 
 
 def kinds(executor: DeviceExecutor, refs: Sequence[Ref]) -> np.ndarray[Any, Any]:
-    """What a replica's components look like: shape `(1, refs, 2)` of int64, the rows and a digest of the rest."""
+    """Describes a replica's components: shape `(1, refs, 2)` of int64, with the rows and a digest of the rest."""
     words = [_kind(executor.kept(ref)) for ref in refs]
     return np.array([words], np.int64)
 
 
 def rows_of(everyones: np.ndarray[Any, Any], indices: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The fewest and the most rows that each leaf has on any replica.
+    """The fewest and the most rows of each leaf on any replica.
 
     Args:
       everyones: The `kinds` of all replicas, in rank order.
-      indices: Which leaves they are about.
+      indices: The described leaves.
 
     Raises:
-      InvalidArgumentError: if components do not fit together, alike on all hosts.
+      InvalidArgumentError: if components do not fit together; raised on all hosts.
     """
     for column, index in enumerate(indices):
         rows, digests = everyones[:, column, 0], everyones[:, column, 1]
@@ -72,7 +72,7 @@ def most_rows(rows: dict[int, tuple[int, int]], partial_batch: PartialBatch) -> 
     """The most rows of each leaf on any replica, to which the others are padded.
 
     Raises:
-      InvalidArgumentError: if they differ and are not to be padded, alike on all hosts.
+      InvalidArgumentError: if they differ and are not to be padded; raised on all hosts.
     """
     for index, (fewest, most) in rows.items():
         if fewest != most and partial_batch == "recompile":

@@ -1,4 +1,4 @@
-"""ReadyProgram: a compiled program in its group, with all that is the same in each of its steps made once."""
+"""ReadyProgram: a compiled program in its group, with everything that all of its steps share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class ReadyProgram:
     """A program that a worker has compiled for one group, and how its steps are reported.
 
-    A step may take no longer than a millisecond. Looking up again, for the record and the results of each of 16
-    replicas, what is the same in every step would add a tenth to that.
+    A step may take only a millisecond. Looking up the constant parts of records and results of 16 replicas in each step
+    would add a tenth to that.
 
     Attributes:
       compiled: The program.
@@ -41,7 +41,7 @@ class ReadyProgram:
     )
 
     def __init__(self, host: TracingHost, ranks: tuple[int, ...], compiled: Compiled, site: str) -> None:
-        """Tells the driver the structure of the results."""
+        """Sends the structure of the results to the driver."""
         self.compiled = compiled
         self.site = site
         self._host = host
@@ -54,11 +54,11 @@ class ReadyProgram:
         self._generation = -1
 
     def outcome(self, leaves: Sequence[Any], *, awaited: bool) -> DoneForRanks:
-        """What became of the step on the local ranks.
+        """The outcome of the step on the local ranks.
 
         Args:
-          leaves: The leaves of the result: `Rows`, `SlicesRows`, or what is the same in every step.
-          awaited: The notebook may be about to look at it: small values go along.
+          leaves: The leaves of the result: `Rows`, `SlicesRows`, or values that are the same in every step.
+          awaited: Whether the notebook may read it soon; if so, small values are included.
         """
         if self._remote is None:
             described = [_described(leaf) for leaf in leaves]
@@ -74,16 +74,16 @@ class ReadyProgram:
         return self._remote._replace(leaves=shown)
 
     def record(self, group: LocalGroup, step: int, started_ns: int, begin: int, end: int) -> None:
-        """Records, of all replicas: the whole step, with what its collectives move as the compiler says.
+        """Records the whole step for all replicas, with the bytes that its collectives move according to the compiler.
 
         Args:
           group: The group whose step it was.
           step: Number among the user's steps.
-          started_ns: When it was started, of `time.monotonic_ns`.
-          begin: When it began to be computed.
-          end: When it had ended.
+          started_ns: When it was started, by `time.monotonic_ns`.
+          begin: When its computation began.
+          end: When its computation ended.
         """
-        if self._generation != group.join.generation:  # it was rebuilt, and its rings, too
+        if self._generation != group.join.generation:  # the group was rebuilt, and with it its rings
             self._generation = group.join.generation
             self._write = self._opened(group.join)
         if self._write is not None:

@@ -1,4 +1,4 @@
-"""TracedEnv: what a program sees of the runtime while it is traced, once, for all replicas of its group."""
+"""TracedEnv: the runtime from the point of view of a program that is traced once for all replicas of its group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class TracedStore(dict[Hashable, Any]):
-    """The variables of a replica as values of the program; notes which ones are used.
+    """The variables of a replica as values of the program; records which ones are used.
 
     Attributes:
-      read: Keys that were looked at.
-      written: New values of those that were set.
+      read: Keys of variables that were read.
+      written: New values of variables that were set.
     """
 
     def __init__(self, values: dict[Hashable, Any]) -> None:
@@ -36,7 +36,7 @@ class TracedStore(dict[Hashable, Any]):
 
 
 class TracedEnv:
-    """Stands for every replica of a group at once; what differs by replica is a traced value.
+    """Stands for all replicas of a group at once; values that differ by replica are traced.
 
     Attributes:
       rank: Replica id, a traced integer.
@@ -48,7 +48,7 @@ class TracedEnv:
       store: Variables, as values of the program.
       choose: `choose(condition, a, b)`, elementwise.
       xp: The array namespace.
-      valid_rows: (argument, number of its rows that are data) of padded arguments; see `ReplicaContext.row_mask`.
+      valid_rows: (argument, number of rows with data) for each padded argument; see `ReplicaContext.row_mask`.
     """
 
     generation = 0
@@ -80,7 +80,7 @@ class TracedEnv:
 
     @property
     def device(self) -> NoReturn:
-        """Differs by replica, so a program has none.
+        """A program has no device, because it differs by replica.
 
         Raises:
           TracingError: always.
@@ -91,7 +91,7 @@ class TracedEnv:
         )
 
     def rank_of_output(self, stream: str) -> int:
-        """The replica that warnings are shown for, which hold for all.
+        """The replica for which warnings are shown; they apply to all.
 
         Raises:
           TracingError: if the function prints.

@@ -1,8 +1,8 @@
-"""Traced programs: a worker compiles them once and runs them once for all of its replicas, one after the other.
+"""Runs traced programs: a worker compiles each once, and runs one after the other for all of its replicas.
 
-The thread that reads the driver's messages runs them itself, while the devices' own threads, which do everything
-else, are idle. JAX computes in the background: up to `IN_FLIGHT` programs have been started and not ended. More would
-be of no use, and JAX on CPUs deadlocks when more threads wait in collectives than its pool has.
+The thread that reads the driver's messages runs them, while the devices' own threads, which do everything else, are
+idle. JAX computes in the background, with up to `IN_FLIGHT` programs at once. More would be useless, and JAX on CPUs
+deadlocks when more threads wait in collectives than its pool has.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = 3
 _CACHED = 256
-# How many ended steps are reported together while more are waiting: half of those that may be in progress.
+# Number of ended steps that are reported together while more are waiting: half of those that may be in progress.
 _TOGETHER = 16
-_LONGEST_NS = 20_000_000  # but none is held back for longer
+_LONGEST_NS = 20_000_000  # the longest delay of a report
 
 
 class TracedExecutor:
-    """Runs the traced programs of one worker; used by the thread that reads the steps link.
+    """Runs the traced programs of one worker, on the thread that reads the steps link.
 
-    A mode of the host (`HostMode`): everything else is left to the devices' threads.
+    It is a mode of the host (`HostMode`) and leaves everything else to the devices' threads.
     """
 
     by_devices = False
@@ -85,37 +85,37 @@ class TracedExecutor:
         self.traces = 0
 
     def values_of(self, device: int) -> DeviceValues:
-        """The components that a device has of values, those of traced programs among them."""
+        """A device's components of values, including those of traced programs."""
         return DeviceValues(self._step_rows, device)
 
     def eager(self, values: list[Any]) -> list[Any]:
-        """Values as arguments of a program that is not traced: rows on devices become NumPy arrays."""
+        """Converts values to arguments of an untraced program: rows on devices become NumPy arrays."""
         # Recognised by name, because importing `Row` would import JAX.
         return [value.numpy() if type(value).__name__ == "Row" else value for value in values]
 
     def held(self) -> int:
-        """Number of values kept for all devices together."""
+        """Number of values that are kept once for all devices."""
         return len(self._step_rows)
 
     def new_store(self) -> ReplicaStore:
-        """What a replica keeps between steps: its rows of arrays on devices, empty."""
+        """An empty store for a replica, which can hold its rows of arrays on devices."""
         return RowStore()
 
     def handed_out(self, count: int) -> None:
-        """So many more messages are in the queues of device threads; traced programs wait for them."""
+        """Counts new messages in the queues of device threads; traced programs wait for them."""
         self._idle.add(count)
 
     def carried_out(self) -> None:
-        """A device thread has carried out one of its messages. Any thread."""
+        """Notes that a device thread has executed one of its messages. Any thread."""
         self._idle.done()
 
     def before_reading(self, steps: Link) -> None:
-        """Reports steps that were started, until the driver sends something."""
+        """Reports started steps until the driver sends something."""
         while (self._started or self._unsent) and not readable(steps.fileno(), 0.0):
             self.finish_one()
 
     def open(self, join: JoinGroup, bind_host: str, open_group: Callable[[], Any]) -> tuple[Any, str]:
-        """First half of joining: (address for the peers or None without replicas here, where JAX's processes meet)."""
+        """First half of joining: (address for peers or None without replicas, address where JAX's processes meet)."""
         if len(join.processes) > 1:
             tpu.before_meeting()
         self._joining[join.group] = join
@@ -123,7 +123,7 @@ class TracedExecutor:
         return open_group() if join.local else None, free_address(bind_host) if first else ""
 
     def connect(self, group_id: int, told: dict[str, tuple[Any, str]]) -> dict[str, Any] | None:
-        """Second half: starts JAX. Returns the peers' addresses, None if there are no replicas here."""
+        """Second half: starts JAX. Returns the peers' addresses, or None without replicas here."""
         from workbench.backends.jax import mesh as backend
 
         join = self._joining.pop(group_id)
@@ -137,18 +137,18 @@ class TracedExecutor:
         )
         if not join.local:
             return None
-        # A group that was rebuilt in the same processes keeps its compiled programs.
+        # A group rebuilt in the same processes keeps its compiled programs.
         if group_id not in self._groups:
             mesh, local = backend.ReplicaMesh(join.places), sorted(join.local.items())
             self._groups[group_id] = GroupPrograms(mesh, local)
         return {worker: address for worker, (address, _) in told.items() if address is not None}
 
     def joined(self, group: LocalGroup) -> None:
-        """The group's replicas exist."""
+        """Called when the group's replicas exist."""
         self._groups[group.join.group].joined(group)
 
     def take(self, message: Message) -> bool:
-        """Runs a traced program; before other messages it reports what was started. Whether that was all to do."""
+        """Runs a traced program; before other messages, reports started steps. Whether the message is then done."""
         if self._is_traced(message):
             if not self._idle:
                 self._idle.wait(lambda: self._host.closed)
@@ -162,12 +162,12 @@ class TracedExecutor:
                 known.hand_over()
         if message[0] == RUN:
             self._unneeded += Run.read(message).release
-        if self._idle:  # otherwise an earlier program may still have to take them
+        if self._idle:  # otherwise an earlier program may still need them
             self._free()
         return False
 
     def leave(self, group_id: int) -> None:
-        """Forgets a group."""
+        """Drops a group."""
         self._groups.pop(group_id, None)
 
     def _is_traced(self, message: Message) -> bool:
@@ -180,7 +180,7 @@ class TracedExecutor:
             return False
 
     def run(self, message: Message) -> None:
-        """Starts a step; it is reported when it has been computed, see `finish_one`."""
+        """Starts a step; `finish_one` reports it when it has been computed."""
         serial, group_id, epoch, step, function, payload, _, release, committed, _ = Run.read(message)
         self._unneeded += release
         self._free()
@@ -210,7 +210,7 @@ class TracedExecutor:
             set_current_env(None)
 
     def settle(self) -> None:
-        """Waits for and reports all started steps."""
+        """Waits for all started steps and reports them."""
         while self._started:
             self.finish_one()
         self._send()
@@ -219,7 +219,7 @@ class TracedExecutor:
         """Waits until the oldest step has been computed, and reports it.
 
         Args:
-          awaited: The notebook may be waiting for it, or be about to look at its result: small values go along.
+          awaited: Whether the notebook may wait for it or read its result soon; if so, small values are included.
         """
         if not self._started:
             self._send()
@@ -229,12 +229,12 @@ class TracedExecutor:
             started.wait(self._host)
             started.dump_given()
             started.require_finite()
-            # Among several that ended together, only the last result is checked, or a sum of all.
+            # Of several that ended together, only the last result is checked, or a sum of all.
             last = awaited and len(self._started) == 1
             outcome = started.program.outcome(started.leaves, awaited=last)
         except BaseException as error:
             self._started.popleft()
-            # Nobody gets a handle to the missing result.
+            # There will be no handle to the missing result.
             self._step_rows.release((started.serial, index) for index in range(len(started.leaves)))
             self._report_failure(started.serial, started.group, started.known, error)
             return
@@ -250,7 +250,7 @@ class TracedExecutor:
             self._send()
 
     def _send(self) -> None:
-        """Reports ended steps to the driver together: waking it for each would take cores from the devices."""
+        """Reports ended steps to the driver together, because waking it for each would take cores from the devices."""
         unsent, self._unsent = self._unsent, []
         self._host.send_all(unsent)
 
@@ -318,7 +318,7 @@ class TracedExecutor:
         function: Any,
         partial_batch: PartialBatch,
     ) -> tuple[Any, Arguments]:
-        """The id of the arguments' structure, and the arguments."""
+        """Returns the id of the arguments' structure, and the arguments."""
         if payload is None:
             spec, leaves, refs = None, [], []
             structure: Any = None
@@ -393,7 +393,7 @@ class TracedExecutor:
 
 
 def free_address(host: str) -> str:
-    """An address of this host on which nobody listens, "127.0.0.1:1234" or "[::1]:1234"."""
+    """A free address of this host, such as "127.0.0.1:1234" or "[::1]:1234"."""
     version_6 = ":" in host
     with socket.create_server((host, 0), family=socket.AF_INET6 if version_6 else socket.AF_INET) as server:
         port = server.getsockname()[1]

@@ -1,4 +1,4 @@
-"""GroupPrograms: what a worker with TPUs keeps of one group."""
+"""GroupPrograms: the state of one group on a worker with TPUs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _NEVER = Begun(-1, -1, -1, -1)
 
 @dataclass(slots=True)
 class GroupPrograms:
-    """What one group has here.
+    """The state of one group on this worker.
 
     Attributes:
       mesh: The devices of its replicas.
       local: (rank, device index) of this worker's replicas, in rank order.
-      programs: Compiled programs by function, structure and shapes.
-      largest: Per function and leaf of its arguments, the most rows seen, to which partial batches are padded.
-      agreed: The fewest and the most rows on any replica, of values that hosts have read, once they have told.
+      programs: Compiled programs, by function, structure and shapes.
+      largest: By function and leaf of its arguments, the most rows so far, to which partial batches are padded.
+      agreed: For values that hosts have read, the fewest and the most rows on any replica, once exchanged.
       ranks: The replicas of this worker.
-      positions: device index -> which of them it is.
-      begun: The step that traced programs are in.
+      positions: device index -> position among them.
+      begun: The current step of traced programs.
     """
 
     mesh: ReplicaMesh
@@ -53,16 +53,16 @@ class GroupPrograms:
 
     @property
     def alone(self) -> bool:
-        """Whether all replicas are here, so that there is no other host to agree with."""
+        """Whether all replicas are here, so that no agreement with other hosts is needed."""
         return self.mesh.size == len(self.local)
 
     def joined(self, group: LocalGroup) -> None:
-        """The replicas exist, or exist again."""
+        """Called when the replicas exist, for the first time or again."""
         self.agreed.clear()  # a host may have failed after the others had agreed with it
         self._stores = [cast(RowStore, group.envs[rank].store) for rank in self.ranks]
 
     def begin(self, serial: int, step: int, committed: int) -> None:
-        """A traced step begins. The stores are told only while they have something that can be undone."""
+        """Begins a traced step. Informs the stores only while they have an undo log."""
         latest = step if step >= 0 else self.begun.latest_step
         self.begun = Begun(serial, step, latest, committed)
         self._told = False
@@ -71,7 +71,7 @@ class GroupPrograms:
             self._undoable = any(store.has_log for store in self._stores)
 
     def hand_over(self) -> None:
-        """The replicas' own programs may use their stores from now on."""
+        """Allows the replicas' own programs to use their stores from now on."""
         self._tell_stores()
         self._undoable = True
 
@@ -84,16 +84,16 @@ class GroupPrograms:
                 store.begin(self.begun.serial, self.begun.step)
 
     def rows_of(self, name: Any, *, given_away: bool) -> Rows:
-        """A variable as the program takes it: as it was left by the last step, or put together.
+        """The rows of a variable for the program: as the last step left them, or assembled.
 
         Args:
           name: The name of the variable.
-          given_away: The program will overwrite the rows: what they were made of must stay, in case it fails.
+          given_away: Whether the program will overwrite the rows; their sources must then stay, in case it fails.
         """
         variable = shared(self._stores, name)
         if variable is None:
             rows = self.mesh.stack([store[name] for store in self._stores])
-            if not given_away and rows.dtype == self._stores[0][name].dtype:  # and not of fewer bits
+            if not given_away and rows.dtype == self._stores[0][name].dtype:  # and has no fewer bits
                 place(self._stores, name, rows)
         else:
             rows = variable.rows
@@ -105,7 +105,7 @@ class GroupPrograms:
         return rows
 
     def assign(self, name: Any, rows: Rows) -> None:
-        """A variable after the step that has begun."""
+        """Sets a variable after the current step."""
         variable = shared(self._stores, name)
         if variable is None:
             self.hand_over()
@@ -119,11 +119,11 @@ class GroupPrograms:
             name: (tuple(value.shape), np.dtype(value.dtype))
             for name, value in self._stores[
                 0
-            ].items()  # in their stored form, so that reading shapes copies nothing to the host
+            ].items()  # in stored form, so that reading shapes copies nothing to the host
             if hasattr(value, "shape") and hasattr(value, "dtype") and value.dtype != object
         }
 
     def padded(self, key: Any, rows: int) -> int:
-        """To how many rows an argument is padded: to the most that there were."""
+        """The number of rows to which an argument is padded: the most so far."""
         self.largest[key] = max(rows, self.largest.get(key, 0))
         return self.largest[key]

@@ -1,4 +1,4 @@
-"""What traced programs use of the host that runs them."""
+"""The interface through which traced programs use their host."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workbench.telemetry.recording.ring import Ring
 
 
 class SharedRings(Protocol):
-    """Rings of the host."""
+    """The host's rings."""
 
     def shared(self, join: JoinGroup) -> Ring | None:
-        """The ring for records that hold of all replicas here, None if nothing is recorded."""
+        """The ring for records about all replicas here, None if nothing is recorded."""
 
 
 class TracingHost(Host, Protocol):
@@ -21,7 +21,7 @@ class TracingHost(Host, Protocol):
 
     Attributes:
       executors: One per device.
-      poisoned: A program cannot be stopped, so the process must end.
+      poisoned: Whether a program cannot be stopped, so that the process must end.
       worker: Its address.
     """
 
@@ -31,14 +31,14 @@ class TracingHost(Host, Protocol):
 
     @property
     def rings(self) -> SharedRings:
-        """Where what its replicas record is written."""
+        """The rings for the records of its replicas."""
 
     @property
     def closed(self) -> bool:
         """Whether the driver is gone."""
 
     def end_process(self) -> None:
-        """Ends this worker's process, where nothing less helps."""
+        """Ends this worker's process, as a last resort."""
 
     def send_all(self, messages: list[Message]) -> None:
         """Sends several messages at once."""

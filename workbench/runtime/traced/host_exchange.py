@@ -1,4 +1,4 @@
-"""What the hosts of a traced program tell each other before it runs: what they have read, what they have compiled."""
+"""The hosts of a traced program exchange before it runs what they have read and compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HostExchange:
-    """Collectives of the replicas' ordinary communicators, by the threads of the devices."""
+    """Uses the replicas' ordinary communicators, on the threads of the devices."""
 
     def __init__(self, host: TracingHost, idle: Idle) -> None:
         self._host = host
@@ -37,7 +37,7 @@ class HostExchange:
         leaves: Sequence[Any],
         partial_batch: PartialBatch,
     ) -> dict[int, int]:
-        """Compares what the hosts have read, if there are several; see `batch_agreement`."""
+        """Compares the values that several hosts have read; see `batch_agreement`."""
         if known.alone:
             return {}
         values = fed(self._host.executors[known.local[0][1]], leaves)
@@ -55,17 +55,17 @@ class HostExchange:
         return most_rows({index: known.agreed[ref] for index, ref in values.items()}, partial_batch)
 
     def compare(self, serial: int, group: LocalGroup, known: GroupPrograms, program: Compiled) -> None:
-        """Makes sure that all hosts have compiled the same program: running different ones would hang all of them.
+        """Ensures that all hosts have compiled the same program, because running different ones would hang all of them.
 
         Args:
           serial: Number of the step.
           group: The replicas of this host.
-          known: What is known of the group's programs.
+          known: The state of the group.
           program: The program that this host has compiled.
 
         Raises:
-          TracingError: if they have not.
-          DeadlineExceededError: if a host does not come in time.
+          TracingError: if they differ.
+          DeadlineExceededError: if a host does not arrive in time.
         """
         if known.alone:
             return
@@ -87,10 +87,10 @@ class HostExchange:
         mine: Callable[[ReplicaEnv], Any],
         what: str,
     ) -> Any:
-        """The results of `mine(env)` on the replicas of all hosts, in rank order. Does not wait for devices.
+        """Gathers the results of `mine(env)` from the replicas of all hosts, in rank order. Does not wait for devices.
 
         Raises:
-          DeadlineExceededError: if a host does not come in time.
+          DeadlineExceededError: if a host does not arrive in time.
         """
         options = CommunicationOptions(timeout_seconds=120.0)
 

@@ -1,4 +1,4 @@
-"""Started: a step of a traced program that JAX computes, until it has been reported."""
+"""Started: a step of a traced program that JAX is computing or that has not been reported."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 50e-6
 _GRACE_SECONDS = 2.0
-"""How long a step may still take after another host has failed, which may have happened after its collectives."""
+"""How long a step may still take after another host has failed, possibly after the step's collectives."""
 
 
 @dataclass(slots=True)
 class Started:
-    """A step that JAX computes.
+    """A step that JAX is computing.
 
     Attributes:
       serial: Number of its message.
       step: Number among the user's steps.
       group: The group whose step it is.
-      known: What this worker keeps of that group.
-      leaves: The leaves of its result: `Rows`, or what is the same in every step.
-      waits_for: Everything that it computes.
-      program: What runs.
+      known: The state of that group on this worker.
+      leaves: The leaves of its result: `Rows`, or values that are the same in every step.
+      waits_for: All arrays that it computes.
+      program: The running program.
       started_ns: When it was started.
-      deadline_seconds: How long it may take, None for any time.
-      checks: Per replica, which operation of each of them first made a NaN or an infinity; None if nobody looks.
-      dump: Takes what operations gave, None if nobody does.
-      given: The arrays that they gave, as far as `dump` takes elements.
+      deadline_seconds: How long it may take, None for no limit.
+      checks: For each replica, the operation that first made a NaN or an infinity; None without checks.
+      dump: Takes the results of operations, or None.
+      given: Their results, if `dump` takes elements.
     """
 
     serial: int
@@ -62,8 +62,8 @@ class Started:
         """Waits until it has been computed.
 
         Raises:
-          CollectiveAborted: if another host has failed, and it does not end thereafter; this worker's process must end.
-          DeadlineExceededError: if it takes too long; likewise.
+          CollectiveAborted: if another host has failed and the step does not end; this worker's process must then end.
+          DeadlineExceededError: if it takes too long; the process must then end, too.
         """
         from workbench.backends.jax.program import ready
         from workbench.backends.jax.program import wait as wait_for
@@ -93,7 +93,7 @@ class Started:
         wait_for(self.waits_for)  # raises the computation's error
 
     def dump_given(self) -> None:
-        """Hands over what the operations gave, once the step has been computed."""
+        """Passes on the operations' results, once the step has been computed."""
         if self.dump is None:
             return
         for position, rank in enumerate(self.known.ranks):
@@ -106,10 +106,10 @@ class Started:
             )
 
     def require_finite(self) -> None:
-        """Refuses a step in which an operation made a NaN or an infinity, once it has been computed.
+        """Checks, once the step has been computed, that no operation made a NaN or an infinity.
 
         Raises:
-          NotFinite: naming operation, line, replica and step.
+          NotFinite: if one did; names operation, line, replica and step.
         """
         if self.checks is None:
             return

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class OperationDump(Protocol):
-    """Takes what the operations of a compiled program give; travels with it to the workers. See also `Wanted`."""
+    """Takes the results of a compiled program's operations; travels with it to the workers. See also `Wanted`."""
 
     @property
     def elements(self) -> bool:
-        """Whether it takes elements, or only what is known of an array without them."""
+        """Whether it takes elements, or only what is known about an array without them."""
 
     def wants(self, op: str, frames: tuple[tuple[str, int, str], ...], dtype: np.dtype[Any]) -> bool:
-        """Whether it takes arrays of a dtype that an operation gives.
+        """Whether it takes the results of an operation with a dtype.
 
         Args:
           op: Name of the operation.
@@ -33,7 +33,7 @@ class OperationDump(Protocol):
         """
 
     def tracing(self) -> AbstractContextManager[None]:
-        """The function is traced meanwhile on this thread."""
+        """A context in which this thread traces the function."""
 
     def take(
         self,
@@ -44,10 +44,10 @@ class OperationDump(Protocol):
         replica: int,
         step: int,
     ) -> None:
-        """Takes what the operations of one step gave on one replica; no arrays if it takes no elements.
+        """Takes the results of one step's operations on one replica; no arrays if it takes no elements.
 
         Args:
-          given: Which operation gave each array.
+          given: The operation that made each array.
           arrays: The arrays.
           host: Name of the host.
           replica: Rank of the replica.
@@ -60,11 +60,11 @@ class Traced:
 
     Attributes:
       program: Called as `program(env, *args, **kwargs)` with a `TracedEnv`.
-      user_function: What the user wrote, for messages.
-      partial_batch: What becomes of components with fewer rows than others.
-      timeout_seconds: Longest time that a step may take, None for any.
+      user_function: The user's function, for messages.
+      partial_batch: How to handle components with fewer rows than others.
+      timeout_seconds: Longest time that a step may take, None for no limit.
       checked: Whether NaN and infinity are an error.
-      dump: Takes what its operations give, None if nobody does.
+      dump: Takes the results of its operations, or None.
     """
 
     __slots__ = ("checked", "dump", "partial_batch", "program", "timeout_seconds", "user_function")
@@ -87,7 +87,7 @@ class Traced:
         self.dump = dump
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
-        """Not without a worker that traces it."""
+        """Raises: it can run only on a worker that traces it."""
         raise TracingError("this program runs on TPU devices only")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What replicas of a worker with TPUs keep between steps: variables that traced programs replace for all at once."""
+"""Stores of replicas on a worker with TPUs: traced programs replace variables for all replicas at once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Begun(NamedTuple):
-    """The step that traced programs of a group are in.
+    """The current step of a group's traced programs.
 
     Attributes:
       serial: Its number.
-      step: The number that the user knows, -1 if it is none of the user's.
-      latest_step: Which of the user's steps has begun last.
-      committed: Steps up to here cannot be undone any more; see `ReplicaStore.commit`.
+      step: Its number among the user's steps, or -1.
+      latest_step: The latest user's step that has begun.
+      committed: The last step that cannot be undone any more; see `ReplicaStore.commit`.
     """
 
     serial: int
@@ -31,14 +31,14 @@ class Begun(NamedTuple):
 
 
 class VariableRows:
-    """One variable of all replicas of a worker; a traced step replaces it here, instead of in the store of each.
+    """One variable of all replicas of a worker; a traced step replaces it here instead of in each store.
 
-    Has an undo log of its own, as the stores have.
+    Like the stores, it has its own undo log.
 
     Attributes:
       rows: The components.
-      written: How they came to be.
-      whole: No store has another component in the place of its own here. That is not known to be so when False.
+      written: The history of the components.
+      whole: True if no store has replaced its component. False means that this is unknown.
     """
 
     __slots__ = ("__weakref__", "_log", "rows", "whole", "written")
@@ -50,7 +50,7 @@ class VariableRows:
         self._log: deque[tuple[int, Rows, Written]] = deque()
 
     def replace(self, rows: Rows, begun: Begun) -> None:
-        """The components after the step that has begun."""
+        """Sets the components after the current step."""
         log = self._log
         while log and log[0][0] <= begun.committed:
             log.popleft()
@@ -66,11 +66,11 @@ class VariableRows:
 
 
 class StoredRow:
-    """What a replica's store has of `VariableRows`: a `Row` is of rows that stay, here a step replaces them.
+    """A replica's component of `VariableRows`. A step replaces these rows, unlike those of a `Row`.
 
     Attributes:
-      of: The components of all replicas.
-      position: Number of this one among those of this worker.
+      of: The variable with the components of all replicas.
+      position: Position of this component among those of this worker.
     """
 
     __slots__ = ("of", "position")
@@ -95,7 +95,7 @@ class StoredRow:
 
 
 class RowStore(ReplicaStore):
-    """A store whose values may be components of `VariableRows`; looked at, they are NumPy's."""
+    """A store whose values may be components of `VariableRows`; reading one returns a NumPy array."""
 
     def __getitem__(self, key: Hashable) -> Any:
         value = super().__getitem__(key)
@@ -132,7 +132,7 @@ class RowStore(ReplicaStore):
 
 
 def shared(stores: Sequence[RowStore], key: Hashable) -> VariableRows | None:
-    """The variable, if all of these stores have it as components of the same rows.
+    """The variable, if all of these stores have components of the same rows, else None.
 
     Raises:
       KeyError: if a store does not have it.
@@ -150,7 +150,7 @@ def shared(stores: Sequence[RowStore], key: Hashable) -> VariableRows | None:
 
 
 def place(stores: Sequence[RowStore], key: Hashable, rows: Rows) -> None:
-    """Puts `rows` in the place of equal components, which is not an assignment: the next program finds them there."""
+    """Replaces equal components by `rows`, for the next program. This does not count as an assignment."""
     variable = VariableRows(rows)
     variable.written = stores[0].written(key)
     for position, store in enumerate(stores):
@@ -158,7 +158,7 @@ def place(stores: Sequence[RowStore], key: Hashable, rows: Rows) -> None:
 
 
 def share(stores: Sequence[RowStore], key: Hashable, rows: Rows) -> None:
-    """Assigns the components of `rows`, one in each store; they can be replaced together from now on."""
+    """Assigns the components of `rows`, one in each store; from now on they can be replaced together."""
     variable = VariableRows(rows)
     for position, store in enumerate(stores):
         store[key] = StoredRow(variable, position)

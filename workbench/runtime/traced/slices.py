@@ -1,4 +1,4 @@
-"""IndexedSlices among the arguments and results of traced programs: two arrays that travel, the rest is fixed."""
+"""IndexedSlices among the arguments and results of traced programs: two arrays travel, the rest is fixed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """What is fixed of IndexedSlices in a program.
+    """The fixed part of IndexedSlices in a program.
 
     Attributes:
       kind: Their class.
@@ -23,7 +23,7 @@ class Slices:
 
     @classmethod
     def of(cls, value: Any) -> Slices | None:
-        """What is fixed of `value`, None if it is something else."""
+        """The fixed part of `value`, None if it is not IndexedSlices."""
         if type(value).__name__ != "IndexedSlices":
             return None
         shape = value.dense_shape
@@ -36,10 +36,10 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class SlicesRows:
-    """IndexedSlices of all replicas, as a program leaves them.
+    """IndexedSlices of all replicas, as a result of a program.
 
     Attributes:
-      fixed: What is the same for all.
+      fixed: The part that is the same for all.
       values: Rows of the values.
       indices: Rows of the indices.
     """
@@ -53,7 +53,7 @@ Plan = tuple[Slices | None, ...]
 
 
 def expanded(leaves: Sequence[Any]) -> tuple[list[Any], Plan]:
-    """Leaves with two arrays in the place of slices, and how to put them together again."""
+    """Replaces slices among leaves by two arrays; also returns the plan to reverse that."""
     plan = tuple(Slices.of(leaf) for leaf in leaves)
     flat: list[Any] = []
     for leaf, fixed in zip(leaves, plan, strict=True):
@@ -62,7 +62,7 @@ def expanded(leaves: Sequence[Any]) -> tuple[list[Any], Plan]:
 
 
 def contracted(flat: Sequence[Any], plan: Plan) -> Iterator[Any]:
-    """The inverse of `expanded`, for what a program left on the devices."""
+    """The inverse of `expanded`, for the results of a program on the devices."""
     arrays = iter(flat)
     for fixed in plan:
         first = next(arrays)

@@ -24,19 +24,19 @@ class StepRows:
         self._kept: dict[Key, tuple[GroupPrograms, Any]] = {}
 
     def keep(self, key: Key, known: GroupPrograms, leaf: Any) -> None:
-        """Keeps a leaf of a result: `Rows`, `SlicesRows`, or what is the same on all replicas."""
+        """Keeps a leaf of a result: `Rows`, `SlicesRows`, or a value that is the same on all replicas."""
         self._kept[key] = known, leaf
 
     def rows(self, key: Key, known: GroupPrograms) -> Rows | None:
-        """The components that this group's replicas have of a value, if it is kept here and all rows."""
+        """The rows of a value on this group's replicas, if it is kept here as rows, else None."""
         whose, leaf = self._kept.get(key, (None, None))
         return leaf if whose is known and type(leaf).__name__ == "Rows" else None
 
     def component(self, key: Key, device: int) -> Any:
-        """What one device has of a value.
+        """One device's component of a value.
 
         Raises:
-          KeyError: if nothing is kept as `key`, or none of it for that device.
+          KeyError: if nothing is kept as `key`, or nothing for that device.
         """
         known, leaf = self._kept[key]
         position = known.positions[device]
@@ -56,7 +56,7 @@ class StepRows:
 
 
 class DeviceValues(dict[Key, Any]):
-    """The values of one device: its own, and its component of what `StepRows` keeps."""
+    """The values of one device: its own, and its components of those in `StepRows`."""
 
     def __init__(self, step_rows: StepRows, device: int) -> None:
         super().__init__()

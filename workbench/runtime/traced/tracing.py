@@ -1,4 +1,4 @@
-"""Traces a user's function: its surroundings during the trace, and errors that name the user's line."""
+"""Traces a user's function in a guarded environment, with errors that name the user's line."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def trace_program(
 
     Args:
       mesh: The devices.
-      traced: The function, and how it is to be compiled.
+      traced: The function, and how to compile it.
       arguments: Its arguments.
       variables: Shape and dtype of each variable that it may use.
       env: A replica of this worker.
 
     Raises:
-      TracingError: if the function does what a compiled program cannot; names the line and what to write instead.
+      TracingError: if a compiled program cannot do what the function does; names the line and the alternative.
     """
     from workbench.backends.jax import program as jax_program
 
@@ -110,7 +110,7 @@ def _body(mesh: ReplicaMesh, traced: Traced, arguments: Arguments, env: ReplicaE
 def _call(
     arguments: Arguments, rows: Sequence[Any], shared: Sequence[Any], inside: TracedEnv
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """One replica's positional and keyword arguments."""
+    """Returns one replica's positional and keyword arguments."""
     if arguments.structure is None:
         return (), {}
     own, same = iter(rows), iter(shared)
@@ -139,7 +139,7 @@ def _call(
 
 @contextmanager
 def _guarded(traced: Traced) -> Iterator[None]:
-    """Refuses files and the host's random numbers: a trace happens once, so every step would get the same."""
+    """Refuses files and the host's random numbers: tracing happens once, so every step would get the same values."""
     _install_hook()
     before = _random_states(traced)
     _tracing.active = True
@@ -158,7 +158,7 @@ def _guarded(traced: Traced) -> Iterator[None]:
 
 
 def is_tracing() -> bool:
-    """Whether the calling thread traces a user's function."""
+    """Whether the calling thread is tracing a user's function."""
     return getattr(_tracing, "active", False)
 
 
@@ -170,7 +170,7 @@ def _random_states(traced: Traced) -> dict[str, str]:
         and "random" in code.co_names
         and traced.user_function.__globals__.get("random") is random
     ):
-        states["random"] = str(hash(random.getstate()))  # otherwise other threads may have drawn
+        states["random"] = str(hash(random.getstate()))  # otherwise other threads may have drawn numbers
     for name, value in captured(traced.user_function):
         if isinstance(value, np.random.Generator):
             states[name] = repr(value.bit_generator.state)
@@ -216,7 +216,7 @@ def _shown(file_name: str, line: int, function: str) -> str:
     linecache.checkcache(file_name)
     source = linecache.getline(
         file_name, line
-    ).strip()  # "" for a notebook's cell, which only the notebook has
+    ).strip()  # "" for a notebook's cell, whose source only the notebook has
     place = f'\n  File "{file_name}", line {line}, in {function}'
     return f"{place}\n    {source}" if source else place
 
@@ -225,7 +225,7 @@ def _shown(file_name: str, line: int, function: str) -> str:
 
 
 def _located(error: BaseException, text: str, traced: Traced) -> TracingError:
-    """The error, with the innermost line of the user's own code appended."""
+    """The error, followed by the innermost line of the user's own code."""
     name = getattr(traced.user_function, "__name__", "the function")
     return TracingError(f"{name} cannot be traced: {text}{_place(error)}")
 

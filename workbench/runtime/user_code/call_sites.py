@@ -1,4 +1,4 @@
-"""Where the user called: a short text such as "train.py:41" or "In[5]:3" for errors and telemetry."""
+"""Call sites in the user's code: short texts such as "train.py:41" or "In[5]:3" for errors and telemetry."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from types import CodeType, FrameType
 from workbench.backends.users_line import users_frame
 from workbench.runtime.user_code.notebook_cells import file_name
 
-_LIMIT = 4096  # call sites kept; each notebook cell makes new code objects
-# By identity, because equal code objects may come from different files or different runs of a cell. The entry keeps
-# the object alive, so its id stays unique.
+_LIMIT = 4096  # number of cached call sites; each notebook cell makes new code objects
+# By id, because equal code objects may come from different files or different runs of a cell. The entry keeps the
+# object alive, so its id stays unique.
 _sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 
 
 def call_site(frame: FrameType) -> str:
-    """File and line at which `frame` is, made once per place in the code."""
+    """File and line of `frame`; cached for each place in the code."""
     code = frame.f_code
     key = id(code), frame.f_lasti
     known = _sites.get(key)
@@ -26,6 +26,6 @@ def call_site(frame: FrameType) -> str:
 
 
 def users_call_site() -> str:
-    """That of the innermost frame outside of this package, "" if there is none."""
+    """The call site of the innermost frame outside this package, "" if there is none."""
     frame = users_frame()
     return "" if frame is None else call_site(frame)

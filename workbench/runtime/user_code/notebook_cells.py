@@ -24,13 +24,13 @@ def running_cell() -> int | None:
 
 
 def file_name(path: str) -> str:
-    """A file as people know it: "In[5]" for a notebook's cell, else the last part of its path."""
+    """A file's name for users: "In[5]" for a notebook's cell, else the last part of its path."""
     described = getattr(getattr(_shell(), "compile", None), "format_code_name", lambda _: None)(path)
     return described[1] if described else encodable(os.path.basename(path))
 
 
 def with_cells(traceback: str) -> str:
-    """A replica's traceback with the notebook's cells in it by name and with their source lines."""
+    """A replica's traceback with the names and source lines of notebook cells."""
     return _FRAME.sub(_described, traceback if traceback.endswith("\n") else f"{traceback}\n").rstrip("\n")
 
 
@@ -41,7 +41,7 @@ def last_site(traceback: str) -> str:
 
 
 def with_cell_names(text: str) -> str:
-    """A text with call sites, such as "12345678.py:3", in which notebook cells have their names: "In[5]:3"."""
+    """Replaces call sites such as "12345678.py:3" in a text by the names of notebook cells, such as "In[5]:3"."""
     kernel = sys.modules.get("ipykernel.compiler")
     if kernel is None:
         return text

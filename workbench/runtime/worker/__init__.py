@@ -1,1 +1,1 @@
-"""One per worker process: links to the driver, the side thread, telemetry on its way out."""
+"""The worker process: links to the driver, the side thread, outgoing telemetry."""

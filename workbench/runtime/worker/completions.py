@@ -1,7 +1,7 @@
-"""A host's messages to the driver, with the completions of quick pipelined steps sent together.
+"""Sends a host's messages to the driver, with the completions of quick pipelined steps together.
 
-Every message wakes the driver, which on a busy machine takes the core from the replica that sent it. While more steps
-are queued, completions of steps that take microseconds are held back for a moment.
+Every message wakes the driver, which on a busy machine takes the core from the sending replica. While more steps are
+queued, completions of steps that take microseconds are delayed for a moment.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import time
 from workbench.runtime.comm.links import Link, LinkClosed
 from workbench.runtime.comm.messages import Message
 
-# Half of the steps that may be in progress: the driver, which waits for that many, then wakes once per worker.
+# Half of the steps that may be in progress. The driver waits for that many, and so wakes once per worker.
 _MOST = 16
 _LONGEST_NS = 400_000
 
 
 class Completions:
-    """The sending end of the steps link of a host; any thread, in order.
+    """The sending end of a host's steps link; sends in order, from any thread.
 
-    A driver that is gone is noticed by the thread that reads.
+    The reading thread notices if the driver is gone.
 
     Attributes:
-      more_queued: The replica's thread has further steps at hand. That thread's only.
+      more_queued: Whether the replica's thread has further steps. Only for that thread.
     """
 
     def __init__(self, link: Link) -> None:
@@ -49,7 +49,7 @@ class Completions:
             self._send_held()
 
     def send(self, message: Message) -> None:
-        """Sends now, after what was held back."""
+        """Sends now, after all delayed messages."""
         if self._held:
             with self._lock:
                 self._held.append(message)
@@ -65,7 +65,7 @@ class Completions:
             self._send_held()
 
     def flush(self) -> None:
-        """Sends what was held back."""
+        """Sends all delayed messages."""
         if self._held:
             with self._lock:
                 self._send_held()
@@ -74,5 +74,5 @@ class Completions:
         if self._held:
             with contextlib.suppress(LinkClosed):
                 self._link.send_all(self._held)
-            # Last, because a thread that finds nothing held sends without the lock, and would overtake this message.
+            # Last, because a thread that finds nothing delayed sends without the lock, and would overtake this one.
             self._held = []

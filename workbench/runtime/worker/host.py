@@ -50,20 +50,20 @@ CONNECT_DEADLINE_SECONDS = 30.0
 class ReplicaHost:
     """Serves one driver at a time, on a worker with `device_count` devices.
 
-    With one device and a stream the reading thread runs the steps itself, which saves a hand-over; otherwise
-    each device has a thread of its own.
+    With one device and a stream, the reading thread itself runs the steps, which saves a hand-over; otherwise each
+    device has its own thread.
 
     Attributes:
-      codec: How values travel to the driver, and whether that is in this process.
+      codec: How values travel to the driver, which may be in this process.
       objects: Functions and structures that the driver sent.
       groups: group id -> this host's part of it.
-      rings: Where its replicas write what they record.
+      rings: The rings for its replicas' records.
       executors: One per device.
       mode: How steps run: `Eager`, or `TracedExecutor` on workers with TPUs.
-      poisoned: A traced program hangs, which only the end of the process ends.
-      failure: Why a thread of this host has failed, "" if none has.
-      stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
-      tallies: How far its replicas are with each step.
+      poisoned: Whether a traced program hangs, which only ending the process stops.
+      failure: Why a thread of this host has failed, else "".
+      stores: (group id, device index) -> the store of the replica there; it survives the rebuilding of the group.
+      tallies: The progress of its replicas in each step.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ReplicaHost:
         bind_host: str = "127.0.0.1",
         tls: Tls | None = None,
     ) -> None:
-        """`bind_host` and `tls`: where and how other hosts reach this one's replicas."""
+        """Other hosts reach this one's replicas at `bind_host`, with `tls`."""
         self.codec = steps.codec
         self.objects = ShippedObjects()
         self.groups: dict[int, LocalGroup] = {}
@@ -128,7 +128,7 @@ class ReplicaHost:
                 loop()
             except LinkClosed:
                 pass
-            except BaseException as error:  # a bug of workbench, which the driver must report
+            except BaseException as error:  # a bug in workbench, which the driver must report
                 self.failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
@@ -164,11 +164,11 @@ class ReplicaHost:
                 self.dispatch(message)
 
     def dispatch(self, message: Message) -> None:
-        """Hands a message to the device threads that it concerns, or handles it."""
+        """Passes a message to the device threads that it concerns, or handles it."""
         if self.mode.take(message):
             return
         if message[0] in (JOIN, CONNECT) and self.codec.by_reference:
-            # Connecting waits for the peers, which this message's sender may be about to inform.
+            # Connecting waits for the peers, which the sender of this message may not have informed yet.
             threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
         elif message[0] in (JOIN, CONNECT, SHIP, UNSHIP, LEAVE, ROLLBACK):
             self.handle(message)
@@ -182,11 +182,11 @@ class ReplicaHost:
             messages.put(message)
 
     def end_process(self) -> None:
-        """Ends this worker's process, where nothing less helps; Dask restarts it."""
+        """Ends this worker's process, as a last resort; Dask restarts it."""
         os._exit(gpus.STUCK_EXIT_CODE)
 
     def handle(self, message: Message) -> None:
-        """Carries out a message that concerns the host, not one device."""
+        """Executes a message that concerns the host, not one device."""
         match message[0]:
             case kind if kind == SHIP:
                 self.objects.add(message[1], message[2])
@@ -211,7 +211,7 @@ class ReplicaHost:
                 store.rollback(serial)
 
     def send(self, message: Message) -> None:
-        """Sends to the driver; a driver that is gone is noticed by the reading thread."""
+        """Sends to the driver; the reading thread notices if the driver is gone."""
         self._completions.send(message)
 
     def send_all(self, messages: list[Message]) -> None:
@@ -219,11 +219,11 @@ class ReplicaHost:
         self._completions.send_all(messages)
 
     def flush(self) -> None:
-        """Sends completions that were held back; the signals thread's, lest a long step delay those before it."""
+        """Sends delayed completions. For the signals thread, so that a long step does not delay those before it."""
         self._completions.flush()
 
     def structure_key(self, spec: Any) -> int:
-        """The number under which the driver knows the structure of a result."""
+        """The driver's number for the structure of a result."""
         key = self._structures.get(spec)
         if key is None:
             with self._structures_lock:
@@ -236,7 +236,7 @@ class ReplicaHost:
         return key
 
     def route_output(self) -> None:
-        """From now on, what replicas print in this process goes to the driver; everything else stays as it was."""
+        """Sends the output of replicas in this process to the driver from now on; other output is unchanged."""
 
         def write_line(rank: int, stream: str, line: str) -> None:
             env = current_env()
@@ -256,15 +256,15 @@ class ReplicaHost:
                 setattr(sys, stream, routed.original)
 
     def open_groups(self) -> dict[int, LocalGroup]:
-        """The groups that have not ended, by their numbers: a copy, for any thread to go through.
+        """A copy of the groups that have not ended, by their numbers; any thread may iterate over it.
 
-        A list of their items would be made item by item. Each is an object, at which Python up to 3.11 may collect
-        garbage, and with it a strategy, whose end changes `groups`. So it is with what groups keep by rank.
+        Listing the items would allocate objects. With each, Python up to 3.11 may collect garbage, and with it a
+        strategy, whose end changes `groups`. The same holds for what groups keep by rank.
         """
         return self.groups.copy()
 
     def give_back(self) -> None:
-        """Frees memory of collectives that no replica here has used for `IDLE_SECONDS`. Any thread."""
+        """Frees collectives' memory that no replica here has used for `IDLE_SECONDS`. Any thread."""
         before = time.monotonic() - IDLE_SECONDS
         for group in self.open_groups().values():
             for env in list(group.envs.values()):
@@ -292,12 +292,12 @@ class ReplicaHost:
         return self.mode.held() + sum(executor.holds() for executor in self.executors)
 
     def close(self) -> None:
-        """The driver is gone: peers wake, threads end, everything kept is dropped. Idempotent."""
+        """Called when the driver is gone: wakes peers, ends threads and drops all state. Idempotent."""
         if self._closed.is_set():
             return
         self._closed.set()
-        # First, so that the driver knows that this worker is gone. Otherwise it would take the failures that follow
-        # for the steps' own.
+        # First, so that the driver knows that this worker is gone. Otherwise it would take the following failures for
+        # the steps' own.
         self._steps.close()
         for messages in self._queues:
             messages.put(None)
@@ -323,7 +323,7 @@ class ReplicaHost:
             self.send((REPLY, request, True, self.codec.encode(payload)))
 
     def _join(self, join: JoinGroup) -> Any:
-        """The first half of joining: returns this host's address for its peers."""
+        """First half of joining: returns this host's address for its peers."""
         self._leave(join.group, forget=False)
         return self.mode.open(join, self._bind_host, lambda: self._open(join))
 
@@ -352,7 +352,7 @@ class ReplicaHost:
         return bootstrap.address
 
     def _connect(self, group_id: int, addresses: dict[str, Any]) -> int:
-        """The second half of joining: connects with the peers and creates the replicas. Returns the process id."""
+        """Second half of joining: connects to the peers and creates the replicas. Returns the process id."""
         known = self.mode.connect(group_id, addresses)
         if known is None:
             return os.getpid()
@@ -372,7 +372,7 @@ class ReplicaHost:
             )
         self.mode.joined(group)
         if self.groups.get(group_id) is not group:
-            # The driver has gone, and the thread that dropped the group may not have found these.
+            # The driver has gone, and the thread that dropped the group may have missed these.
             for communicator in communicators.values():
                 communicator.close()
         return os.getpid()
@@ -383,7 +383,7 @@ class ReplicaHost:
         return gpus.of_group(join.local, self._device_count, in_driver=self.codec.by_reference)
 
     def use_device(self, index: int) -> None:
-        """Makes a device's GPU current for the calling thread, which is the one that runs its replicas."""
+        """Makes a device's GPU current for the calling thread, which runs its replicas."""
         if self._device_kind == "GPU" and threading.get_ident() not in self._on_device:
             gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.codec.by_reference))
             self._on_device.add(threading.get_ident())
@@ -414,7 +414,7 @@ def _next_from_queue(
         if taken:
             carried_out()
         taken = True
-        message = messages.get()  # ends with the None that `ReplicaHost.close` puts there
+        message = messages.get()  # ends with None, from `ReplicaHost.close`
         if message is None:
             raise LinkClosed("the link is closed")
         return message

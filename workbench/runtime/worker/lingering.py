@@ -1,4 +1,4 @@
-"""Replicas that have been in user code for long: what others wait for, when nobody can ask."""
+"""Detects replicas that have been in user code for long, for which others may be waiting."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ LONG_SECONDS: Final = 1.0
 
 
 class Lingering:
-    """Knows since when each replica of a worker has been where it is. One thread.
+    """Tracks since when each replica of a worker has been at its position. One thread.
 
-    A replica that goes from collective to collective is never looked at, so this costs a comparison per heartbeat.
+    The stack of a replica that moves from collective to collective is never read, so this costs one comparison per
+    heartbeat.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Knows nothing; `now` is a clock, in seconds."""
+        """Starts without data; `now` is a clock, in seconds."""
         self._now = now
         self._since: dict[tuple[int, int], tuple[tuple[int, int], float]] = {}
 
     def place(self, key: tuple[int, int], position: tuple[int, int], thread: int) -> str:
-        """Such as "train.py:84 in step, for 12 s"; "" as long as it has come to a collective lately.
+        """Such as "train.py:84 in step, for 12 s"; "" if the replica has recently reached a collective.
 
         Args:
           key: Group and rank of a replica that runs user code.
-          position: The step that it is in, and its last collective there.
+          position: Its step, and its last collective in the step.
           thread: Identity of its thread.
         """
         now = self._now()

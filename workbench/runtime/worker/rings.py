@@ -1,4 +1,4 @@
-"""The telemetry rings of a worker: one per replica of each group, and one for what holds of all its replicas."""
+"""The telemetry rings of a worker: one per replica of each group, and one for records about all its replicas."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ALL = -1  # in place of a rank: all replicas of a host
 
 
 class Rings:
-    """Made by the host's threads, drained by the telemetry thread.
+    """The host's threads create the rings, and the telemetry thread drains them.
 
     Args:
-      outlive: Whether records not drained yet shall outlive this process, for the driver to read.
+      outlive: Whether undrained records outlive this process, for the driver to read.
 
     Attributes:
-      drain: Id of what drains them.
+      drain: Id of the drain that empties them.
     """
 
     def __init__(self, *, outlive: bool) -> None:
@@ -31,35 +31,35 @@ class Rings:
         self._retired: deque[Ring] = deque()
 
     def of_replicas(self, join: JoinGroup) -> dict[int, Ring]:
-        """Rank -> ring of each replica here; none if nothing is recorded."""
+        """Rank -> ring, for each replica here; empty if nothing is recorded."""
         return {rank: self._ring(join, rank, [rank]) for rank in join.local if _is_recorded()}
 
     def shared(self, join: JoinGroup) -> Ring | None:
-        """The ring for records that hold of all replicas here, None if nothing is recorded."""
+        """The ring for records about all replicas here, None if nothing is recorded."""
         return self._ring(join, ALL, sorted(join.local)) if _is_recorded() else None
 
     def retire(self, join: JoinGroup) -> None:
-        """The group has ended: its rings are drained once more, and then forgotten."""
+        """Retires an ended group's rings: they are drained once more, then dropped."""
         for rank in (*join.local, ALL):
             ring = self._rings.pop((join.group, rank), None)
             if ring is not None:
                 self._retired.append(ring)
 
     def open(self) -> Iterator[tuple[int, int, Ring]]:
-        """Group id, rank (or `ALL`) and ring, of groups that have not ended."""
-        # Copies the dict, which is atomic. Listing its items would allocate objects, which may trigger a garbage
-        # collection, and with it the end of a group, which changes the dict.
+        """Group id, rank (or `ALL`) and ring, for groups that have not ended."""
+        # Copying the dict is atomic. Listing its items would allocate objects, which may trigger a garbage collection,
+        # and with it the end of a group, which changes the dict.
         for (group_id, rank), ring in self._rings.copy().items():
             yield group_id, rank, ring
 
     def retired(self) -> Iterator[Ring]:
-        """Rings of groups that have ended, each given once."""
+        """Rings of groups that have ended, each yielded once."""
         while self._retired:
             yield self._retired.popleft()
 
     def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
         ring = self._rings.get((join.group, key))
-        # The size differs if other replicas take part now, under other ranks.
+        # The size differs if the set of replicas, and thus ranks, has changed.
         if ring is not None and ring.size != len(join.devices):
             self._retired.append(ring)
             ring = None
@@ -69,7 +69,7 @@ class Rings:
             memory = None
             if key != ALL and self._outlive:
                 who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
-                # Without it, the last records of a killed process are lost.
+                # Without this file, the last records of a killed process are lost.
                 with contextlib.suppress(OSError):
                     memory = FlightMemory(f"{join.group}-{key}", who)
             ring = self._rings[join.group, key] = Ring(
@@ -86,4 +86,4 @@ class Rings:
 
 
 def _is_recorded() -> bool:
-    return os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes the records
+    return os.environ.get("WB_TELEMETRY") != "off"  # of the worker, which writes the records

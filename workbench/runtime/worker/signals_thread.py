@@ -1,4 +1,4 @@
-"""The worker's side thread: what must not wait behind a step (aborts, interrupts, heartbeats, telemetry)."""
+"""The worker's side thread, for all that must not wait for a step: aborts, interrupts, heartbeats, telemetry."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ SHIP_SECONDS = 0.1
 class SignalsThread(threading.Thread):
     """Serves the signals link of one `ReplicaHost`, and ends when the driver goes.
 
-    `publish` ships telemetry batches; it is called at most ten times a second, and only when there is
-    something.
+    `publish` sends telemetry batches; it is called at most ten times a second, and only if there are records.
     """
 
     def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
@@ -53,13 +52,13 @@ class SignalsThread(threading.Thread):
         self._host = host
         self._telemetry = TelemetryShipper(host, publish)
         self._lingering = Lingering()
-        # Requests that take a while, with the functions that answer them; None ends the thread.
+        # Slow requests, with the functions that answer them; None ends the thread.
         self._requests: queue.SimpleQueue[tuple[int, Callable[[], object]] | None] = queue.SimpleQueue()
 
     def run(self) -> None:
-        """Until the driver goes, or says goodbye."""
+        """Runs until the driver is gone or announces its end."""
         next_beat = 0.0
-        # On a thread of its own, because a first drain imports pyarrow, and no heartbeat or abort may wait for that.
+        # On a separate thread, because the first drain imports pyarrow, and no heartbeat or abort may wait for that.
         threading.Thread(target=self._ship, name="workbench-telemetry", daemon=True).start()
         try:
             while not self._host.closed:
@@ -98,7 +97,7 @@ class SignalsThread(threading.Thread):
                     number, answer = request
                     self._reply(number, answer())
         if not self._host.codec.by_reference:
-            write_all()  # a killed driver has not requested it
+            write_all()  # a killed driver has not requested this
 
     def _active(self) -> bool:
         return any(any(group.busy.values()) for group in self._host.open_groups().values())
@@ -144,7 +143,7 @@ class SignalsThread(threading.Thread):
         self._host.abort(group_id, epoch, -1, RunInterrupted("interrupted"))
         group = self._host.groups.get(group_id)
         if group is None or group.epoch != epoch:
-            return  # its replicas have become idle and were reconnected since
+            return  # its replicas have become idle and reconnected meanwhile
         for rank, ident in group.busy.copy().items():
             if ident and rank not in group.shielded_ranks:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -167,7 +166,7 @@ class SignalsThread(threading.Thread):
         }
 
     def _places(self) -> dict[tuple[int, int], str]:
-        """(group, rank) -> the line of user code where a replica is now, for replicas that run something."""
+        """(group, rank) -> the current line of user code, for replicas that run something."""
         frames = sys._current_frames()
         return {
             (group_id, rank): user_place(frames.get(ident))

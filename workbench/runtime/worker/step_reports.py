@@ -1,4 +1,4 @@
-"""StepTallies: how far the replicas of a host are with each step, and when the driver hears of it."""
+"""StepTallies: tracks the progress of a host's replicas in each step, and reports it to the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Tally:
 
     Attributes:
       ended: Replicas that have ended it.
-      unsent: Outcomes that the driver does not know yet.
+      unsent: Outcomes that the driver does not yet know.
       singly: Whether the driver must know each outcome at once, because a replica waits in a merge or is late.
     """
 
@@ -27,7 +27,7 @@ class _Tally:
 
 
 class StepTallies:
-    """Reports a step once all of the host's replicas have ended it, or singly where the driver must know at once."""
+    """Reports a step once all of the host's replicas have ended it, or each outcome if the driver needs it at once."""
 
     def __init__(self, completions: Completions) -> None:
         self._completions = completions
@@ -35,20 +35,20 @@ class StepTallies:
         self._lock = threading.Lock()
 
     def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: Outcome) -> None:
-        """A replica has ended a step.
+        """Records that a replica has ended a step.
 
         Args:
           serial: The serial of the step.
           group: The group whose step it is.
-          ranks: The replicas that the step runs on, None for all.
-          outcome: What became of it.
+          ranks: The replicas on which the step runs, None for all.
+          outcome: Its outcome.
         """
         expected = len(group.rank_of_device)
         if ranks is not None:
             expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
         if expected == 1:
             if self._tallies:
-                self._tallies.pop(serial, None)  # of its merges
+                self._tallies.pop(serial, None)  # left by its merges
             self._completions.complete((DONE, serial, [carried(outcome)]))
             return
         with self._lock:
@@ -65,7 +65,7 @@ class StepTallies:
         self._completions.send((DONE, serial, [carried(each) for each in outcomes]))
 
     def merge_requested(self, message: Message) -> None:
-        """Sends a replica's request to merge, after what was held back of replicas that ended the step already."""
+        """Sends a replica's merge request, after the delayed outcomes of replicas that have already ended the step."""
         serial = message[1]
         with self._lock:
             tally = self._tallies.setdefault(serial, _Tally())

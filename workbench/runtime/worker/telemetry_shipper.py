@@ -1,4 +1,4 @@
-"""The worker's telemetry on its way out: drains the rings of its replicas, knows its clock, tells who waits."""
+"""Sends the worker's telemetry: drains its replicas' rings, corrects for its clock, reports long waits."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from workbench.telemetry.recording.drain import Drain
 from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import InFlight, Signature
 
-# Records published a moment ago may still be travelling through the scheduler when the driver asks.
+# Records published this recently may still be on their way through the scheduler when the driver asks.
 ON_ITS_WAY_SECONDS = 3.0
-# Views learn of a replica that waits this long in one collective while it still waits.
+# Views show a replica that has been waiting this long in one collective while it still waits.
 LONG_WAIT_SECONDS = 0.5
 
 
 class TelemetryShipper:
-    """Drains the rings of one `ReplicaHost`; used by its telemetry thread only (`set_clock`: by any).
+    """Drains the rings of one `ReplicaHost`. Only its telemetry thread uses it; any thread may call `set_clock`.
 
-    `publish` ships a batch.
+    `publish` sends a batch.
     """
 
     def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
@@ -35,11 +35,11 @@ class TelemetryShipper:
         self._error_ns = 0
 
     def set_clock(self, offset_ns: int, error_ns: int) -> None:
-        """What to add to this host's times to get the driver's, and how wrong that may be."""
+        """Sets the offset from this host's times to the driver's, and its error bound."""
         self._offset_ns, self._error_ns = offset_ns, error_ns
 
     def ship(self) -> None:
-        """Publishes what has come since the last call."""
+        """Publishes the records since the last call."""
         now = time.monotonic()
         batch = self._drain.take(self._rings())
         if batch:
@@ -49,14 +49,14 @@ class TelemetryShipper:
             self._published.popleft()
 
     def flush(self) -> list[bytes]:
-        """Everything that the driver may not have yet; it recognises what it has."""
+        """Returns everything that the driver may not have; it recognises duplicates."""
         batches = [batch for _, batch in self._published]
         if last := self._drain.take(self._rings()):
             batches.append(last)
         return batches
 
     def _rings(self) -> Iterator[tuple[Ring, InFlight | None]]:
-        """The rings, each with the collective that its replica has been waiting in for long."""
+        """The rings, each with the collective in which its replica has been waiting for long."""
         for group_id, rank, ring in self._host.rings.open():
             ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
             if ring.memory is not None:
@@ -67,7 +67,7 @@ class TelemetryShipper:
             yield ring, None
 
     def _long_wait(self, group: LocalGroup, rank: int) -> InFlight | None:
-        """The collective that a replica has been waiting in for long. Must be read before draining."""
+        """The collective in which a replica has been waiting for long. Must be read before draining."""
         env = group.envs.get(rank)
         if env is None:
             return None

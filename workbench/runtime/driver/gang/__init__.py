@@ -1,1 +1,1 @@
-"""The workers of a cluster while the driver holds them: links, heartbeats, requests, what they leave behind."""
+"""The workers of a cluster while the driver holds them: links, heartbeats, requests, flight recorders."""

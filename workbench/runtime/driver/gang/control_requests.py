@@ -1,4 +1,4 @@
-"""Requests that workers must answer even while a step hangs: sent by any thread, without the gang's lock."""
+"""Requests that workers must answer even while a step hangs. Any thread sends them, without the gang's lock."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from workbench.runtime.deploy.worker_link import WorkerLink
 
 _CHECK_SECONDS: Final = 0.1
 _MOST_OPEN: Final = 16
-"""A worker that stands still reads nothing: with more requests of a few hundred bytes, its link would be full, and
-sending would wait for it."""
+"""A stopped worker reads nothing: more requests, of a few hundred bytes each, would fill its link, and sending would
+block."""
 
 
 class Question:
     """One request on the urgent link of one worker.
 
     Attributes:
-      worker: Whom it was put to.
+      worker: The worker that was asked.
       kind: What was requested.
     """
 
@@ -37,7 +37,7 @@ class Question:
         self._outcome: tuple[bool, Any] = (False, "")
 
     def settle(self, ok: bool, outcome: Any) -> None:
-        """Gives the answer (`ok`), or says why there is none; wakes the threads that wait."""
+        """Sets the answer (`ok`) or the reason why there is none, and wakes the waiting threads."""
         self._outcome = ok, outcome
         self._answered.set()
 
@@ -45,11 +45,11 @@ class Question:
         """Waits for the answer.
 
         Args:
-          deadline_seconds: For how long.
-          unless: Says when to wait no longer, such as `is_interrupt_kept_back`.
+          deadline_seconds: How long to wait.
+          unless: Returns True to end the wait early, such as `is_interrupt_kept_back`.
 
         Raises:
-          WorkbenchError: what the worker reported, that it is gone, or that it did not answer in time.
+          WorkbenchError: the error that the worker reported, or if it is gone or did not answer in time.
         """
         address = self.worker.address
         end = time.monotonic() + deadline_seconds
@@ -69,18 +69,18 @@ class Question:
 
 
 class UrgentQuestions:
-    """The questions that are open. `settled` and `ended` are for the watching thread."""
+    """The unanswered questions. Only the watching thread calls `settled` and `ended`."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        # The interpreter does not interrupt any single operation on it.
+        # Every single operation on it is atomic.
         self._open: dict[int, Question] = {}
 
     def ask(self, worker: WorkerLink, kind: int) -> Question:
-        """Sends a question of this kind. If the worker is gone, the answer is an error that says why.
+        """Sends a question of this kind. If the worker is gone, the answer is an error with the reason.
 
         Returns:
-          The question. Where the worker has not answered many, the last one of this kind: its answer is still to come.
+          The question. If the worker has many unanswered ones, this is the latest of this kind instead of a new one.
         """
         unanswered = [each for each in self._open.copy().values() if each.worker is worker]
         if len(unanswered) >= _MOST_OPEN:
@@ -100,13 +100,13 @@ class UrgentQuestions:
         return question
 
     def settled(self, number: int, ok: bool, outcome: Any) -> None:
-        """An answer has come."""
+        """Handles an answer."""
         question = self._open.pop(number, None)
         if question is not None:
             question.settle(ok, outcome)
 
     def ended(self, worker: WorkerLink) -> None:
-        """The urgent link of a worker has ended: nothing it was asked will be answered."""
+        """Ends all questions to a worker, because its urgent link has ended."""
         for number, question in self._open.copy().items():
             if question.worker is worker:
                 self._open.pop(number, None)

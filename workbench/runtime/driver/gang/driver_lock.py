@@ -1,8 +1,8 @@
-"""What a replica function must not do: wait for the replicas, one of which runs it.
+"""Prevents a replica function from waiting for the replicas, one of which runs it.
 
-In worker processes a strategy only stands for itself, and has nobody to wait for. Where replicas are threads of the
-driver's process, they reach all that the driver has. The driver holds its gang's lock until the step has ended, so a
-replica that asked for it, or a thread that it has started, would wait for itself, and everybody else for both.
+In worker processes, a strategy is only a placeholder and has nothing to wait for. But replicas that are threads of the
+driver's process can reach all of the driver's objects. The driver holds its gang's lock until the step has ended, so a
+replica, or a thread started by one, that waits for the lock would wait for itself, and everything else for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.runtime.replica.started_threads import stands_for_user, step_of_t
 
 
 def refuse_on_replica() -> None:
-    """Refuses what only the driver can do, by the name of the function that the user has called.
+    """Refuses calls that only the driver can make; the error names the function that the user called.
 
     Raises:
       RuntimeError: if the calling thread runs a replica, or was started by a replica function that still runs.
@@ -34,14 +34,14 @@ def refuse_on_replica() -> None:
 
 
 class DriverLock:
-    """The lock of a gang whose replicas are threads of this process; these, and what they start, are refused."""
+    """The lock of a gang with replicas as threads of this process; refuses them and the threads that they start."""
 
     def __init__(self) -> None:
         self._lock = forks.lock(threading.RLock())
         self.release = self._lock.release
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As that of `threading.RLock`; only what does not wait is allowed to a replica.
+        """As `threading.RLock.acquire`; a replica may call it only without waiting.
 
         Raises:
           RuntimeError: if the calling thread runs a replica, and would wait.
@@ -59,7 +59,7 @@ class DriverLock:
 
 
 def _called() -> str:
-    """The function of this package that the user's innermost function has called."""
+    """The function of this package that the user's innermost function called."""
     frame: FrameType | None = sys._getframe(1)
     name = ""
     while frame is not None and not is_users(frame) and not stands_for_user(frame):

@@ -1,4 +1,4 @@
-"""The memory of the replicas' records, of workers on this machine: read when one of them has ended without a word."""
+"""Reads the memory of replicas' records after a worker on this machine has ended unexpectedly."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FILE: Final = re.compile(rf"/memfd:{PREFIX}-(\d+)-(\d+) ")
 
 
 class Flights:
-    """Maps what replicas keep of their last steps while their processes live; the driver's."""
+    """Maps, in the driver, the memory of the replicas' last steps while their processes live."""
 
     def __init__(self) -> None:
         self._readers: dict[tuple[int, int], tuple[int, FlightReader]] = {}
 
     def find(self, workers: Iterable[WorkerLink], groups: Container[int]) -> None:
-        """Maps the memory of all replicas of these workers that it can see, and forgets those of other groups."""
+        """Maps the memory of all visible replicas of these workers, and unmaps that of other groups."""
         for key in [key for key in self._readers if key[0] not in groups]:
             self._readers.pop(key)[1].close()
         for worker in workers:
@@ -45,7 +45,7 @@ class Flights:
             self._readers.pop(key, None)
 
     def of(self, group_id: int, rank: int, pid: int) -> Flight | None:
-        """What a replica of a process left behind; None if nobody could see that.
+        """The records that a process's replica left behind; None if they were not visible.
 
         Args:
           group_id: Number of the group.
@@ -70,7 +70,7 @@ def _memories(pid: int) -> list[tuple[tuple[int, int], str]]:
             path = f"/proc/{pid}/fd/{name}"
             try:
                 known = _FILE.match(os.readlink(path))
-            except OSError:  # closed in the meantime
+            except OSError:  # closed meanwhile
                 continue
             if known is not None:
                 found.append(((int(known[1]), int(known[2])), path))
@@ -80,19 +80,19 @@ def _memories(pid: int) -> list[tuple[tuple[int, int], str]]:
 
 
 def batch_of(flight: Flight, seen: tuple[int, int], group: str, generation: int) -> bytes:
-    """The records that a replica took along, as `Drain.take` would have given them; b"" if there are none.
+    """The records that were lost with a replica, in the form of `Drain.take`; b"" if there are none.
 
     Args:
-      flight: What it left behind.
-      seen: Step and number of its newest collective of which a record has come.
+      flight: The memory that it left behind.
+      seen: Step and number of its newest collective with a received record.
       group: Label of its group.
-      generation: The group's.
+      generation: Generation of the group.
     """
     _, run_id, replica, host, device, size = flight.identity
     ring = Ring(ROWS, replica=replica, host=host, device=device, run_id=run_id, size=size)
     ring.clock_offset_ns, ring.clock_err_ns = flight.clock
     for _, code, *numbers in ROW.iter_unpack(flight.rows):
-        if code >= len(flight.signatures):  # there was no room for it
+        if code >= len(flight.signatures):  # the memory had no room for it
             continue
         signature = flight.signatures[code]
         own = (signature.group, signature.generation) == (group, generation)

@@ -1,7 +1,7 @@
-"""All workers of a cluster, held by this driver: sends to them, receives, and hands what comes to the groups.
+"""All workers of a cluster, held by this driver: sends to them, receives, and passes messages to the groups.
 
-Any thread may submit; one at a time does, and one at a time receives, under `lock`. The thread that waits also
-receives: there is no thread in between, whose wake-up would cost as much as a whole step.
+Any thread may submit; under `lock`, one at a time submits, and one at a time receives. The waiting thread itself
+receives, because waking up another one would cost as much as a whole step.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from workbench.telemetry.events import Event
 if TYPE_CHECKING:
     from workbench.runtime.deploy.health import Health
 
-_UNUSED = 64  # how many functions workers are told to forget at once
+_UNUSED = 64  # number of unused functions that workers drop at once
 
 
 G = TypeVar("G", bound=Observer)
@@ -59,16 +59,16 @@ class Gang(Generic[G]):
     Attributes:
       workers: Name -> link, in the cluster's order (host by host).
       shipping: Functions and structures known by id.
-      released: (serial, leaf) of values that no handle refers to any more; sent along with the next message.
-      abandoned: Groups whose strategy was collected; closed as soon as nothing else goes on.
+      released: (serial, leaf) of values without handles; the next message releases them.
+      abandoned: Groups of collected strategies; closed when nothing else is in progress.
       groups: group id -> group.
-      run_id: Names this run in telemetry and errors.
-      cluster: The `Cluster` whose workers these are; what is built on this is no type here.
-      requests: Questions that are answered in order, behind the work that was sent before.
-      urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
-      minimum_replicas: With so many of its replicas left a group goes on while others are missing; 0: never.
-      lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
-      interrupts: Entered while sending and receiving, so that Ctrl-C does neither by half.
+      run_id: The run's name in telemetry and errors.
+      cluster: The `Cluster` of these workers; untyped, because that class is built on this one.
+      requests: Questions that are answered in order, after the work that was sent before them.
+      urgent: Questions that are answered even while another thread waits for a step and holds `lock`.
+      minimum_replicas: The number of replicas with which a group continues while others are missing; 0 for never.
+      lock: Held while sending and receiving; this process's replica threads cannot take it.
+      interrupts: Entered while sending and receiving, so that Ctrl-C leaves neither half done.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class Gang(Generic[G]):
         forks.tell(self)
 
     def disown(self) -> None:
-        """See `forks.tell`: the workers are the parent's, and their links were let go."""
+        """See `forks.tell`: the workers belong to the parent, and their links were released."""
         if not self.closed:
             self.closed, self._of_process = True, os.getppid()
             self.flights.close()
 
     def watch(self, worker: WorkerLink) -> None:
-        """From now on, messages of this worker are received."""
+        """Starts to receive messages of this worker."""
         self.workers[worker.name] = worker
         descriptor = worker.steps.fileno()
         self._by_descriptor[descriptor] = worker
@@ -129,11 +129,11 @@ class Gang(Generic[G]):
     # ------------------------------------------------------------------------------------------------
 
     def next_serial(self) -> int:
-        """A number for the next message that makes values."""
+        """The number of the next message that creates values."""
         return next(self._serials)
 
     def post(self, worker: WorkerLink, message: Message) -> None:
-        """Sends on the ordered link; a worker that is gone is marked lost instead."""
+        """Sends on the ordered link; marks a worker that is gone as lost."""
         if worker.lost:
             return
         try:
@@ -142,7 +142,7 @@ class Gang(Generic[G]):
             self.lose(worker)
 
     def ship(self, worker: WorkerLink, object_id: Any) -> None:
-        """Makes sure that `worker` has an object, before a message that names it."""
+        """Ensures that `worker` has an object before a message refers to it."""
         if type(object_id) is int and object_id not in worker.shipped:
             worker.shipped.add(object_id)
             self.post(worker, (SHIP, object_id, self.shipping.pickled[object_id]))
@@ -159,14 +159,14 @@ class Gang(Generic[G]):
         """Sends a step to all workers of its group, pickled once for all.
 
         Args:
-          owner: Is told what becomes of it, until `ended`.
+          owner: Gets the events of the step, until `ended`.
           serial: Number of the step.
           message: What to send.
           names: The workers.
-          objects: Ids of functions and structures that it names.
+          objects: Ids of functions and structures that it refers to.
 
         Returns:
-          The workers that were lost before.
+          The workers that had already been lost.
         """
         self._owners[serial] = owner
         if len(self.shipping.unused) >= _UNUSED:
@@ -188,15 +188,15 @@ class Gang(Generic[G]):
         return lost
 
     def ended(self, serial: int) -> None:
-        """Nothing that comes about this step matters any more."""
+        """Ignores further messages about this step."""
         self._owners.pop(serial, None)
 
     def afterwards(self, call: Callable[[], None]) -> None:
-        """Has `call` called when all messages that have come are handled; it may receive, too."""
+        """Schedules `call` for when all arrived messages are handled; it may itself receive."""
         self._afterwards.append(call)
 
     def _unship(self) -> None:
-        """Has workers forget functions that have no references; all steps that ran them have ended."""
+        """Makes workers drop unreferenced functions; all steps that ran them have ended."""
         unused = self.shipping.unused
         ids = {unused.popleft() for _ in range(len(unused))}
         for worker in self.living():
@@ -209,14 +209,14 @@ class Gang(Generic[G]):
         return [worker for worker in list(self.workers.values()) if not worker.lost]
 
     def take_released(self) -> list[tuple[int, int]]:
-        """The values to free, for the next message."""
+        """Takes the values that the next message frees."""
         released = self.released
         if not released:
             return []
         return [released.popleft() for _ in range(len(released))]
 
     def tidy(self) -> None:
-        """Frees what nobody holds any more; the watching thread's, so it does not wait for the lock."""
+        """Frees unreferenced objects, without waiting for the lock, because the watching thread calls it."""
         if not (self.released or self.abandoned) or not self.lock.acquire(blocking=False):
             return
         try:
@@ -233,12 +233,12 @@ class Gang(Generic[G]):
                 else:
                     group.close()
         except ClusterClosed:
-            pass  # it has just closed, so nothing is left to free
+            pass  # the gang has just closed, so nothing is left to free
         finally:
             self.lock.release()
 
     def signal(self, worker: WorkerLink, message: Message) -> None:
-        """Sends on the urgent link, which is read while replicas run; a worker that is gone is marked lost instead."""
+        """Sends on the urgent link, which workers read while replicas run; marks a worker that is gone as lost."""
         if not worker.lost:
             try:
                 worker.signals.send(message)
@@ -249,7 +249,7 @@ class Gang(Generic[G]):
     # ------------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raises ClusterClosed once the cluster is closed, and in processes that were forked off its own."""
+        """Raises ClusterClosed if the cluster is closed, or in a forked child of its process."""
         if self._of_process:
             raise ClusterClosed(
                 f"this strategy's cluster belongs to process {self._of_process}, and this is process {os.getpid()}, "
@@ -261,19 +261,19 @@ class Gang(Generic[G]):
             )
 
     def receive_some(self) -> None:
-        """Receives what comes within a moment."""
+        """Receives messages for a moment."""
         with self.lock, self.interrupts:
             self.receive(CHECK_SECONDS)
 
     def receive(self, timeout_seconds: float) -> None:
-        """Waits for messages and handles them; for whom holds `lock` and has entered `interrupts`.
+        """Waits for messages and handles them; the caller holds `lock` and has entered `interrupts`.
 
         Raises:
           ClusterClosed: if the gang is closed, by another thread.
         """
         self.check_open()
         read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
-        for worker in read_already:  # read while sending, so no descriptor announces these
+        for worker in read_already:  # messages that were read while sending; no descriptor announces these
             self._receive_from(worker)
         for descriptor, _ in self._poll.poll(0 if read_already else timeout_seconds * 1000):
             worker_there = self._by_descriptor.get(descriptor)
@@ -282,7 +282,7 @@ class Gang(Generic[G]):
                 self._look()
             else:
                 self._receive_from(worker_there)
-        # Last, because a merge function also receives, and must not overtake messages received here.
+        # Last, because a merge function itself receives, and must not overtake messages received here.
         while self._afterwards:
             self._afterwards.popleft()()
 
@@ -296,12 +296,12 @@ class Gang(Generic[G]):
         try:
             for message in rest:
                 self._handle(worker, message)
-        finally:  # after an error, such as a listener's, the messages behind it still count
+        finally:  # after an error, such as a listener's, the later messages still count
             for message in rest:
                 self._handle(worker, message)
 
     def _look(self) -> None:
-        """Handles workers that are gone or were given up, and merges that cannot happen."""
+        """Handles workers that are gone or given up, and impossible merges."""
         while self._suspects:
             worker = self._suspects.popleft()
             self._hear_out(worker)
@@ -310,7 +310,7 @@ class Gang(Generic[G]):
             group.look()
 
     def _hear_out(self, worker: WorkerLink) -> None:
-        """Handles messages that a worker sent before its end, which another link may have reported first."""
+        """Handles messages that a worker sent before its end, because another link may have reported the end first."""
         steps = worker.steps
         while not (worker.lost or self.closed) and (steps.pending or readable(steps.fileno(), 0.0)):
             self._receive_from(worker)
@@ -319,13 +319,13 @@ class Gang(Generic[G]):
         kind = message[0]
         if kind == DONE:
             owner = self._owners.get(message[1])
-            if owner is not None:  # otherwise it belongs to a step that was given up
+            if owner is not None:  # otherwise the step was given up
                 owner.done(worker, message[1], message[2])
         elif kind == STRUCTURE:
             worker.structures[message[1]] = self._structure(message[2])
         elif kind == OUTPUT:
             _, rank, stream, line = message
-            if stream == "stderr":  # warnings name lines of cells
+            if stream == "stderr":  # warnings mention lines of cells
                 line = with_cell_names(line)
             show(rank, stream, line)
             self.notify(printed(worker, rank, stream, line))
@@ -347,20 +347,20 @@ class Gang(Generic[G]):
     # -----------------------------------------------------------------------------------------
 
     def examine(self, worker: WorkerLink) -> None:
-        """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
+        """Gives up and ends a worker that has been silent for too long. For the watching thread."""
         end = self._health.examine(worker)
         if end is not None:
             self.suspect(worker, end)
             self._health.give_up(worker)
 
     def beaten(self, worker: WorkerLink) -> None:
-        """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
+        """Notes a worker's heartbeat, which may show that a merge is impossible. For the watching thread."""
         self.heard(worker)
         if any(group.merging for group in list(self.groups.values())):
             self.wakeup.set()
 
     def suspect(self, worker: WorkerLink, end: WorkerEnd | None = None) -> None:
-        """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
+        """Notes from another thread that a worker is gone or given up, and wakes the waiting thread."""
         worker.doomed = worker.doomed or end
         self._suspects.append(worker)
         self.wakeup.set()
@@ -371,18 +371,18 @@ class Gang(Generic[G]):
                 self.lock.release()
 
     def lose(self, worker: WorkerLink) -> None:
-        """Marks a worker as gone: its steps fail, its groups' other replicas wake."""
+        """Marks a worker as gone: its steps fail, and the other replicas of its groups wake."""
         with self.lock:
             if worker.lost or self.closed:
                 return
             end = self._health.end_of(worker)
             worker.lost = end = worker.doomed or end
             worker.lost_at = time.time()
-            # Even if its last records are damaged, the loss itself must be handled.
+            # The loss itself must be handled even if its last records are damaged.
             with contextlib.suppress(Exception):
                 self.perished(worker)
             if not worker.doomed:
-                # In case the process still exists: it must drop what it kept for us.
+                # If the process still exists, it must drop the driver's state.
                 self._health.give_up(worker)
             descriptor = worker.steps.fileno()
             if self._by_descriptor.get(descriptor) is worker:
@@ -397,28 +397,28 @@ class Gang(Generic[G]):
     def kill(
         self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"
     ) -> None:
-        """Ends a worker that cannot be stopped otherwise; its steps fail."""
+        """Ends a worker that cannot be stopped in another way; its steps fail."""
         worker.doomed = WorkerEnd(EndKind.ENDED, why)
         self._health.kill(worker)
         self.lose(worker)
 
     def replace(self, name: str) -> None:
-        """Puts another worker, such as the restarted one, in the place of a lost one.
+        """Replaces a lost worker by another one, such as the restarted one.
 
         Raises:
-          ReplicaLost: if there is none; at once if there is no sign that one comes.
+          ReplicaLost: if there is none; at once if there is no sign that one will come.
         """
         with self.interrupts.lifted():
             worker = self._health.replacement(self.workers[name])
         self.watch(worker)
 
     def is_back(self, name: str, settled_seconds: float) -> bool:
-        """Whether there is a successor for a lost worker, who has answered for so long already."""
+        """Whether a lost worker has a successor that has answered for at least `settled_seconds`."""
         return self._health.is_back(self.workers[name], settled_seconds)
 
     def close(self) -> None:
-        """Lets the workers go; threads that wait for a step get `ClusterClosed`. Idempotent."""
-        self.closed = True  # before taking the lock: a step holds it until it ends, or sees this
+        """Releases the workers; threads that wait for a step get `ClusterClosed`. Idempotent."""
+        self.closed = True  # before taking the lock, which a step holds until it ends or sees this
         self.wakeup.set()
         with self.lock:
             for worker in self.workers.values():

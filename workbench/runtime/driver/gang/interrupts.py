@@ -1,4 +1,4 @@
-"""Ctrl-C during a step: the step stops, the cluster stays."""
+"""Ctrl-C during a step stops the step and leaves the cluster usable."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 
 from workbench.runtime.comm.links import Wakeup
 
-# The C function behind signal.signal. Without the enum conversions, which would cost more than pickling a step.
+# The C function behind signal.signal, without the enum conversions, which cost more than pickling a step.
 _set_handler = getattr(_signal, "signal", signal.signal)
 _SIGINT = int(signal.SIGINT)
 _MAIN_THREAD = threading.main_thread().ident
 
 
 class DeferredInterrupt:
-    """While entered, Ctrl-C only sets `pending` and wakes the waiter: no message is sent or handled by half.
+    """Within this context, Ctrl-C only sets `pending` and wakes the waiter, so no message is sent or handled halfway.
 
-    May be entered again while it is; used by the holder of the gang's lock. On leaving, what is still pending is
-    delivered as if Ctrl-C were pressed then. Does nothing outside of the main thread, where no signal arrives.
+    It is reentrant; the holder of the gang's lock uses it. On leaving, a pending Ctrl-C is delivered as if it were
+    pressed then. It does nothing outside the main thread, where no signal arrives.
 
     Attributes:
-      pending: Ctrl-C was pressed.
+      pending: Whether Ctrl-C was pressed.
     """
 
     __slots__ = ("_depth", "_previous", "_wakeup", "pending")
@@ -50,13 +50,13 @@ class DeferredInterrupt:
                 previous(_SIGINT, None)
 
     def take(self) -> bool:
-        """Whether Ctrl-C was pressed; the caller then has to act on it."""
+        """Whether Ctrl-C was pressed; if so, the caller must act on it."""
         pending, self.pending = self.pending, False
         return pending
 
     @contextlib.contextmanager
     def lifted(self) -> Iterator[None]:
-        """Lets Ctrl-C through meanwhile, for the user's code and for waits that have no other way to end."""
+        """Within this context, Ctrl-C interrupts at once; for the user's code and for waits without another end."""
         depth, previous = self._depth, self._previous
         if previous is not None:
             _set_handler(_SIGINT, previous)

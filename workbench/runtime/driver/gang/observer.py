@@ -1,4 +1,4 @@
-"""A group as the gang sees it."""
+"""A group from the gang's point of view."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 
 
 class Observer(Protocol):
-    """A group as the gang sees it: told what becomes of the steps that it has submitted."""
+    """A group from the gang's point of view: it receives the events of the steps that it has submitted."""
 
     @property
     def id(self) -> int:
-        """Its number in this process."""
+        """The number of the group in this process."""
 
     @property
     def in_flight(self) -> int:
-        """Steps that were sent and have not ended."""
+        """Number of steps that were sent and have not ended."""
 
     @property
     def merging(self) -> bool:
         """Whether replicas wait for a merge function."""
 
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        """Replicas of a worker have done their part of a step.
+        """Called when replicas of a worker have completed their part of a step.
 
         Args:
           worker: Link to the worker.
           serial: Number of the step.
-          outcomes: One for each replica, as DONE carries them.
+          outcomes: One per replica, in the form of DONE.
         """
 
     def merge_asked(self, serial: int, rank: int, request: Any) -> None:
-        """A replica waits for a merge function.
+        """Called when a replica waits for a merge function.
 
         Args:
           serial: Number of the step.
@@ -41,13 +41,13 @@ class Observer(Protocol):
         """
 
     def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
-        """A worker is gone."""
+        """Called when a worker is gone."""
 
     def look(self) -> None:
-        """Heartbeats have come: ends merges that cannot happen."""
+        """Ends merges that heartbeats show to be impossible."""
 
     def look_for_returned(self) -> None:
-        """Notes whether missing workers are back; the watching thread's, now and then."""
+        """Notes whether missing workers are back; the watching thread calls it now and then."""
 
     def close(self) -> None:
-        """Nobody uses it any more."""
+        """Releases the group, which is not used any more."""

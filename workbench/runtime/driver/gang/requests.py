@@ -1,4 +1,4 @@
-"""Requests on the ordered links, answered after the work that was sent before them."""
+"""Requests on the ordered links, which workers answer after all work sent before them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from workbench.runtime.driver.gang.interrupts import DeferredInterrupt
 from workbench.runtime.shipping.function_registry import Shipping
 
 CHECK_SECONDS: Final = 0.5
-"""How often, at least, a waiting thread looks around."""
+"""The longest time between two checks of a waiting thread."""
 _FETCH_DEADLINE_SECONDS: Final = 600.0
 
 
 class Carrier(Protocol):
-    """The gang as requests see it: it sends, and receives while somebody waits.
+    """The gang from the point of view of requests: it sends, and receives while a thread waits.
 
     Attributes:
-      shipping: Its codec made the answers.
+      shipping: Has the codec of the answers.
     """
 
     shipping: Shipping
@@ -48,24 +48,24 @@ class Carrier(Protocol):
         """Waits for messages and handles them."""
 
     def check_open(self) -> None:
-        """Raises ClusterClosed once nobody would answer."""
+        """Raises ClusterClosed if nothing would answer any more."""
 
 
 class Requests:
-    """The requests of a gang. `UrgentQuestions` has those that do not wait behind work."""
+    """The requests of a gang. `UrgentQuestions` has those that do not wait for earlier work."""
 
     def __init__(self, gang: Carrier) -> None:
-        """`gang` hands the answers that come to `arrived`."""
+        """`gang` passes answers to `arrived`."""
         self._gang = gang
         self._numbers = itertools.count(1)
         self._answers: dict[int, tuple[bool, Any] | None] = {}
 
     def __len__(self) -> int:
-        """How many are not forgotten."""
+        """The number of requests that are not dropped."""
         return len(self._answers)
 
     def ask(self, worker: WorkerLink, kind: int, *arguments: Any) -> int:
-        """Sends a request; its number is what `answer` waits for.
+        """Sends a request; returns its number, for `answer`.
 
         Args:
           worker: Link to the worker.
@@ -78,30 +78,30 @@ class Requests:
         return request
 
     def arrived(self, request: int, ok: bool, payload: Any) -> None:
-        """An answer has come: what was asked for (`ok`), or a `FailureReport`.
+        """Handles an answer: the requested value (`ok`), or a `FailureReport`.
 
         Args:
           request: Number of the request.
           ok: Whether it succeeded.
           payload: The answer.
         """
-        if request in self._answers:  # otherwise nobody waits for it any more
+        if request in self._answers:  # otherwise nothing waits for it any more
             self._answers[request] = ok, payload
 
     def answer(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
-        """Waits for the answer to a request, about `replica` if it is about one.
+        """Waits for the answer to a request.
 
         Args:
           worker: Link to the worker that was asked.
-          request: What `ask` returned.
+          request: The number that `ask` returned.
           deadline_seconds: How long to wait.
           replica: Rank of the replica that the request is about; -1 for none.
 
         Raises:
-          ReplicaLost: the worker is gone.
-          ReplicaStalled: it was given up.
-          WorkbenchError: what the worker reported, or that it did not answer in time.
-          CaptureError: the answer is of a type that this process does not have.
+          ReplicaLost: if the worker is gone.
+          ReplicaStalled: if it was given up.
+          WorkbenchError: the error that the worker reported, or if it did not answer in time.
+          CaptureError: if the answer has a type that this process lacks.
         """
         gang = self._gang
         end = time.monotonic() + deadline_seconds
@@ -125,21 +125,21 @@ class Requests:
         return gang.shipping.codec.decode(payload, f"the answer of worker {address}")
 
     def forget(self, requests: Iterable[int]) -> None:
-        """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
+        """Drops requests whose answers are not needed; those with a received answer are already dropped."""
         for request in requests:
             self._answers.pop(request, None)
 
     def fetch(
         self, places: Sequence[tuple[str, int]], wanted: dict[int, list[tuple[int, int]]]
     ) -> dict[int, list[Any]]:
-        """Values that replicas hold, of all of them at the same time.
+        """Fetches values from all replicas at the same time.
 
         Args:
           places: Worker and device of each replica.
           wanted: rank -> (serial, leaf) of each value.
 
         Returns:
-          rank -> the values, in the order in which they were asked for.
+          rank -> the values, in the requested order.
         """
         gang = self._gang
         with gang.lock:
@@ -159,7 +159,7 @@ class Requests:
 
 
 def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
-    """The error of a request that a lost worker can no longer answer; about `replica` if the request was."""
+    """The error of a request that a lost worker can no longer answer; `replica` is as for `answer`."""
     whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
     return end.error_type(
         f"{whose} worker {worker.address}, pid {worker.pid}, which {end}. The next step recovers; values that "

@@ -1,4 +1,4 @@
-"""The driver's side thread: reads the urgent links of all workers, so that silence and endings are noticed."""
+"""The driver's side thread: reads the urgent links of all workers, to notice silent and ended ones."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from workbench.telemetry.clocks import OffsetEstimator, Ping
 
 _POLL_SECONDS = 1.0
 _PING_SECONDS = 5.0
-# If a round of this thread takes longer, this process was stopped, or was in C code that held Python's lock.
+# If a round of this thread takes longer, this process was stopped, or was in C code that held the GIL.
 _PAUSED_SECONDS = 3.0
 
 
 class WatchThread(threading.Thread):
-    """Keeps the heartbeats of a gang, and nudges it when a worker's link ends."""
+    """Records the heartbeats of a gang, and wakes it when a worker's link ends."""
 
     def __init__(self, gang: Gang[Any]) -> None:
         super().__init__(name="workbench-watch", daemon=True)
@@ -35,7 +35,7 @@ class WatchThread(threading.Thread):
         self._last_round = time.monotonic()
 
     def run(self) -> None:
-        """Until `close`."""
+        """Runs until `close`."""
         while not self._ended.is_set():
             poll = select.poll()
             poll.register(self._wakeup.fileno(), select.POLLIN)
@@ -56,7 +56,7 @@ class WatchThread(threading.Thread):
                 group.look_for_returned()
 
     def _examine(self) -> None:
-        """Gives up silent workers, unless this process could not listen."""
+        """Gives up silent workers, unless this process was unable to listen."""
         now = time.monotonic()
         workers = self._gang.living()
         if now - self._last_round > _PAUSED_SECONDS:
@@ -68,7 +68,7 @@ class WatchThread(threading.Thread):
         self._locate([worker for worker in workers if is_silent(worker)])
 
     def _locate(self, silent: Sequence[WorkerLink]) -> None:
-        """Finds out where silent workers are that others wait for: one per round, because it takes half a second."""
+        """Finds out where silent workers are if others wait for them; one per round, because it takes half a second."""
         unknown = [worker for worker in silent if not worker.standing]
         for worker in unknown[:1]:
             worker.standing = whereabouts(worker)
@@ -77,7 +77,7 @@ class WatchThread(threading.Thread):
                 self._gang.heard(worker)
 
     def _ping(self) -> None:
-        """Asks workers on other machines for their clock, now and then; not those that read nothing."""
+        """From time to time asks workers on other machines for their clock, except workers that read nothing."""
         now = time.monotonic()
         if now < self._next_ping:
             return

@@ -1,4 +1,4 @@
-"""Where the replicas of a silent worker are, seen from outside, because the worker cannot report it."""
+"""Finds out from outside where the replicas of a silent worker are, because the worker cannot report it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HELD: Final = "inside C code that holds Python's lock, or without a core to run
 
 
 def is_silent(worker: WorkerLink) -> bool:
-    """Whether no heartbeat of a worker that is still there has come for `SILENT_SECONDS`."""
+    """Whether a worker that still exists has sent no heartbeat for `SILENT_SECONDS`."""
     return not worker.lost and time.monotonic() - worker.last_beat > SILENT_SECONDS
 
 
 def whereabouts(worker: WorkerLink) -> str:
-    """The line of user code that a silent worker's replica is at, such as "train.py:84 in step".
+    """The line of user code where a silent worker's replica is, such as "train.py:84 in step".
 
-    Asks the process for its stacks, for which it needs not execute Python; this takes up to half a second.
+    The process writes its stacks without executing Python; this takes up to half a second.
 
     Returns:
       The place, or "an unknown line" and why it is unknown.
@@ -43,7 +43,7 @@ def whereabouts(worker: WorkerLink) -> str:
 
 
 def silence_text(worker: WorkerLink, place: str) -> str:
-    """What banners say of a silent worker's replicas: `place` of `whereabouts`, for how long, and why."""
+    """The text for banners about a silent worker's replicas: `place` from `whereabouts`, for how long, and why."""
     why = _WHY.get(process_state(worker.pid), _HELD) if worker.local else ""
     silent = f"silent for {time.monotonic() - worker.last_beat:.0f} s"
     return f"{place}, {silent}: {why}" if why else f"{place}, {silent}"

@@ -1,4 +1,4 @@
-"""What the driver hears from workers beside steps, as events for the log: lines of output, how they are reached."""
+"""Events for the log about workers: lines of output, and how the driver reaches them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.telemetry.events import Event
 
 
 def show(rank: int, stream: str, text: str) -> None:
-    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
+    """Prints one line of a replica in the notebook. It never raises, because the same messages report steps."""
     file = sys.stderr if stream == "stderr" else sys.stdout
     line = f"[replica {rank}] {text}"
     try:
@@ -21,7 +21,7 @@ def show(rank: int, stream: str, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
     except (OSError, ValueError):
-        pass  # nobody reads the output any more
+        pass  # the output has no reader any more
 
 
 def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
@@ -31,10 +31,10 @@ def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
 
 
 def links_made(workers: Iterable[WorkerLink], apart: Mapping[str, str]) -> Iterator[Event]:
-    """An event for each link that goes another way than the name of a host lets expect.
+    """An event for each link with another transport than the host's name suggests.
 
     Args:
-      workers: Those of a cluster.
+      workers: The workers of a cluster.
       apart: Name of a worker -> why it cannot share memory with others whose host has the same name.
     """
     now = time.monotonic_ns()
