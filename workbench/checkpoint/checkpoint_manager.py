@@ -361,8 +361,8 @@ def _count(what: str, value: Any, without: str, least: int = 1) -> int | None:
 
     Args:
       what: The name of the argument.
-      value: What was given.
-      without: What None means.
+      value: The argument.
+      without: The meaning of None.
       least: The lowest number allowed.
 
     Raises:

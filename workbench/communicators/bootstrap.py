@@ -83,13 +83,13 @@ class Bootstrap:
 
         Args:
           topology: The topology of the whole group.
-          process: Which of its processes this is.
+          process: Name of this process.
           generation: How often the group has been rebuilt.
           group: Name of the group, for telemetry.
           rings: Telemetry ring of each local rank whose collectives are recorded.
           directory: Parent of the Unix socket's owner-only directory; None for the system's default.
           bind_host: Address to listen on, as other hosts reach it.
-          tls: For connections between hosts; required off loopback.
+          tls: TLS contexts for connections between hosts; required off loopback.
           gpus: The GPUs of this process's replicas. If one process of the group uses GPUs, all must.
 
         Raises:

@@ -1,4 +1,4 @@
-"""`wb.distribute`: strategies, the values and variables that they distribute, and the contexts that they run in."""
+"""`wb.distribute`: strategies, their distributed values and variables, and the contexts in which they run."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which strategy is current, and in which context a thread is.
+"""The current strategy and context of each thread.
 
 A thread is in one of three contexts: the *default* one (where every thread starts: a replica context of one replica),
 the *cross-replica* context (inside `scope`, a merge function or an update), or the *replica* context of a strategy
-(inside `run`, also of the default strategy). The state is one reference per thread; a function that changes it puts
-the old one back.
+(inside `run`, also of the default strategy). The state is one reference per thread; functions that change it restore
+the old one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EnteredStrategy(Protocol):
-    """A strategy as contexts know it."""
+    """A strategy from the point of view of contexts."""
 
     is_default: bool
 
@@ -32,17 +32,17 @@ class EnteredStrategy(Protocol):
 
     @property
     def group(self) -> Group:
-        """The replicas, as the runtime knows them."""
+        """The replicas, in the runtime."""
 
     def divided(self, *args: Any, **kwargs: Any) -> Any:
-        """What `wb.Variable(...)` makes in the scope where a variable is divided; None where it is not."""
+        """The variable that `wb.Variable(...)` makes in the scope if it is divided, else None."""
 
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
         """Runs an internal program that communicates."""
 
 
 class EnteredReplica(Protocol):
-    """The ReplicaContext of a replica function, as contexts know it."""
+    """The ReplicaContext of a replica function, from the point of view of contexts."""
 
     strategy: Any
 
@@ -62,7 +62,7 @@ class CrossReplica:
 
     Attributes:
       strategy: The current strategy.
-      by: What entered it: a `scope`, `experimental_set_strategy`, a merge function or an update function.
+      by: Who entered it: a `scope`, `experimental_set_strategy`, a merge function or an update function.
       scope: The scope that entered it.
       outer: The context around that scope.
     """
@@ -83,7 +83,7 @@ thread = _Thread()
 
 
 def entered_strategy() -> EnteredStrategy | None:
-    """The strategy whose scope or replica function the thread is in; None outside of all."""
+    """The strategy whose scope or replica function the thread is in, else None."""
     context = thread.context
     return None if context is None else context.strategy
 
@@ -95,7 +95,7 @@ def has_strategy() -> bool:
 
 
 def entered_replica() -> EnteredReplica | None:
-    """The ReplicaContext of the running replica function; None outside of all."""
+    """The ReplicaContext of the running replica function, else None."""
     context = thread.context
     return None if isinstance(context, CrossReplica) else context
 
@@ -167,14 +167,14 @@ def entered(context: EnteredReplica | CrossReplica | None) -> Iterator[None]:
 
 
 class AnyScope(ContextDecorator, AbstractContextManager[_S, None]):
-    """What `strategy.scope()` gives: for a `with` block, and as a decorator of functions; one serves many times."""
+    """The result of `strategy.scope()`: a reusable context manager and decorator of functions."""
 
 
 class Scope(AnyScope[_S]):
-    """`strategy.scope()`, a context manager that may be entered again, also inside itself and by other threads.
+    """`strategy.scope()`, a reusable and reentrant context manager that several threads may enter.
 
     Args:
-      strategy: What it makes current.
+      strategy: The strategy that it makes current.
     """
 
     def __init__(self, strategy: _S) -> None:
@@ -189,7 +189,7 @@ class Scope(AnyScope[_S]):
         try:
             thread.context = _without(self, thread.context)
         except RuntimeError:
-            # This error would hide the block's own, such as that of a generator that another thread closes.
+            # This error would hide the block's own, for example in a generator that another thread closes.
             if kind is None:
                 raise
 
@@ -206,9 +206,9 @@ def _without(
 
 
 def require_cross_replica(strategy: EnteredStrategy, what: str) -> None:
-    """Refuses `what` unless the thread is outside of replica functions and of other strategies' scopes.
+    """Refuses `what` unless the thread is outside replica functions and other strategies' scopes.
 
-    A replica function of the default strategy is none to other strategies: it runs where the program does.
+    A replica function of the default strategy does not count here, because it runs in the program's thread.
 
     Raises:
       RuntimeError: if it is inside a replica function, or inside the scope of another strategy.

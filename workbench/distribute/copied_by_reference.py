@@ -1,4 +1,4 @@
-"""CopiedByReference: an immutable object that stands for something on other replicas or workers."""
+"""CopiedByReference: an immutable object that represents something on other replicas or workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 
 class CopiedByReference:
-    """`copy.copy` and `copy.deepcopy` give the object itself; pickling it is another matter, and may be refused."""
+    """`copy.copy` and `copy.deepcopy` return the object itself. Pickling is unaffected, and may be refused."""
 
     __slots__ = ()
 

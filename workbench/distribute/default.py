@@ -1,4 +1,4 @@
-"""The default strategy, one replica in the calling thread without a cluster, and what is current with it."""
+"""The default strategy: one replica in the calling thread, without a cluster; and the current strategy and context."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from workbench.distribute.variables.on_replicas import placement_of
 
 
 class DefaultStrategy(Strategy):
-    """What is current where no strategy is: the same methods, with one replica in the calling thread.
+    """The current strategy outside all others: the same methods, with one replica in the calling thread.
 
     Attributes:
-      replica_context: What `get_replica_context()` gives outside of all strategies.
+      replica_context: The result of `get_replica_context()` outside all strategies.
     """
 
     is_default = True
@@ -39,7 +39,7 @@ class DefaultStrategy(Strategy):
         self.replica_context = DefaultReplicaContext(self)
 
     def scope(self) -> contexts.AnyScope[Strategy]:
-        """Does nothing: the default strategy is current anyway.
+        """Does nothing, because the default strategy is already current.
 
         Raises:
           RuntimeError: when it is entered, inside the scope of another strategy, or in a replica function.
@@ -53,12 +53,12 @@ class DefaultStrategy(Strategy):
         kwargs: dict[str, Any] | None = None,
         options: RunOptions | None = None,
     ) -> Any:
-        """Calls `fn` in this process; returns its structure with a `PerReplica` of one component for each leaf.
+        """Calls `fn` in this process; returns the result's structure with a one-component `PerReplica` for each leaf.
 
         Args:
           fn: A function or a `wb.function`.
-          args: Its arguments; distributed values give their component.
-          kwargs: Its keyword arguments, treated alike.
+          args: Its arguments; distributed values are replaced by their component.
+          kwargs: Its keyword arguments, likewise.
           options: Accepted, without effect here.
 
         Raises:
@@ -73,7 +73,7 @@ class DefaultStrategy(Strategy):
 
 
 class _DefaultScope(contexts.AnyScope[Strategy]):
-    """The scope of the default strategy, which is current outside of all others."""
+    """The scope of the default strategy, which is current outside all others."""
 
     def __enter__(self) -> Strategy:
         if contexts.has_strategy():
@@ -90,7 +90,7 @@ DEFAULT_STRATEGY = DefaultStrategy()
 
 
 def get_strategy() -> Strategy:
-    """The current strategy; the default strategy (one replica, always the same object) outside of any.
+    """The current strategy; outside any strategy, the default one (one replica, always the same object).
 
     >>> with strategy.scope():
     ...     wb.distribute.get_strategy() is strategy
@@ -104,7 +104,7 @@ def get_strategy() -> Strategy:
 def get_replica_context() -> ReplicaContext | None:
     """The ReplicaContext of the running replica function, or None in cross-replica context.
 
-    Outside of all scopes it is that of the default strategy: one replica, whose collectives return their input.
+    Outside all scopes it is that of the default strategy: one replica, whose collectives return their input.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().replica_id_in_sync_group

@@ -1,4 +1,4 @@
-"""DescribedStrategy: a strategy as values, variables and reductions know it, which are below the methods for users."""
+"""DescribedStrategy: the part of a strategy that values, variables and reductions use, below the methods for users."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping.function_registry import Prepared
 
 # NumPy's kinds for bools and records, and "" for dtypes without a kind, such as PyTorch's. The communicator refuses
-# the rest.
+# all others that cannot be added.
 _NOT_ADDED = frozenset(("b", "V", ""))
 
 
 class DescribedStrategy:
-    """Replicas, what is known of them, and internal programs on them; `Strategy` adds what users call.
+    """Replicas, their description, and internal programs on them; `Strategy` adds the methods for users.
 
     Attributes:
-      description: What of it travels.
+      description: The part of it that travels.
       devices: One per replica, in replica order.
-      cross_device_ops: How replicas combine values, or None for the best there is.
-      communication_options: Options of collectives that name none of their own, or None.
-      parameter_devices: Those that hold variables: the same, or a single one.
-      holder: The replica that keeps the variables for all of them, or None where each keeps its own.
-      merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
+      cross_device_ops: How replicas combine values, or None for the fastest way.
+      communication_options: Options of collectives without their own, or None.
+      parameter_devices: The devices that hold variables: the same, or a single one.
+      holder: The replica that keeps the variables for all, or None if each keeps its own.
+      merges_reductions: Whether each reduction calls a user's own CrossDeviceOps.
       inputs: Its distributed datasets.
-      kept: Its variables; none of them after all replicas were lost at once.
-      checkpoint: A `wb.CheckpointManager` from which training goes on after all replicas were lost at once; None takes
-        that of the cluster, see `wb.connect`.
+      kept: Its variables; empty after all replicas were lost at once.
+      checkpoint: The `wb.CheckpointManager` from which training continues after all replicas were lost at once; None
+        for the cluster's, see `wb.connect`.
     """
 
     is_default = False
@@ -54,7 +54,7 @@ class DescribedStrategy:
     kept: VariableRegistry[Any]
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
-        """Takes on the state that `description` describes; without `group`, only stands for the notebook's strategy."""
+        """Initialises it from `description`; without `group`, it only stands for the notebook's strategy."""
         self.description = description
         self.devices: tuple[Device, ...] = description.devices
         central = description.parameter_device
@@ -70,18 +70,18 @@ class DescribedStrategy:
 
     @property
     def restorer(self) -> Restorer | None:
-        """What gives its variables their values back after all replicas were lost; None if nothing does."""
+        """Restores its variables after all replicas were lost; None if nothing can."""
         group = self._group
         cluster = None if group is None else group.gang.cluster
         return self.checkpoint or (None if cluster is None else cluster.checkpoint)
 
     @property
     def stands_for_another(self) -> bool:
-        """Whether this is a replica's process, in which the notebook's strategy is not."""
+        """Whether this object only stands for the notebook's strategy, in a replica's process."""
         return self._group is None
 
     def describe_again(self, description: StrategyDescription) -> None:
-        """Other replicas take part than before."""
+        """Updates the description after the set of replicas has changed."""
         self.description = description
         self.devices = description.devices
         self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
@@ -91,7 +91,7 @@ class DescribedStrategy:
 
     @classmethod
     def standing_for(cls, description: StrategyDescription) -> Self:
-        """What `description` describes, for a process that has no replicas of it; see `strategy_of`."""
+        """A stand-in for the described strategy, for a process without its replicas; see `strategy_of`."""
         strategy = object.__new__(cls)
         strategy._describe(description, None)
         return strategy
@@ -103,18 +103,18 @@ class DescribedStrategy:
 
     @property
     def library(self) -> Library:
-        """The array library that replica functions compute with: "numpy", "cupy" or "jax"."""
+        """The array library of replica functions: "numpy", "cupy" or "jax"."""
         if self.devices[0].kind == "CPU":
             return self.description.library
         return "cupy" if self.devices[0].kind == "GPU" else "jax"
 
     @property
     def group(self) -> Group:
-        """The replicas, as the runtime knows them.
+        """The replicas, in the runtime.
 
         Raises:
-          RuntimeError: on a replica, where the strategy only stands for itself.
-          TracingError: in a merge function that is traced, for what only the notebook can do.
+          RuntimeError: on a replica, where this is only a stand-in.
+          TracingError: in a traced merge function, because only the notebook has the replicas.
         """
         if self._group is None and contexts.merging_env() is not None:
             raise TracingError(
@@ -128,15 +128,15 @@ class DescribedStrategy:
 
     @property
     def gang(self) -> Gang[Group]:
-        """The workers of the cluster that it runs on; raises as `group`."""
+        """The workers of its cluster; raises as `group`."""
         return self.group.gang
 
     def next_server(self) -> int:
-        """The parameter server of a variable that is being created, for strategies that have some."""
+        """The parameter server for a new variable, in strategies that have such servers."""
         return 0
 
     def divided(self, *args: Any, **kwargs: Any) -> Any:
-        """What `wb.Variable(...)` makes in the scope where a variable is divided; None where it is not."""
+        """The variable that `wb.Variable(...)` makes in the scope if it is divided, else None."""
         return None
 
     def run_internal(
@@ -152,14 +152,14 @@ class DescribedStrategy:
         Args:
           program: The program.
           args: Its arguments.
-          ranks: The replicas that run it; all of them by default.
-          beside_steps: Whether it is no work that the user has asked for. From its second run on, this returns as soon
-            as the program is sent. Reading its results waits for them; its failure shows nowhere else.
+          ranks: The replicas that run it; by default all.
+          beside_steps: Whether it is not requested by the user. From its second run on, this then returns as soon as
+            the program is sent. Reading its results waits for them and is the only place where its failure raises.
         """
         return self._run_ours(program, args, ranks, is_step=False, beside_steps=beside_steps)
 
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
-        """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
+        """Runs an internal program that communicates, as a separate step, because collectives are counted by step."""
         return self._run_ours(program, args, None, is_step=True)
 
     def _run_ours(
@@ -185,12 +185,12 @@ class DescribedStrategy:
         arrays: Sequence[Any],
         request: Reduction,
     ) -> list[Any]:
-        """Combines arrays over the replicas in the way that this strategy does; on a replica.
+        """Combines arrays over the replicas, on a replica, in the way of this strategy.
 
         Args:
-          communicator: The replica's.
-          arrays: What is combined.
-          request: How; without options, those of the strategy are taken.
+          communicator: The replica's communicator.
+          arrays: The arrays to combine.
+          request: How to combine them; options default to the strategy's.
 
         Raises:
           InvalidArgumentError: for bools and records, as `reduce` does.

@@ -1,4 +1,4 @@
-"""`wb.distribute.experimental`: the names that the reference has there."""
+"""`wb.distribute.experimental`: the names that TensorFlow has there."""
 
 from workbench.communicators.core.options import (
     CollectiveCommunication,

@@ -1,4 +1,4 @@
-"""`wb.function`: a replica function that is sent once, and whose steps follow one another without waiting."""
+"""`wb.function`: a replica function that is sent once, with steps that follow one another without waiting."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NOT_RUN_BY_A_CALL: Final = inspect.CO_GENERATOR | _ASYNCHRONOUS
 
 
 class Function:
-    """A function with a promise, which lets `strategy.run` pipeline it.
+    """A function with a promise that lets `strategy.run` pipeline it.
 
-    The promise: what it captures (globals, closures) may be fixed at its first run, and it returns the same structure
-    each time. Called directly it is the plain function.
+    The promise: the values that it captures (globals, closures) may be fixed at its first run, and it always returns
+    the same structure. Called directly, it is the plain function.
 
-    Steps that were on their way when a replica was lost run again once it is replaced, in their order, before the next
-    step; so effects of the function beyond variables may happen twice. The next `run` raises the loss, once.
+    Steps in progress when a replica is lost run again once it is replaced, in order, before the next step; so effects
+    of the function beyond variables may happen twice. The next `run` raises the loss, once.
 
     Attributes:
       python_function: The plain function.
@@ -45,7 +45,7 @@ class Function:
         return self.python_function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Function:
-        """The method of `instance`: the same object each time, so that it too is sent once."""
+        """The method of `instance`: the same object each time, so that it is also sent once."""
         if instance is None:
             return self
         bound = Function(self.python_function.__get__(instance, owner))
@@ -69,7 +69,7 @@ def function(python_function: None = None) -> Callable[[Callable[..., Any]], Fun
 
 
 def function(python_function: Callable[..., Any] | None = None) -> Any:
-    """Marks a replica function to be pipelined by `strategy.run`; as `@wb.function` or `@wb.function()`.
+    """Marks a replica function for pipelining by `strategy.run`; as `@wb.function` or `@wb.function()`.
 
     >>> @wb.function
     ... def double(x):
@@ -81,10 +81,10 @@ def function(python_function: Callable[..., Any] | None = None) -> Any:
 
 
 def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callable[..., Any]:
-    """The plain function that is to be called where `fn` was given to the method `call`.
+    """The plain function of `fn`, which was passed to the method `call`.
 
     Raises:
-      TypeError: if it is not a function, or calling it would run nothing of it: one with `yield` or `async def`.
+      TypeError: if it is not a function, or calling it would not run its body: one with `yield` or `async def`.
     """
     if not callable(fn):
         raise WrongType(f"{call} needs a function, got {fn!r}; write {call}(fn, args=(...))")
@@ -96,12 +96,12 @@ def plain_function(fn: Callable[..., Any], call: str = "strategy.run") -> Callab
 
 
 def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tuple[Any, ...]:
-    """`args` as a tuple.
+    """Checks arguments and returns `args` as a tuple.
 
     Args:
-      args: What was given as the positional arguments of a function.
-      kwargs: What was given as its keyword arguments.
-      call: The method that they were given to.
+      args: The positional arguments for a function.
+      kwargs: Its keyword arguments.
+      call: The method to which they were passed.
 
     Raises:
       TypeError: if it is not a sequence of arguments, or `kwargs` not a dictionary.
@@ -123,7 +123,7 @@ def checked_arguments(args: Any, kwargs: Any, call: str = "strategy.run") -> tup
 
 
 def signature_text(fn: Callable[..., Any]) -> str:
-    """How `fn` wants to be called and where it is, to follow an error: "; it is step(x, y) (train.py:12)"; or ""."""
+    """Signature and place of `fn`, for the end of an error: "; it is step(x, y) (train.py:12)"; or ""."""
     code = _code_of(fn)
     if code is None:
         return ""
@@ -131,13 +131,13 @@ def signature_text(fn: Callable[..., Any]) -> str:
         given = inspect.signature(fn)
         plain = [one.replace(annotation=one.empty) for one in given.parameters.values()]
         text = str(given.replace(parameters=plain, return_annotation=given.empty))
-    except Exception:  # the repr of a default may raise anything
+    except Exception:  # the repr of a default may raise any error
         text = "(…)"
     return f"; it is {_name_of(fn)}{text} ({_place_of(code)})"
 
 
 def _code_of(fn: Any) -> CodeType | None:
-    """The code that a call of `fn` begins with, if it is Python."""
+    """The code with which a call of `fn` begins, if it is Python."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
@@ -145,7 +145,7 @@ def _code_of(fn: Any) -> CodeType | None:
 
 
 def _name_of(fn: Any) -> str:
-    """The function's own name; for a callable object, its class's name."""
+    """The function's name; for a callable object, the name of its class."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     return str(getattr(fn, "__name__", None) or type(fn).__name__)

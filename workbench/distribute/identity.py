@@ -11,5 +11,5 @@ _numbers = itertools.count()
 
 
 def new_id() -> str:
-    """An id that no other call gives, in this process or in another one, forked off this one or not."""
+    """An id that is unique over all calls in all processes, including forks of this one."""
     return f"{os.getpid():x}-{_salt}-{next(_numbers)}"

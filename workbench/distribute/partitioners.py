@@ -1,4 +1,4 @@
-"""`wb.distribute.experimental.partitioners`: into how many shards a variable is divided."""
+"""`wb.distribute.experimental.partitioners`: the number of shards of a variable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner",
 class Partitioner(ABC):
     """Decides how a variable is divided (as tf.distribute.experimental.partitioners.Partitioner).
 
-    A partitioner of your own is a subclass with a `__call__`.
+    To write your own partitioner, subclass it with a `__call__`.
     """
 
     @abstractmethod
@@ -32,7 +32,7 @@ class Partitioner(ABC):
           axis: The dimension that is divided; negative ones count from the last.
 
         Returns:
-          A number per dimension: 1 but for `axis`.
+          A number per dimension: 1 except for `axis`.
         """
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class FixedShardsPartitioner(Partitioner):
         wb.distribute.experimental.partitioners.FixedShardsPartitioner(2)((10, 3), "float32")  # [2, 1]
 
     Attributes:
-      num_shards: How many; numbers below 1 are not refused, as in the reference.
+      num_shards: Number of shards; as in TensorFlow, numbers below 1 are accepted.
 
     >>> wb.distribute.partitioners.FixedShardsPartitioner(2)((1000, 16), np.float32)
     [2, 1]
@@ -62,14 +62,14 @@ class FixedShardsPartitioner(Partitioner):
 
 
 class MinSizePartitioner(Partitioner):
-    """Makes as many shards as are not much smaller than `min_shard_bytes`.
+    """Makes as many shards as possible that are not much smaller than `min_shard_bytes`.
 
-    Their number is rounded up, as in the reference, so they can be smaller than that.
+    Their number is rounded up, as in TensorFlow, so they can be smaller than that.
 
     Args:
       min_shard_bytes: 256 KiB by default.
       max_shards: The most shards, 1 by default.
-      bytes_per_string: How many bytes an element of a variable of strings counts.
+      bytes_per_string: How many bytes an element counts in a variable of strings.
 
     Raises:
       ValueError: if a number is below 1.
@@ -91,12 +91,12 @@ class MinSizePartitioner(Partitioner):
 
 
 class MaxSizePartitioner(Partitioner):
-    """Makes as few shards as are not larger than `max_shard_bytes`; a shard has at least one row.
+    """Makes as few shards as possible that are not larger than `max_shard_bytes`; a shard has at least one row.
 
     Args:
       max_shard_bytes: The size of a shard.
-      max_shards: The most shards, which comes before their size; None and 0 for any number.
-      bytes_per_string: How many bytes an element of a variable of strings counts.
+      max_shards: The most shards, with priority over their size; None and 0 for any number.
+      bytes_per_string: How many bytes an element counts in a variable of strings.
 
     Raises:
       ValueError: if a number is below 1 (`max_shards`: 0).

@@ -1,4 +1,4 @@
-"""Lines of the log that say what was placed on which devices, while `set_log_device_placement` asks for them."""
+"""Log lines about the placement of objects on devices, enabled by `set_log_device_placement`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def places(devices: Sequence[Device]) -> str:
 
 
 def log_placement(strategy: DescribedStrategy, text: Callable[[], str]) -> None:
-    """Writes a line into the log of the strategy's cluster, if placements are logged.
+    """Writes a line to the log of the strategy's cluster, if placements are logged.
 
     Args:
-      strategy: The strategy whose devices it is about; nothing is written for the default strategy.
+      strategy: The strategy of the devices; nothing is written for the default strategy.
       text: Makes the line.
     """
     if not get_log_device_placement() or strategy.is_default or strategy.stands_for_another:
@@ -50,10 +50,10 @@ def log_placement(strategy: DescribedStrategy, text: Callable[[], str]) -> None:
 
 
 def log_function(strategy: DescribedStrategy, fn: Callable[..., Any], arguments: Any) -> None:
-    """Writes which devices run a function, once per function and devices; and where its arguments are.
+    """Logs which devices run a function and where its arguments are, once per function and devices.
 
     Args:
-      strategy: Runs it.
+      strategy: The strategy that runs it.
       fn: The user's function.
       arguments: The structure of its arguments.
     """

@@ -1,9 +1,9 @@
-"""`wb.distribute.server_optimizers`: optimizers whose steps the parameter servers make.
+"""`wb.distribute.server_optimizers`: optimizers whose steps the parameter servers compute.
 
-A function on a worker sends gradients; the server that holds a variable, or a shard of it, applies the step to it as
-soon as it comes, and keeps what the optimizer remembers (momenta, accumulators) beside it. Each step counts once.
+A function on a worker sends gradients. The server of a variable, or of a shard, applies each step as soon as it
+arrives, and keeps the optimizer's state (momenta, accumulators) beside the variable. Each step is applied once.
 
-A `FunctionOptimizer` makes a step that you write as a function of arrays.
+With a `FunctionOptimizer`, you write the step as a function of arrays.
 
 >>> optimizer = Adam(0.01)
 >>> def step(x, y):  # doctest: +SKIP
@@ -36,29 +36,29 @@ def apply_gradients(
     grads_and_vars: Iterable[tuple[Any, Any]],
     max_staleness: int | None = None,
 ) -> int:
-    """Has parameter servers make an optimizer's step with gradients; in the notebook, or in a scheduled function.
+    """Makes parameter servers apply an optimizer's step; call it in the notebook or in a scheduled function.
 
     Args:
-      optimizer: Which step.
+      optimizer: The optimizer.
       grads_and_vars: Pairs of a gradient and a variable on parameter servers, whole or in shards. A gradient is an
-        array of the variable's shape, IndexedSlices of some rows, whose duplicates add up, or None, which is passed
-        over.
-      max_staleness: A step is left out where its variable, or the shard, has had more updates than this since this
-        function, or the notebook, has last read it; None takes all.
+        array of the variable's shape, IndexedSlices of some rows, in which duplicates add up, or None, which is
+        skipped.
+      max_staleness: Skip a step if its variable, or the shard, has had more updates than this since this function, or
+        the notebook, last read it; None applies all.
 
     Returns:
-      How many steps were left out as too stale.
+      The number of steps that were skipped as too stale.
 
     Raises:
       ValueError: if a shape differs.
-      TypeError: if the variable's dtype is not floating, or cannot hold the gradient; for what is no optimizer, and no
-        pair.
-      InvalidArgumentError: if it is not a variable on parameter servers, or an index is outside of it; if a user's step
-        returns something of another shape; if `max_staleness` is negative.
-      NotFinite: with `wb.debugging.enable_check_numerics()`, if a variable, or what the optimizer keeps for it, would
-        not be finite; the variable, or the shard, is as before.
-      UnknownError: if a user's step raises; the text names server, variable and update, and the variable, or the
-        shard, is as before.
+      TypeError: if the variable's dtype is not floating, or cannot hold the gradient; or if an argument is not an
+        optimizer or not a pair.
+      InvalidArgumentError: if it is not a variable on parameter servers, or an index is out of range; if a user's step
+        returns another shape; if `max_staleness` is negative.
+      NotFinite: with `wb.debugging.enable_check_numerics()`, if a variable or its optimizer state would not be finite;
+        the variable, or the shard, is unchanged.
+      UnknownError: if a user's step raises; the message names server, variable and update, and the variable, or the
+        shard, is unchanged.
     """
     if not isinstance(optimizer, SGD | Adagrad | Adam | FunctionOptimizer):
         raise TypeError(
@@ -83,7 +83,7 @@ def apply_gradients(
     left_out = 0
     for of_strategy in parts.values():
         if of_strategy:
-            # Checked before: the variables are on parameter servers.
+            # Checked before, so the variables are on parameter servers.
             placement: Any = of_strategy[0][0].placement
             left_out += placement.step_all(rule, of_strategy, most)
     return left_out
@@ -121,14 +121,14 @@ def _checked(gradient: Any, variable: Any) -> Any:
 
 
 class SlotState:
-    """What an optimizer keeps on the servers for some variables, for `wb.Checkpoint(..., slots=SlotState(...))`.
+    """The optimizer state of some variables on servers, for `wb.Checkpoint(..., slots=SlotState(...))`.
 
-    Momenta and accumulators then go on where they were, also on another number of servers or shards. A variable that
-    has had no step has them as they begin.
+    Momenta and accumulators then continue where they were, even on another number of servers or shards. A variable
+    that has had no step has their initial values.
 
     Args:
       optimizer: The argument of `apply_gradients`.
-      variables: On parameter servers, whole or in shards, with different names.
+      variables: Variables on parameter servers, whole or in shards, with different names.
 
     Raises:
       InvalidArgumentError: if one is not a variable on parameter servers, or two have the same name.
@@ -148,11 +148,11 @@ class SlotState:
         return f"SlotState({self._optimizer!r}, of {', '.join(self._variables) or 'no variable'})"
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """What to save.
+        """The state to save.
 
         Returns:
-          Name of a variable -> "steps", how many it has had (the most of its shards), and "slots", an array of the
-          variable's shape and dtype by the name of each slot.
+          Name of a variable -> "steps", the number of its steps (the most of its shards), and "slots", by name, each an
+          array of the variable's shape and dtype.
         """
         state: dict[str, dict[str, Any]] = {}
         for name, variable in self._variables.items():
@@ -170,10 +170,10 @@ class SlotState:
         return state
 
     def load_state_dict(self, state: dict[str, dict[str, Any]]) -> None:
-        """Gives the servers what `state_dict` gave.
+        """Sends a state from `state_dict` to the servers.
 
         Raises:
-          NotFinite: with `wb.debugging.enable_check_numerics()`, if it has a NaN or an infinity.
+          NotFinite: with `wb.debugging.enable_check_numerics()`, if it contains a NaN or an infinity.
         """
         for name, variable in self._variables.items():
             parts = _parts(variable, "SlotState")

@@ -1,4 +1,4 @@
-"""StrategyDescription: the part of a strategy that is sent to the replicas, and the strategy that it becomes there."""
+"""StrategyDescription: the part of a strategy that is sent to the replicas, and the stand-in made from it there."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
 
 
 class Describable(Protocol):
-    """A strategy as its description knows it."""
+    """A strategy from the point of view of its description."""
 
     description: StrategyDescription
 
     @property
     def stands_for_another(self) -> bool:
-        """Whether this is a replica's process, in which the notebook's strategy is not."""
+        """Whether this object only stands for the notebook's strategy, in a replica's process."""
 
     @classmethod
     def standing_for(cls, description: StrategyDescription) -> Self:
-        """What `description` describes, for a process that has no replicas of it."""
+        """A stand-in for the described strategy, for a process without its replicas."""
 
     def describe_again(self, description: StrategyDescription) -> None:
-        """Other replicas take part than before."""
+        """Updates the description after the set of replicas has changed."""
 
 
-# Strategies of this process by id, so that one that travels to a replica and back is the same object.
+# Strategies of this process by id, so that a strategy that travels to a replica and back is the same object.
 _known: weakref.WeakValueDictionary[str, Describable] = weakref.WeakValueDictionary()
-# By id, the new description of strategies whose replicas have changed since the old one was sent.
+# By id, the new descriptions of strategies whose replicas have changed since the old ones were sent.
 _resized: dict[str, StrategyDescription] = {}
 _lock = forks.lock(threading.Lock())  # replicas of one process must not create two objects for one strategy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrategyDescription:
-    """A strategy without its cluster. Equal where the id is.
+    """A strategy without its cluster. Descriptions with the same id are equal.
 
     Attributes:
       id: Unique among all strategies of all notebooks.
       kind: Its class.
       devices: One per replica.
-      placement_of: (strategy, synchronization of a variable) -> the `Placement` of its value; what is built on this is
-        no type here.
+      placement_of: (strategy, synchronization of a variable) -> the `Placement` of its value; untyped, because that
+        class is built on this one.
       options: Default options of collectives, or None.
-      library: What replica functions on CPUs compute with.
-      cross_device_ops: How replicas combine, or None for the default.
-      parameter_device: The one device that variables live on, or None where each replica has its own.
-      holder: The replica that keeps them for the others, or None where each replica keeps its own.
+      library: The array library of replica functions on CPUs.
+      cross_device_ops: How replicas combine values, or None for the default.
+      parameter_device: The only device with variables, or None if each replica has its own.
+      holder: The replica that keeps variables for the others, or None if each replica keeps its own.
     """
 
     id: str
@@ -78,12 +78,12 @@ class StrategyDescription:
 
 
 def remember(strategy: Describable) -> None:
-    """From now on, `strategy` is what its description stands for in this process."""
+    """Makes `strategy` the object for its description in this process."""
     _known[strategy.description.id] = strategy
 
 
 def strategy_of(description: StrategyDescription) -> Describable:
-    """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
+    """The described strategy: the object that this process knows, or a stand-in."""
     with _lock:
         known = _known.get(description.id)
         return (
@@ -94,7 +94,7 @@ def strategy_of(description: StrategyDescription) -> Describable:
 
 
 def redescribe(env: ReplicaEnv, description: StrategyDescription) -> None:
-    """On a replica: other replicas take part in a strategy from now on."""
+    """On a replica, updates the description after a strategy's set of replicas has changed."""
     with _lock:
         _resized[description.id] = description
         known = _known.get(description.id)

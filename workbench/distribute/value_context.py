@@ -1,4 +1,4 @@
-"""Small descriptions that strategies hand out or take: ValueContext and RunOptions."""
+"""ValueContext and RunOptions: small descriptions that strategies pass to functions or take from users."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class ValueContext:
-    """What the function of `distribute_values_from_function` learns (as tf.distribute.experimental.ValueContext).
+    """Argument of the function of `distribute_values_from_function` (as tf.distribute.experimental.ValueContext).
 
     Attributes:
-      replica_id_in_sync_group: For which replica it makes the value.
-      num_replicas_in_sync: How many replicas there are.
+      replica_id_in_sync_group: The replica for which the function makes the value.
+      num_replicas_in_sync: Number of replicas.
     """
 
     replica_id_in_sync_group: int = 0
@@ -31,8 +31,8 @@ class RunOptions:
     """Options of `Strategy.run` (as tf.distribute.RunOptions), for strategies that compile functions.
 
     Attributes:
-      experimental_enable_dynamic_batch_size: Shapes may differ from step to step; here they always may.
-      experimental_bucketizing_dynamic_shape: Pad dynamic shapes to a few sizes; not needed here.
+      experimental_enable_dynamic_batch_size: Whether shapes may differ from step to step; here they always may.
+      experimental_bucketizing_dynamic_shape: Whether to pad dynamic shapes to a few sizes; not needed here.
       experimental_xla_options: Options of the XLA compiler.
       partial_batch: How to handle a batch with fewer rows than others. "recompile" compiles another program, and raises
         an error if components differ by replica. "pad" fills the batch up with zeros to the largest number of rows so

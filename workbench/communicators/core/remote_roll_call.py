@@ -60,7 +60,7 @@ class OtherHosts:
           group: Group and generation; equal on all hosts.
           own_token: The secret that others must show here.
           listener: Where others ask; None if this process does not speak for its host.
-          tls: For the connections; required off loopback.
+          tls: TLS contexts for the connections; required off loopback.
         """
         self._hosts = hosts
         self._group = group + _PURPOSE

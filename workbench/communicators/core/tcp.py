@@ -79,7 +79,7 @@ class TcpListener:
 
         Raises:
           UnavailableError: if it comes from a stranger or is for another group; it is then closed.
-          OSError: if it breaks, or nobody connects in time.
+          OSError: if it breaks, or no peer connects in time.
         """
         self._socket.settimeout(_left(deadline))
         connection, _ = self._socket.accept()

@@ -50,7 +50,7 @@ class Launched:
     Attributes:
       pairs: One per local device.
       deadline_ns: When it must have completed, on the clock of `time.monotonic_ns`.
-      algorithm: For the record.
+      algorithm: Name of the algorithm, for the record.
       state: "ok", or how it failed.
     """
 

@@ -54,8 +54,8 @@ class Duplex:
         """Takes over both connections.
 
         Args:
-          preceding: From the host before.
-          following: To the next host.
+          preceding: Connection from the host before.
+          following: Connection to the next host.
           look: Called whenever a wait is interrupted; it raises to end the wait.
         """
         self._preceding = forks.descriptor(preceding)

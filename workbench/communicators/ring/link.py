@@ -49,8 +49,8 @@ class RingLink:
 
         Args:
           index: Position of this host.
-          preceding: From the host before.
-          following: To the next host.
+          preceding: Connection from the host before.
+          following: Connection to the next host.
           hosts: Number of hosts.
           size: Number of replicas in the whole group.
           generation: The generation of the group.

@@ -1,1 +1,1 @@
-"""Arrays that are not distributed: what users write, rows of them, reductions on the host."""
+"""Arrays that are not distributed: conversion of users' values, sparse rows, reductions on the host."""

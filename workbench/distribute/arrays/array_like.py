@@ -1,4 +1,4 @@
-"""ArrayLike: an object that holds an array and acts as it in computations."""
+"""ArrayLike: an object that holds an array and behaves like it in computations."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor i
 
 
 class ArrayLike(NDArrayOperatorsMixin):
-    """Operators, indexing and conversions of the array that `_array()` gives.
+    """Operators, indexing and conversions of the array that `_array()` returns.
 
-    What comes out of an operator is a plain array. The array itself is only lent: views of it are read-only, because
-    replicas keep it between steps and put it back when a step fails.
+    Operators return plain arrays. Views of the array itself are read-only, because replicas keep it between steps and
+    restore it when a step fails.
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__  # == compares elements, as for arrays; a hash key is this very object
+    __hash__ = object.__hash__  # == compares elements, as for arrays; hashing is by identity
 
     def _array(self) -> Any:
-        """The present array, which callers must not write to."""
+        """The current array; callers must not write to it."""
         raise NotImplementedError
 
     def read_value(self) -> Any:
-        """The present value, read-only; `numpy()` gives a copy to write to."""
+        """The current value, read-only; `numpy()` returns a writable copy."""
         array = self._array()
         if namespace_of(array) is not np:
             return array  # a JAX array, which is read-only, or an array on a device
@@ -41,7 +41,7 @@ class ArrayLike(NDArrayOperatorsMixin):
     value = read_value
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A copy of the present value."""
+        """A copy of the current value."""
         return np.array(fetched(self._array()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -71,7 +71,7 @@ class ArrayLike(NDArrayOperatorsMixin):
 
     @property
     def __cupy_get_ndarray__(self) -> Any:
-        """How CuPy's own functions take a variable whose component is on a GPU."""
+        """Lets CuPy's functions take a variable with a component on a GPU."""
         array = self._array()
         if not _is_cupy(array):
             raise AttributeError("__cupy_get_ndarray__")

@@ -1,4 +1,4 @@
-"""Turning what users write into arrays: Python numbers become int32 and float32, as in the reference."""
+"""Converts users' values to arrays: Python numbers become int32 and float32, as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.data.structure import convert
 
 Array = np.ndarray[Any, Any]
 _PYTHON = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Dtypes that hold more than the dtype of a Python number does, and the types of the numbers that they hold.
+# Dtypes that are wider than those of Python numbers, and the types of numbers that they hold.
 _WIDE = {
     np.dtype(code): types
     for codes, types in (("Q", {int}), ("dg", {int, float}), ("DG", {int, float, complex}))
@@ -32,8 +32,8 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Array:
 
     Args:
       value: Any array that a backend reads, a Python number, text, or nested lists of them.
-      dtype: What Python's numbers shall become where that holds more digits of them, and what texts shall; numbers
-        keep their kind otherwise.
+      dtype: The dtype for Python numbers if it holds more of their digits, and for strings; otherwise numbers keep
+        their kind.
 
     Raises:
       TypeError: if `value` is none of these, or a masked array.
@@ -58,7 +58,7 @@ def _converted(value: Any) -> Array:
 
 
 def namespace_of(array: Any) -> Any:
-    """The module with the functions for an array: NumPy, `jax.numpy` (also for traced values) or CuPy."""
+    """The module with functions for an array: NumPy, `jax.numpy` (also for traced values) or CuPy."""
     if type(array) is np.ndarray:
         return np
     library = type(array).__module__.partition(".")[0]
@@ -68,7 +68,7 @@ def namespace_of(array: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
-    """`value` as an array to compute with on a replica: those of JAX and CuPy stay what they are; see `as_array`."""
+    """`value` as an array for computations on a replica; arrays of JAX and CuPy stay unchanged. See `as_array`."""
     return value if namespace_of(value) is not np else as_array(value, dtype)
 
 

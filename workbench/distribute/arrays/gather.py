@@ -1,4 +1,4 @@
-"""Gathering one leaf on every replica: its checks, and texts, which the collectives do not carry."""
+"""Gathers leaves on every replica: checks them, and supports strings, which the collectives do not."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def all_gather_leaves(
     options: Options | None,
     nesting: str,
 ) -> list[Any]:
-    """Concatenates each leaf of a structure over all replicas: arrays in one collective, texts one by one.
+    """Concatenates each leaf of a structure over all replicas: arrays in one collective, strings one by one.
 
     Args:
-      communicator: The replica's.
+      communicator: The replica's communicator.
       leaves: Arrays that `checked_axis` has accepted.
       axis: The axis that the user gave.
-      site: Where they called.
+      site: The user's line, for errors and telemetry.
       options: The deadline.
-      nesting: The structure in words.
+      nesting: The structure in words, such as "[*, *]".
     """
     together = [n for n, leaf in enumerate(leaves) if getattr(leaf, "dtype", None) not in (None, _OBJECT)]
     if len(together) < 2:
@@ -76,11 +76,11 @@ def all_gather_leaves(
 def all_gather_leaf(
     communicator: Communicator, value: Any, axis: int, site: str, options: Options | None
 ) -> Any:
-    """Concatenates one array of every replica along `axis`; texts travel pickled.
+    """Concatenates one array of every replica along `axis`; strings travel pickled.
 
     Args:
       communicator: This replica's end of the group.
-      value: An array, numbers or text; may differ along `axis` only.
+      value: An array, numbers or strings; the shape may differ only along `axis`.
       axis: The dimension; negative ones count from the end.
       site: The user's line, for errors and telemetry.
       options: The deadline.
@@ -104,7 +104,7 @@ def all_gather_leaf(
 def all_reduce_slices(
     env: ReplicaEnv, rows: IndexedSlices, op: str, site: str, options: Options | None
 ) -> IndexedSlices:
-    """Rows of all replicas together, duplicates kept; for the mean divided by the number of replicas.
+    """The rows of all replicas together, with duplicates; for a mean, divided by the number of replicas.
 
     Args:
       env: The replica.
@@ -120,6 +120,6 @@ def all_reduce_slices(
         return together
     if env.traced:
         return IndexedSlices(together.values / env.size, indices, rows.dense_shape)
-    # Applies the dtype rules; divides nothing yet, as there is one part.
+    # Applies the dtype rules; with one part, this does not divide yet.
     mean = reduce_slices(as_reduce_op(op), [together])
     return IndexedSlices(mean.values / env.size, indices, rows.dense_shape)

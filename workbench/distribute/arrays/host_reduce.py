@@ -1,4 +1,4 @@
-"""Reducing and gathering components on the host: the numbers behind `Strategy.reduce` and `Strategy.gather`."""
+"""Reduces and gathers components on the host, for `Strategy.reduce` and `Strategy.gather`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def as_axis(axis: Any) -> Axis:
 
 
 def whole_axis(axis: Any, wanted: str = "an integer") -> int:
-    """An axis that a user gives, also as an array without dimensions.
+    """Checks a user's axis, which may also be an array without dimensions.
 
     Args:
-      axis: What they gave.
-      wanted: What it could have been, for the error.
+      axis: The user's value.
+      wanted: Describes valid values, for the error.
 
     Raises:
       TypeError: if it is not an integer.
@@ -58,8 +58,8 @@ def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis
     Args:
       reduce_op: SUM or MEAN; a mean of integers is float64.
       components: Arrays, numbers or IndexedSlices, in replica order.
-      axis: Dimensions to reduce within each component first, or None. A mean then divides by the number of elements
-        that there really are, so that uneven and empty components count for what they hold.
+      axis: Dimensions to reduce first within each component, or None. A mean then divides by the actual number of
+        elements, so that uneven and empty components have the right weight.
 
     Returns:
       An array of the type of the first component; IndexedSlices with all rows for IndexedSlices.
@@ -109,7 +109,7 @@ def reduce_slices(reduce_op: ReduceOp, parts: Sequence[IndexedSlices]) -> Indexe
 
 
 def require_dense(value: Any) -> None:
-    """Refuses what cannot be gathered.
+    """Refuses values that cannot be gathered.
 
     Raises:
       NotImplementedError: if `value` is IndexedSlices.
@@ -123,8 +123,8 @@ def require_dense(value: Any) -> None:
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """Concatenates one array per replica along `axis`, in replica order.
 
-    An array without elements along `axis` fits any other, whatever its rank and other dimensions: a host that has run
-    out of data cannot know how long the lists are that others read in this step.
+    An array without elements along `axis` fits any other, whatever its rank and other dimensions, because a host that
+    has run out of data cannot know the lengths of the others' lists in this step.
 
     Raises:
       InvalidArgumentError: if they are scalars, have no such axis, or differ in dtype; if those that have elements
@@ -180,10 +180,10 @@ def _check_dtypes(arrays: Sequence[Array]) -> None:
 
 
 def require_reducible(dtype: Any, what: str) -> None:
-    """Refuses what has no sum in the reference: bools, texts, dates, objects and records.
+    """Refuses dtypes without a sum in TensorFlow: bools, strings, dates, objects and records.
 
     Raises:
-      WrongType: if arrays of `dtype`, of whatever library, are that.
+      WrongType: if `dtype`, of any library, is one of these.
     """
     kind = getattr(dtype, "kind", "")
     if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
@@ -222,7 +222,7 @@ def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
       whose: The subject of the error's sentence.
 
     Raises:
-      InvalidArgumentError: naming `whose` array it is.
+      InvalidArgumentError: if the array has no such axis; it names `whose` array.
     """
     axes = axis if isinstance(axis, tuple) else (axis,)
     for item in axes:
@@ -239,12 +239,12 @@ def _extent(array: Array, axis: int | tuple[int, ...]) -> int:
 
 
 def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
-    """What reducing an ordinary value across replicas gives: itself, if that can be said.
+    """The result of reducing an ordinary value across replicas: the value itself, if that is meaningful.
 
     Args:
       reduce_op: The operation.
       value: A value that is not distributed.
-      replicas: Number of replicas on which it counts as present.
+      replicas: Number of replicas that count as having it.
 
     Raises:
       ValueError: for a SUM over several replicas.

@@ -11,9 +11,9 @@ HERE = Device(kind="CPU", index=0, host="localhost", worker="", task=0, job="loc
 
 
 def device_here() -> str:
-    """Full name of the device that the scopes around the caller choose, CPU:0 where there is none.
+    """Full name of the device that the scopes around the caller choose, CPU:0 outside scopes.
 
-    It is one of the cluster's, or the CPU of this process without a cluster; devices of the first host are called
+    It is a device of the cluster, or this process's CPU without a cluster; devices of the first host are called
     "localhost", as in programs for a single host.
 
     Raises:

@@ -1,4 +1,4 @@
-"""ReduceOp: how values of several replicas become one."""
+"""ReduceOp: how values of several replicas are combined."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class ReduceOp(enum.Enum):
 
     @staticmethod
     def from_variable_aggregation(aggregation: enum.Enum) -> ReduceOp:
-        """How the replicas' updates of a variable with this `VariableAggregation` are combined.
+        """The operation that combines the replicas' updates of a variable with this `VariableAggregation`.
 
         Raises:
-          ValueError: for NONE and ONLY_FIRST_REPLICA, with which they are not.
+          ValueError: for NONE and ONLY_FIRST_REPLICA, which do not combine updates.
         """
         if (op := ReduceOp.__members__.get(aggregation.name)) is None:
             raise ValueError(f"{aggregation} combines no values; SUM and MEAN do")
@@ -35,7 +35,7 @@ _NAMES: dict[Any, str] = {
 
 
 def as_reduce_op(reduce_op: Any) -> ReduceOp:
-    """The member that `reduce_op` means: a ReduceOp, or its name in any letter case.
+    """Converts `reduce_op`, a ReduceOp or its name in any letter case, to a ReduceOp.
 
     Raises:
       ValueError: if it is neither.
@@ -53,7 +53,7 @@ def collective_name(reduce_op: Any) -> str:
     """The name that collectives use, "sum" or "mean".
 
     Raises:
-      ValueError: if `reduce_op` is no ReduceOp and no name of one.
+      ValueError: if `reduce_op` is neither a ReduceOp nor the name of one.
     """
     if type(reduce_op) in (str, ReduceOp) and (name := _NAMES.get(reduce_op)) is not None:
         return name

@@ -1,4 +1,4 @@
-"""`wb.distribute.cluster_resolver`: which tasks a cluster has and where they are, as the environment tells it."""
+"""`wb.distribute.cluster_resolver`: finds a cluster's tasks and their addresses in the environment."""
 
 from workbench.distribute.cluster_resolver.compute_engine import GCEClusterResolver
 from workbench.distribute.cluster_resolver.dask import DaskClusterResolver

@@ -12,7 +12,7 @@ from workbench.errors import InvalidArgumentError, WrongType
 Tasks = list[str] | dict[int, str]
 """Addresses by task: a list, or a dict if some numbers are missing."""
 
-_NUMBERS_END = 2**31  # as in the reference, whose numbers have 32 bits
+_NUMBERS_END = 2**31  # as in TensorFlow, which uses 32 bits
 
 
 class ClusterSpec:
@@ -30,7 +30,7 @@ class ClusterSpec:
 
         Raises:
           TypeError: if it is something else.
-          InvalidArgumentError: if it has a task twice, such as `{"1": ..., 1: ...}`, or one of an impossible number.
+          InvalidArgumentError: if it has a task twice, such as `{"1": ..., 1: ...}`, or an impossible number.
         """
         if isinstance(cluster, ClusterSpec):
             cluster = cluster.as_dict()
@@ -145,7 +145,7 @@ def _number(job: Any, index: Any) -> int:
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise WrongType(f"{what} is a text, got {type(value).__name__}: {value!r:.80}")
-    return str(value)  # NumPy's texts are shown in another way
+    return str(value)  # NumPy strings have a different repr
 
 
 def _dense(tasks: dict[int, str]) -> Tasks:

@@ -18,9 +18,9 @@ class GCEClusterResolver(ClusterResolver):
       instance_group: The group's name.
       port: The port of every task.
       task_type: The job that the machines belong to.
-      task_id: The number of this machine, each another one: the group does not tell them.
+      task_id: The number of this machine, unique in the group, which does not number its machines.
       rpc_layer: The beginning of addresses, such as "grpc".
-      credentials: Those of googleapiclient; by default the application's default credentials.
+      credentials: Credentials for googleapiclient; by default the application's default credentials.
       service: A client of the API to use; credentials are ignored then.
 
     Raises:
@@ -60,7 +60,7 @@ class GCEClusterResolver(ClusterResolver):
         )
 
     def cluster_spec(self) -> ClusterSpec:
-        """The addresses of the machines that run now, in the order of strings: 10.0.0.10 before 10.0.0.9."""
+        """The addresses of the machines that are running, sorted as strings: 10.0.0.10 before 10.0.0.9."""
         addresses: list[str] = []
         groups = self._service.instanceGroups()
         request = groups.listInstances(

@@ -1,4 +1,4 @@
-"""DaskClusterResolver: the tasks of a Dask cluster that is there already."""
+"""DaskClusterResolver: the tasks of an existing Dask cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DaskClusterResolver(ClusterResolver):
         self.rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """The tasks that are there now.
+        """The current tasks.
 
         Raises:
           UnavailableError: if the scheduler does not answer.
@@ -52,7 +52,7 @@ class DaskClusterResolver(ClusterResolver):
         return with_layer(address, rpc_layer or self.rpc_layer)
 
     def dask_cluster(self) -> Any:
-        """The cluster as it was given; of a file, the address in it."""
+        """The given cluster, or the address in the given file."""
         return self._cluster
 
     def _ask(self, question: Callable[[Any], _Answer]) -> _Answer:

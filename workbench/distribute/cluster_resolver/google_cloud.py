@@ -1,4 +1,4 @@
-"""Clients of Google Cloud's APIs, and what a machine there knows of itself."""
+"""Clients of Google Cloud's APIs, and the metadata of machines there."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SECONDS = 5.0
 
 
 def client(api: str, version: str, credentials: Any, discovery_url: str | None = None) -> Any:
-    """A client of an API, by googleapiclient's discovery.
+    """Creates a client of an API by googleapiclient's discovery.
 
     Args:
       api: Such as "compute".
       version: Such as "v1".
-      credentials: Those of googleapiclient; "default" for the application's default credentials, None for no others.
-      discovery_url: Where the API is described, with `{api}` and `{apiVersion}`.
+      credentials: Credentials for googleapiclient; "default" for the application's default credentials, or None.
+      discovery_url: Address of the API's description, with `{api}` and `{apiVersion}`.
 
     Raises:
       LibraryMissing: if googleapiclient is not installed.
@@ -39,10 +39,10 @@ def client(api: str, version: str, credentials: Any, discovery_url: str | None =
 
 
 def metadata(name: str) -> str:
-    """What the machine's metadata server says of `name`, such as "project/project-id".
+    """The entry `name` of the machine's metadata server, such as "project/project-id".
 
     Raises:
-      UnavailableError: if there is none: this is not a machine of Google Cloud.
+      UnavailableError: if there is no such server, so this is not a Google Cloud machine.
     """
     request = urllib.request.Request(_METADATA + name, headers={"Metadata-Flavor": "Google"})
     try:

@@ -1,4 +1,4 @@
-"""Which resolver knows the cluster in which this process was started, and which of its tasks the process is."""
+"""Finds the resolver for the cluster in which this process was started, and the process's task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resolver_here(
 
     Args:
       jobs: Number of tasks by job, for Slurm; all are workers by default.
-      pods: Label selectors by job, for Kubernetes, without which its resolver is not asked.
+      pods: Label selectors by job, for Kubernetes; without them, its resolver is not used.
     """
     if os.environ.get(VARIABLE):
         return TFConfigClusterResolver()
@@ -34,12 +34,12 @@ def resolver_here(
 
 
 def task_here(resolver: ClusterResolver) -> Task:
-    """The task that this process is: as the resolver knows it, else the one whose address is this machine's.
+    """The task of this process: according to the resolver, else the one with an address of this machine.
 
     Raises:
       InvalidArgumentError: if no task, or more than one, has an address of this machine.
     """
-    spec = resolver.cluster_spec()  # first, because Slurm's resolver knows the task afterwards
+    spec = resolver.cluster_spec()  # first, because Slurm's resolver knows the task only afterwards
     if resolver.task_type is not None and resolver.task_id is not None:
         return Task(resolver.task_type, resolver.task_id)
     hosts = {task: host_and_port(spec.task_address(task.job, task.index))[0] for task in tasks_of(spec)}

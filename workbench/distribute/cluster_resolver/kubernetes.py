@@ -13,7 +13,7 @@ from workbench.errors import LibraryMissing
 class KubernetesClusterResolver(ClusterResolver):
     """Finds pods by their labels (as tf.distribute.cluster_resolver.KubernetesClusterResolver).
 
-    Addresses are those of the pods, as the reference documents; its code takes those of their hosts. Set `task_type`
+    Addresses are those of the pods, as TensorFlow documents; its code takes those of their hosts. Set `task_type`
     and `task_id` yourself: Kubernetes does not know them.
 
     Args:
@@ -47,7 +47,7 @@ class KubernetesClusterResolver(ClusterResolver):
         self.rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """The addresses of the pods that the selectors find now.
+        """The addresses of the pods that the selectors currently match.
 
         Raises:
           RuntimeError: if one of them is not running.
@@ -66,7 +66,7 @@ class KubernetesClusterResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of a task, of this one by default, "" while that is not set; see `ClusterResolver`."""
+        """The address of a task, by default of this one, "" while that is not set; see `ClusterResolver`."""
         return address_or_own(self, task_type, task_id, rpc_layer)
 
     def _addresses(self, selector: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""ClusterResolver: what all resolvers answer."""
+"""ClusterResolver: the interface of all resolvers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from workbench.runtime.process import gpus
 
 
 class ClusterResolver(ABC):
-    """Asks an environment for the tasks of a cluster (as tf.distribute.cluster_resolver.ClusterResolver).
+    """Finds the tasks of a cluster in the environment (as tf.distribute.cluster_resolver.ClusterResolver).
 
-    A cluster may change, so nothing is kept: every question asks anew.
+    A cluster may change, so nothing is cached: every call queries the environment again.
 
     Attributes:
-      task_type: The job that this process belongs to, such as "worker"; None if the environment does not tell it.
-      task_id: Its number in that job; None if the environment does not tell it.
-      rpc_layer: What addresses of `master` begin with, such as "grpc"; None for nothing.
+      task_type: The job that this process belongs to, such as "worker"; None if unknown.
+      task_id: Its number in that job; None if unknown.
+      rpc_layer: The beginning of the addresses of `master`, such as "grpc"; None for nothing.
     """
 
     task_type: str | None = None
@@ -29,41 +29,41 @@ class ClusterResolver(ABC):
 
     @abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """The jobs of the cluster and the addresses of their tasks, now."""
+        """The current jobs of the cluster and the addresses of their tasks."""
 
     @abstractmethod
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of the task that leads, or of a certain one.
+        """The address of the leading task, or of the given one.
 
         Args:
-          task_type: The job of the task that is asked for.
+          task_type: The job of the task.
           task_id: Its number.
-          rpc_layer: What the address begins with, in the place of the resolver's.
+          rpc_layer: The beginning of the address, instead of the resolver's.
 
         Returns:
-          "grpc://host:port"; "" if the environment does not tell it.
+          "grpc://host:port"; "" if unknown.
 
         Raises:
           InvalidArgumentError: if there is no such task.
         """
 
     def dask_cluster(self) -> Any:
-        """What `wb.connect(resolver)` attaches to: the scheduler that `workbench join` starts at the leading task.
+        """The target of `wb.connect(resolver)`: the scheduler that `workbench join` starts at the leading task.
 
         Returns:
-          Its address, such as "tls://10.0.0.5:2222"; a `DaskClusterResolver` has what it was given.
+          Its address, such as "tls://10.0.0.5:2222"; from a `DaskClusterResolver`, the cluster that it was given.
 
         Raises:
           InvalidArgumentError: if the cluster has neither chief 0 nor worker 0.
-          UnavailableError: if the name of its host means nothing here.
+          UnavailableError: if the name of its host cannot be resolved here.
         """
         return scheduler_of(self.cluster_spec())
 
     @property
     def environment(self) -> str | None:
-        """Where this process runs, "" if there is nothing to say."""
+        """The environment in which this process runs, or ""."""
         return ""
 
     def num_accelerators(
@@ -72,12 +72,12 @@ class ClusterResolver(ABC):
         """How many accelerators of each kind a task has.
 
         Args:
-          task_type: Not used: tasks are alike.
-          task_id: Not used: tasks are alike.
-          config_proto: Taken for compatibility, without effect.
+          task_type: Not used, because all tasks are alike.
+          task_id: Not used, because all tasks are alike.
+          config_proto: Accepted for compatibility, without effect.
 
         Returns:
-          Kind to number, such as `{"GPU": 2}`: of this machine; empty without accelerators.
+          Kind to number on this machine, such as `{"GPU": 2}`; empty without accelerators.
         """
         count = len(gpus.visible())
         return {"GPU": count} if count else {}
@@ -107,13 +107,13 @@ class ClusterResolver(ABC):
 def address_or_own(
     resolver: ClusterResolver, task_type: str | None, task_id: int | None, rpc_layer: str | None
 ) -> str:
-    """The address of a task, of this process's by default; "" while it is not known which that is.
+    """The address of a task, by default of this process's task; "" if that is unknown.
 
     Args:
       resolver: The resolver that knows the tasks.
       task_type: See `ClusterResolver.master`.
-      task_id: Likewise.
-      rpc_layer: Likewise.
+      task_id: See `ClusterResolver.master`.
+      rpc_layer: See `ClusterResolver.master`.
     """
     job = resolver.task_type if task_type is None else task_type
     index = resolver.task_id if task_id is None else task_id
@@ -123,12 +123,12 @@ def address_or_own(
 
 
 def checked_resolver(resolver: Any, strategy: str, argument: str = "cluster_resolver") -> Any:
-    """What a strategy was given as its resolver, or None.
+    """Returns a strategy's resolver, or None, if it has the right type.
 
     Args:
-      resolver: Whatever was given.
+      resolver: The argument.
       strategy: The name of the strategy, for the error.
-      argument: The name of the argument, likewise.
+      argument: The name of the argument, for the error.
 
     Raises:
       TypeError: if it is neither a resolver nor None.
@@ -146,5 +146,5 @@ def checked_resolver(resolver: Any, strategy: str, argument: str = "cluster_reso
 
 
 def with_layer(address: str, rpc_layer: str | None) -> str:
-    """`address` behind "grpc://" or whatever the layer is."""
+    """`address` with "grpc://" or another layer in front."""
     return f"{rpc_layer}://{address}" if rpc_layer else address

@@ -1,4 +1,4 @@
-"""SimpleClusterResolver: a cluster that the program itself knows."""
+"""SimpleClusterResolver: a cluster that the program itself defines."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from workbench.distribute.cluster_resolver.resolver import ClusterResolver, with
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """Answers with what it was given (as tf.distribute.cluster_resolver.SimpleClusterResolver).
+    """Returns the given cluster (as tf.distribute.cluster_resolver.SimpleClusterResolver).
 
     Args:
       cluster_spec: The cluster.
-      master: The address of the task that leads.
+      master: The address of the leading task.
       task_type: The job of this process.
       task_id: Its number.
-      environment: Where it runs.
+      environment: The environment in which it runs.
       num_accelerators: Accelerators of each task by kind; those of this machine if None.
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      TypeError: if `cluster_spec` is not a `ClusterSpec`, `master` not text, or `num_accelerators` not a dict.
+      TypeError: if `cluster_spec` is not a `ClusterSpec`, `master` not a string, or `num_accelerators` not a dict.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SimpleClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str:
-        """Where this process runs."""
+        """The environment in which this process runs."""
         return self._environment
 
     def num_accelerators(

@@ -20,31 +20,31 @@ from workbench.runtime.process import gpus
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 DEALT = "WORKBENCH_SLURM_GPUS"
-"""What a resolver has set CUDA_VISIBLE_DEVICES to, "=", and the host's GPUs that it distributed."""
+"""The variable with a resolver's value of CUDA_VISIBLE_DEVICES, "=", and the host's GPUs that it distributed."""
 
-_MOST_GPUS = 4096  # a number such as 2**31 is a mistake, not a list to build
+_MOST_GPUS = 4096  # a number such as 2**31 is a mistake, so no such list is built
 _TASKS_PER_NODE = "SlurmClusterResolver: tasks_per_node"
 
 
 class SlurmClusterResolver(ClusterResolver):
-    """Deals the tasks of `srun` to jobs (as tf.distribute.cluster_resolver.SlurmClusterResolver).
+    """Assigns the tasks of `srun` to jobs (as tf.distribute.cluster_resolver.SlurmClusterResolver).
 
-    Hosts and jobs are taken in the order of their names as strings, n10 before n9. The tasks of a host have the ports
-    from `port_base` on, and share its GPUs. What this process is, is known after `cluster_spec()`.
+    Hosts and jobs are sorted by name as strings, n10 before n9. The tasks of a host have the ports from `port_base` on,
+    and share its GPUs. The task of this process is known after `cluster_spec()`.
 
     Args:
       jobs: Number of tasks by job; all tasks are workers by default.
       port_base: The port of the first task of a host.
       gpus_per_node: How many GPUs of a host to use; by default all that CUDA_VISIBLE_DEVICES or the driver shows.
       gpus_per_task: GPUs of a task; by default those of the host, divided by its tasks.
-      tasks_per_node: Tasks of each host: a number, or numbers by host; by default what Slurm says.
+      tasks_per_node: Number of tasks of each host, or numbers by host; by default Slurm's.
       auto_set_gpu: Whether `cluster_spec()` sets CUDA_VISIBLE_DEVICES to the GPUs of this task.
       rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
-      RuntimeError: outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
+      RuntimeError: outside a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
       TypeError: if `jobs` is not a dict, or `port_base` not a whole number.
-      ValueError: if another number is negative, or no whole number.
+      ValueError: if another number is negative, or not a whole number.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SlurmClusterResolver(ClusterResolver):
         self.rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster; notes which task this process is, and gives it its GPUs if it may.
+        """The cluster. Records the task of this process, and assigns its GPUs unless `auto_set_gpu` is False.
 
         Returns:
           Addresses "host:port" by job.
@@ -116,13 +116,13 @@ class SlurmClusterResolver(ClusterResolver):
         return ClusterSpec(cluster)
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """The job of this process and its number there; None both before `cluster_spec()`."""
+        """The job of this process and its number there; both are None before `cluster_spec()`."""
         return self.task_type, self.task_id
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The address of a task, of this one by default, "" before `cluster_spec()`; see `ClusterResolver`."""
+        """The address of a task, by default of this one, "" before `cluster_spec()`; see `ClusterResolver`."""
         return address_or_own(self, task_type, task_id, rpc_layer)
 
     def num_accelerators(
@@ -145,10 +145,10 @@ def _places(tasks_by_host: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _rank_here(tasks_by_host: Mapping[str, int], rank: int) -> int:
-    """This task's number in the order of the resolver, from where it runs.
+    """This task's number in the order of the resolver, derived from its host.
 
-    Slurm sorts n9 before n10 and may distribute tasks round-robin. With Slurm's number for its own, as in the
-    reference, a task would have another host's address. If Slurm does not report the place, its number has to do.
+    Slurm sorts n9 before n10 and may distribute tasks round-robin. With Slurm's number, as in TensorFlow, a task could
+    get another host's address. Slurm's number is used only if Slurm does not report the host.
     """
     here = os.environ.get("SLURMD_NODENAME", ""), os.environ.get("SLURM_LOCALID", "")
     places = {(host, str(local)): position for position, (host, local) in enumerate(_places(tasks_by_host))}
@@ -159,7 +159,7 @@ def _gpus_here(at_least: int) -> tuple[str, ...]:
     """The GPUs that this host's tasks share, as CUDA_VISIBLE_DEVICES lists them; numbers if it lists too few.
 
     Slurm sets the variable to the GPUs of the step. Another resolver may already have reduced it to this task's part,
-    which processes that this task starts inherit.
+    and processes that this task starts inherit that.
     """
     own, _, of_host = os.environ.get(DEALT, "").partition("=")
     if own and os.environ.get(GPUS) == own:

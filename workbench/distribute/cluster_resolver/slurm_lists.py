@@ -1,4 +1,4 @@
-"""How Slurm writes hosts and numbers of tasks: "n[1-3,7]", "3(x2),1"."""
+"""Parses Slurm's notation of hosts and numbers of tasks: "n[1-3,7]", "3(x2),1"."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _HOSTS = re.compile(r"(?P<before>[^\[\],\s]*)(?:\[(?P<numbers>[\d,-]+)\](?P<afte
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 MOST_TASKS: Final = 1_000_000
-"""Of tasks and hosts: a range such as 0-999999999 is a mistake, not a list to build."""
+"""Limit of tasks and hosts: a range such as 0-999999999 is a mistake, so no such list is built."""
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
-    """The hosts of "n[1-2],m5" in their order: n1, n2, m5; zeros in front are kept, and a comma may end the list.
+    """The hosts of "n[1-2],m5", in order: n1, n2, m5. Keeps leading zeros; the list may end with a comma.
 
     Raises:
       InvalidArgumentError: if the text is malformed, or names more than a million hosts.

@@ -15,16 +15,16 @@ VARIABLE = "TF_CONFIG"
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """Reads TF_CONFIG at every question (as tf.distribute.cluster_resolver.TFConfigClusterResolver).
+    """Reads TF_CONFIG at every call (as tf.distribute.cluster_resolver.TFConfigClusterResolver).
 
     The variable is JSON such as `{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}`,
     optionally with "rpc_layer" and "session_master". A missing variable is an empty cluster.
 
     Args:
-      task_type: The job of this process, in the place of the variable's.
-      task_id: Its number, in the place of the variable's.
+      task_type: The job of this process, instead of the variable's.
+      task_id: Its number, instead of the variable's.
       rpc_layer: The beginning of addresses, instead of the variable's.
-      environment: Where it runs.
+      environment: The environment in which it runs.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """What addresses begin with."""
+        """The beginning of addresses."""
         return self._rpc_layer if self._rpc_layer is not None else _config().get("rpc_layer")
 
     @rpc_layer.setter
@@ -76,7 +76,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Where this process runs."""
+        """The environment in which this process runs."""
         return self._environment
 
     def cluster_spec(self) -> ClusterSpec:
@@ -84,19 +84,19 @@ class TFConfigClusterResolver(ClusterResolver):
 
         Raises:
           ValueError: if the variable is not JSON.
-          TypeError: if its cluster is none.
+          TypeError: if its cluster is not a mapping of jobs.
         """
         return ClusterSpec(_config().get("cluster", {}))
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The variable's "session_master", else the address of a task (this one by default); see `ClusterResolver`."""
+        """The variable's "session_master", else the address of a task (by default this one); see `ClusterResolver`."""
         if (leader := _config().get("session_master")) is not None:
             return str(leader)
         spec = self.cluster_spec()
         if not spec or (len(spec.jobs) == 1 and len(spec.job_tasks(spec.jobs[0])) == 1):
-            return ""  # a lone task has nobody to lead
+            return ""  # a lone task leads no others
         job = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id
         if job is None or index is None:
@@ -118,7 +118,7 @@ def _config() -> Mapping[str, Any]:
         error.msg = f"{VARIABLE} is not JSON: {error.msg}"
         error.args = (f"{VARIABLE} is not JSON: {error.args[0]}",)
         raise
-    return config if isinstance(config, dict) else {}  # as the reference: anything else is an empty cluster
+    return config if isinstance(config, dict) else {}  # as in TensorFlow, anything else is an empty cluster
 
 
 def _task() -> Mapping[str, Any]:

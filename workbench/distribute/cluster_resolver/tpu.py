@@ -21,13 +21,13 @@ _GRPC = "grpc://"
 
 
 class TPUSystemMetadata(NamedTuple):
-    """What is known of the TPU that workbench is connected to.
+    """Facts about the TPU that workbench is connected to.
 
     Attributes:
       num_cores: TPU cores of all hosts.
       num_hosts: Hosts.
       num_of_cores_per_host: TPU cores of each host.
-      topology: None: how cores are wired is the business of `DeviceAssignment`.
+      topology: Always None; `DeviceAssignment` describes the wiring of cores.
       devices: The cores, in replica order.
     """
 
@@ -42,22 +42,22 @@ class TPUClusterResolver(ClusterResolver):
     """Finds the hosts of a TPU (as tf.distribute.cluster_resolver.TPUClusterResolver).
 
     Args:
-      tpu: A name, or "grpc://host:port", also several, separated by commas; "local" for the TPU of this machine; by
+      tpu: A name, or one or several "grpc://host:port", separated by commas; "local" for the TPU of this machine; by
         default the variable TPU_NAME.
       zone: The TPU's zone; by default this machine's.
       project: The TPU's project; by default this machine's.
       job_name: The job that the hosts belong to.
       coordinator_name: The job of a coordinator to add to the cluster.
       coordinator_address: Its address.
-      credentials: Those of googleapiclient; by default the application's default credentials.
+      credentials: Credentials for googleapiclient; by default the application's default credentials.
       service: A client of the Cloud TPU API to use; credentials are ignored then.
-      discovery_url: Where that API is described; the variable TPU_API_DISCOVERY_URL comes first.
+      discovery_url: Address of that API's description; the variable TPU_API_DISCOVERY_URL has priority.
 
     Raises:
-      ValueError: if no TPU is named, or the coordinator has an address and no name.
+      ValueError: if no TPU is named, or the coordinator has an address but no name.
       NotImplementedError: for a list of several TPUs.
-      TypeError: if `tpu` is not text.
-      LibraryMissing: if googleapiclient is missing and is needed to look up a name.
+      TypeError: if `tpu` is not a string.
+      LibraryMissing: if googleapiclient is missing but needed to look up a name.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class TPUClusterResolver(ClusterResolver):
     ) -> TPUClusterResolver:
         """Connects workbench to the TPU of this machine, and returns its resolver.
 
-        Workbench's workers run on the hosts of a TPU: a TPU elsewhere is not driven through its address.
+        Workbench's workers run on the hosts of a TPU, so it cannot drive a TPU elsewhere through its address.
 
         Args:
-          tpu: "local", which is the default.
-          zone: Not used for that.
-          project: Not used for that.
+          tpu: "local", the default.
+          zone: Not used.
+          project: Not used.
 
         Raises:
           NotFoundError: if there is no TPU here.
@@ -127,7 +127,7 @@ class TPUClusterResolver(ClusterResolver):
         return resolver
 
     def cluster_spec(self) -> ClusterSpec:
-        """The addresses of the TPU's hosts now; empty for "local".
+        """The current addresses of the TPU's hosts; empty for "local".
 
         Raises:
           ValueError: if the Cloud TPU API does not know it.
@@ -148,8 +148,8 @@ class TPUClusterResolver(ClusterResolver):
 
         Args:
           task_type: See `ClusterResolver.master`.
-          task_id: Likewise.
-          rpc_layer: Likewise.
+          task_id: See `ClusterResolver.master`.
+          rpc_layer: See `ClusterResolver.master`.
         """
         spec = self.cluster_spec()
         if not spec:
@@ -167,7 +167,7 @@ class TPUClusterResolver(ClusterResolver):
         return self.task_type
 
     def get_tpu_system_metadata(self) -> TPUSystemMetadata:
-        """What is known of the TPU that workbench is connected to; connects if it is not.
+        """Facts about the TPU that workbench is connected to; connects if necessary.
 
         Raises:
           NotFoundError: if it has no TPU.
@@ -185,7 +185,7 @@ class TPUClusterResolver(ClusterResolver):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends nothing: the cluster belongs to the program that connected."""
+        """Does nothing, because the cluster belongs to the program that connected."""
 
     def _addresses(self) -> list[str]:
         if self._name.startswith(_GRPC):

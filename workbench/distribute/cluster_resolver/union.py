@@ -12,18 +12,18 @@ from workbench.distribute.cluster_resolver.resolver import ClusterResolver, with
 class UnionResolver(ClusterResolver):
     """Merges the clusters of resolvers (as tf.distribute.cluster_resolver.UnionResolver).
 
-    Tasks of one job are numbered on, in the order of the resolvers; where one of them numbers its tasks itself, all
-    keep their numbers. Everything else is what the first resolver says.
+    Tasks of one job are numbered consecutively, in the order of the resolvers; if one of them numbers its tasks itself,
+    all keep their numbers. Everything else comes from the first resolver.
 
     Args:
       args: Resolvers.
       rpc_layer: The beginning of addresses, instead of the first one's.
-      task_type: The job of this process, in the place of the first one's.
-      task_id: Its number, in the place of the first one's.
+      task_type: The job of this process, instead of the first one's.
+      task_id: Its number, instead of the first one's.
 
     Raises:
-      ValueError: if there is no resolver, or an argument of another name.
-      TypeError: if something else is among them.
+      ValueError: if there is no resolver, or an argument with another name.
+      TypeError: if one is not a resolver.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class UnionResolver(ClusterResolver):
         self._task_id = task_id
         self._rpc_layer = rpc_layer
 
-    # The reference treats 0 and "" as "not given", and so do we: programs rely on the first resolver's number.
+    # As in TensorFlow, 0 and "" count as "not given", because programs rely on the first resolver's number.
 
     @property
     def task_type(self) -> str | None:
@@ -72,7 +72,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """What addresses begin with."""
+        """The beginning of addresses."""
         return self._rpc_layer or self._resolvers[0].rpc_layer
 
     @rpc_layer.setter
@@ -103,7 +103,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Where this process runs."""
+        """The environment in which this process runs."""
         return self._resolvers[0].environment
 
     def num_accelerators(
@@ -114,7 +114,7 @@ class UnionResolver(ClusterResolver):
 
 
 def _merged(job: str, parts: Sequence[Tasks]) -> Tasks:
-    """The tasks of a job, each part of which another resolver knows."""
+    """Merges the tasks of a job from several resolvers."""
     lists = [part for part in parts if isinstance(part, list)]
     if len(lists) == len(parts):
         return [address for addresses in lists for address in addresses]

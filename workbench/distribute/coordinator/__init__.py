@@ -4,9 +4,9 @@
                     ▲            takes some calls, sends them in one frame          runs them one by one
                     └──────────── results, errors; calls of a lost worker ◄──────────────┘
 
-A function that was lost with its worker, or met a parameter server that was being restored, goes back to the front of
-the queue. It updates variables under the same stream and number again (`servers/streams.py`), so what its first run
-had updated is not updated twice.
+A function that was lost with its worker, or reached a parameter server that was being restored, returns to the front of
+the queue. It again updates variables under the same stream and number (`servers/streams.py`), so updates of its first
+run are not applied twice.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from workbench.errors import ClusterClosed, UnavailableError
 from workbench.runtime.shipping.function_registry import Prepared
 
 _CHECK_SECONDS: Final = 1.0
-# One lock for all queues: the result of one may be an argument in another, and two locks would be taken in either
-# order.
+# One lock for all queues, because the result of one may be an argument in another, and two locks would be taken in
+# different orders.
 _lock: Final = forks.lock(threading.RLock())
 _MOST_RUNS: Final = 4
 
@@ -28,13 +28,13 @@ class Call:
 
     Attributes:
       number: Counts from 0.
-      function: What runs.
-      arguments: Pickled (args, kwargs); as they are while they wait for other results.
-      result: What it will return.
-      observation: How it is checked and dumped, pickled; b"" where it is not.
+      function: The function that runs.
+      arguments: Pickled (args, kwargs); unpickled while they wait for other results.
+      result: Its future result.
+      observation: How it is checked and dumped, pickled; b"" if it is not.
       waits_for: How many results its arguments still lack.
       runs: How often it was sent to a worker.
-      losses: What happened to the workers, or servers, that it was lost with.
+      losses: What happened to the workers or servers with which it was lost.
     """
 
     number: int
@@ -50,11 +50,11 @@ class Call:
 class CallQueue:
     """Holds calls; any thread may use it.
 
-    The first error that a function raises cancels all calls that wait; it is raised once, by the next
-    `schedule`, `join` or `done`, after those that run have ended.
+    The first error that a function raises cancels all waiting calls. The next `schedule`, `join` or `done` raises it,
+    once, after the running calls have ended.
 
     Attributes:
-      changed: Held for each change; waits for results wait on it, too.
+      changed: Held for each change; waits for results use it, too.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -72,16 +72,16 @@ class CallQueue:
         self._counts = {"done": 0, "failed": 0, "cancelled": 0, "run_again": 0}
 
     def __len__(self) -> int:
-        """How many wait for a worker, or for results of others."""
+        """Number of calls that wait for a worker or for results of others."""
         return len(self._waiting) + len(self._blocked)
 
     @property
     def running(self) -> int:
-        """How many are with a worker."""
+        """Number of calls on workers."""
         return len(self._running)
 
     def now(self) -> FunctionQueue:
-        """What it holds, and what has become of the rest."""
+        """Its calls, and counts of those that have ended."""
         with self.changed:
             error = self._error
             return FunctionQueue(
@@ -95,7 +95,7 @@ class CallQueue:
 
     @property
     def scheduled(self) -> int:
-        """How many calls there were: the number of the next one."""
+        """The number of calls so far, which is the number of the next one."""
         return self._next
 
     @property
@@ -113,14 +113,14 @@ class CallQueue:
             return number
 
     def put(self, call: Call, needs: Iterable[RemoteValue]) -> None:
-        """Adds a call; waits where there are too many already.
+        """Adds a call; waits while there are too many.
 
         Args:
-          call: It runs as soon as a worker is free.
-          needs: Results that it waits for.
+          call: The call; it runs as soon as a worker is free.
+          needs: Results for which it waits.
 
         Raises:
-          Exception: what a function before has raised; the call is not added.
+          Exception: the error of an earlier function; the call is not added.
           ClusterClosed: if the coordinator was closed.
         """
         with self.changed:
@@ -141,10 +141,10 @@ class CallQueue:
                 self.changed.notify_all()
 
     def join(self) -> None:
-        """Waits until nothing waits or runs.
+        """Waits until no call is waiting or running.
 
         Raises:
-          Exception: what a function has raised.
+          Exception: the error of a function.
         """
         with self.changed:
             while True:
@@ -154,10 +154,10 @@ class CallQueue:
                 self.changed.wait(_CHECK_SECONDS)
 
     def settle(self, timeout_seconds: float) -> int:
-        """Waits until all calls so far have ended; errors stay for `join`.
+        """Waits until all calls so far have ended; leaves errors for `join`.
 
         Returns:
-          How many of them have not ended in time.
+          The number of calls that have not ended in time.
         """
         deadline = time.monotonic() + timeout_seconds
         with self.changed:
@@ -167,13 +167,13 @@ class CallQueue:
             return sum(number not in self._ended for number in range(self._first_open, count))
 
     def done(self) -> bool:
-        """Whether nothing waits or runs; raises as `join`."""
+        """Whether no call is waiting or running; raises as `join`."""
         with self.changed:
             self._raise_pending()
             return not (self._waiting or self._running or self._blocked)
 
     def close(self) -> None:
-        """Cancels what waits; threads that wait here get `ClusterClosed`."""
+        """Cancels waiting calls; threads that wait here get `ClusterClosed`."""
         with self.changed:
             self._closed = True
             self._cancel("the coordinator was closed")
@@ -186,7 +186,7 @@ class CallQueue:
     # ---------------------------------------------------------------------------------------------------
 
     def take(self, most: int, lanes: int) -> list[Call]:
-        """Calls to run next, at least one, at most a fair share; none when the queue was closed."""
+        """Takes the next calls to run: at least one, at most a fair share; none if the queue is closed."""
         with self.changed:
             while not self._waiting:
                 if self._closed:
@@ -202,11 +202,11 @@ class CallQueue:
     def ended(
         self, ends: Iterable[tuple[Call, bytes | BaseException]], not_begun: Sequence[Call] = ()
     ) -> None:
-        """Calls have returned, pickled, or raised.
+        """Records the outcomes of calls: a pickled result, or an error.
 
         Args:
-          ends: Each with its end.
-          not_begun: Were sent with one that raised, and wait again; so they are cancelled with all others that wait.
+          ends: Each call with its outcome.
+          not_begun: Calls that were sent with one that raised. They wait again, and so are cancelled with the others.
         """
         with self.changed:
             for call in reversed(not_begun):
@@ -215,7 +215,7 @@ class CallQueue:
                     self._waiting.appendleft(call)
             for call, end in ends:
                 if call not in self._running:
-                    continue  # cancelled in the meantime by `close`
+                    continue  # `close` has cancelled it meanwhile
                 self._running.discard(call)
                 if isinstance(end, bytes):
                     self._counts["done"] += 1
@@ -226,11 +226,11 @@ class CallQueue:
             self.changed.notify_all()
 
     def give_back(self, calls: Iterable[Call], why: str) -> None:
-        """Calls were lost: they run again, before others; up to four times.
+        """Puts lost calls back at the front of the queue; up to four times for each call.
 
         Args:
-          calls: Are with a worker.
-          why: What happened to it, or to a server that they needed.
+          calls: Calls on one worker.
+          why: What happened to the worker, or to a server that they needed.
         """
         with self.changed:
             for call in reversed(list(calls)):
@@ -248,12 +248,12 @@ class CallQueue:
             self.changed.notify_all()
 
     def lane_down(self, lane: int, lanes: int, error: UnavailableError) -> None:
-        """A worker cannot be had; without any, calls fail.
+        """Notes that a worker is unavailable; if all are, calls fail.
 
         Args:
           lane: Number of the worker.
           lanes: Number of workers.
-          error: Why the worker cannot be had; the calls fail with it.
+          error: Why the worker is unavailable; the calls fail with it.
         """
         with self.changed:
             self._down[lane] = error
@@ -263,7 +263,7 @@ class CallQueue:
             self.changed.notify_all()
 
     def lane_up(self, lane: int) -> None:
-        """A worker is there again."""
+        """Notes that a worker is available again."""
         with self.changed:
             self._down.pop(lane, None)
 
@@ -278,7 +278,7 @@ class CallQueue:
         while self._running:
             self.changed.wait(_CHECK_SECONDS)
         error, self._error = self._error, None
-        if error is not None:  # no other caller has been given it in the meantime
+        if error is not None:  # no other caller has raised it meanwhile
             raise error
 
     def _fail(self, call: Call, error: BaseException) -> None:
@@ -305,7 +305,7 @@ class CallQueue:
         if not call.waits_for and call in self._blocked:
             self._blocked.discard(call)
             self._waiting.append(call)
-            self.changed.notify_all()  # a value that it waited for may belong to another queue
+            self.changed.notify_all()  # a value for which it waited may belong to another queue
 
     def _end(self, call: Call) -> None:
         self._ended.add(call.number)
@@ -315,7 +315,7 @@ class CallQueue:
 
 
 def _in_words(error: BaseException) -> str:
-    """The kind of an error and the first line of its text."""
+    """The type of an error and the first line of its message."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 

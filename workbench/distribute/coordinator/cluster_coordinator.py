@@ -41,12 +41,12 @@ _LEAST_SECONDS: Final = 0.1  # kept for the last worker, if others took all of t
 class ClusterCoordinator(CopiedByReference):
     """Runs functions on whichever worker is free (as tf.distribute.coordinator.ClusterCoordinator).
 
-    A function that is lost with its worker runs again on another one. What it had updated before is not updated
-    twice, as long as it makes the same updates again in the same order. An error that a function raises is never
-    retried: it cancels the functions that wait, and the next `schedule`, `join` or `done` raises it, once. Functions
-    travel, also where workers are threads: they share no object with the notebook.
+    A function that is lost with its worker runs again on another one. Its earlier updates are not applied twice, as
+    long as it makes the same updates again in the same order. An error that a function raises is never retried: it
+    cancels the waiting functions, and the next `schedule`, `join` or `done` raises it, once. Functions are pickled
+    even if workers are threads, so they share no object with the notebook.
 
-    A strategy has one coordinator; constructing it again gives the same one.
+    A strategy has one coordinator; constructing it again returns the same one.
 
     Args:
       strategy: A `ParameterServerStrategy`.
@@ -86,11 +86,11 @@ class ClusterCoordinator(CopiedByReference):
         self._shipment = Shipment(secrets.token_hex(8), hosting, self._queue)
         self._lanes: list[Lane] = []
         self._observed: tuple[observing.Observation | None, bytes] = None, b""
-        self._dumped: set[str] = set()  # folders of dumps for which workers keep something
+        self._dumped: set[str] = set()  # folders of dumps for which workers keep data
         queue, lanes, dumped, description = self._queue, self._lanes, self._dumped, strategy.description
         services: list[HostedService] = []
 
-        def close() -> None:  # refers to neither the strategy nor this object, so that both may be collected
+        def close() -> None:  # references neither the strategy nor this object, so that both may be collected
             queue.close()
             for lane in lanes:  # first, because lanes would report the end of their workers as a loss
                 lane.close(_CLOSE_SECONDS)
@@ -98,7 +98,7 @@ class ClusterCoordinator(CopiedByReference):
                 for root in sorted(dumped):
                     _write(lanes, {"root": root, "sources": True, "executions": True, "close": False})
             finally:
-                dumped.clear()  # a dump that ends from now on does not ask these workers
+                dumped.clear()  # a dump that ends later does not ask these workers
                 for service in services:
                     service.close()
 
@@ -133,7 +133,7 @@ class ClusterCoordinator(CopiedByReference):
           kwargs: Keyword arguments, likewise.
 
         Returns:
-          A handle of the result: its `fetch` waits for it.
+          A handle of the result; its `fetch` waits for it.
 
         Raises:
           Exception: the error of a function that was scheduled earlier; `fn` is not queued then.
@@ -161,19 +161,19 @@ class ClusterCoordinator(CopiedByReference):
                 arguments = pickled_arguments(prepared.name, arguments)
         queue = self._queue
         result = RemoteValue(queue.changed, prepared.name)
-        # It may raise, and then the number that `next_number` gives would stay open forever.
+        # It may raise, and then a number from `next_number` would stay open forever.
         observation = self._observation()
         queue.put(Call(queue.next_number(), prepared, arguments, result, observation), needs)
         return result
 
     def _observation(self) -> bytes:
-        """How functions are checked and dumped from now on, pickled; b"" if they are not."""
+        """How functions are checked and dumped from now on, pickled; b"" for not at all."""
         observation = observing.current()
         if observation is None:
             return b""
         if observation != self._observed[0]:
             self._observed = observation, by_value.dumps(observation)
-        # Each time, because an equal observation may belong to another dump.
+        # On each call, because an equal observation may belong to another dump.
         if (writer := current_writer()) is not None:
             writer.runs_on(self)
             self._dumped.add(writer.options.root)
@@ -181,20 +181,20 @@ class ClusterCoordinator(CopiedByReference):
         return self._observed[1]
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
-        """Has the workers write what they keep of a dump; `wb.debugging` calls it.
+        """Makes the workers write their data of a dump; `wb.debugging` calls it.
 
         Args:
           root: The folder of the dump.
           sources: Whether to write copies of source files.
           executions: Whether to write operations.
-          close: Whether to write everything and end the dump, which waits for the functions that were scheduled; with
-            a warning, if they take longer than a minute.
+          close: Whether to write everything and end the dump. This waits for the scheduled functions, and warns if
+            they take longer than a minute.
         """
         if root not in self._dumped:
             return
         left = 0
         try:
-            if close and not on_worker():  # a function would wait for itself
+            if close and not on_worker():  # a scheduled function would wait for itself
                 left = self._queue.settle(_SETTLE_SECONDS)
         finally:  # also after an interrupt
             _write(self._lanes, {"root": root, "sources": sources, "executions": executions, "close": close})
@@ -212,7 +212,7 @@ class ClusterCoordinator(CopiedByReference):
         """Waits until all scheduled functions have ended.
 
         Raises:
-          Exception: what one of them has raised; all errors are cleared, nothing runs any more, and functions that had
+          Exception: the error of one of them; all errors are cleared, nothing runs any more, and functions that had
             not begun were cancelled.
         """
         self._queue.join()
@@ -222,23 +222,23 @@ class ClusterCoordinator(CopiedByReference):
         return self._queue.done()
 
     def fetch(self, val: Any) -> Any:
-        """What a `RemoteValue` holds, or a structure of them, once it is there; other values as they are."""
+        """Waits for a `RemoteValue`, or a structure of them, and returns the results; other values are unchanged."""
         if type(val) is RemoteValue:
             return val.fetch()
         return tree.map(lambda leaf: leaf.fetch() if type(leaf) is RemoteValue else leaf, val)
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """A dataset on each worker, the same on all of them.
+        """Creates the same dataset on each worker.
 
         Args:
-          dataset_fn: Returns the dataset; runs on each worker that needs it, and again on one that takes the place of a
-            lost one. Or a dataset itself.
+          dataset_fn: A dataset, or a function that returns it. The function runs on each worker that needs it, and
+            again on one that replaces a lost worker.
 
         Returns:
-          `iter` of it gives `PerWorkerValues`, an iterator on each worker, to be passed to functions.
+          A dataset whose `iter` returns `PerWorkerValues`, an iterator on each worker, for arguments of functions.
 
         Raises:
-          TypeError: if it is no dataset, and no function.
+          TypeError: if it is neither a dataset nor a function.
           CaptureError: if it cannot travel to the workers.
         """
         if not (callable(dataset_fn) or hasattr(type(dataset_fn), "element_spec")):
@@ -262,7 +262,7 @@ class ClusterCoordinator(CopiedByReference):
 
 
 def _write(lanes: Sequence[Lane], what: Fields) -> None:
-    """Has all workers write what they keep of a dump; warns about each that does not.
+    """Makes all workers write their data of a dump; warns about each that does not.
 
     Args:
       lanes: The workers' lanes.
@@ -271,7 +271,7 @@ def _write(lanes: Sequence[Lane], what: Fields) -> None:
     deadline = time.monotonic() + _WRITE_SECONDS
     failed: list[tuple[Lane, Exception]] = []
     with contextlib.ExitStack() as open_connections:
-        # In parallel, so that an unreachable worker delays no other.
+        # In parallel, so that an unreachable worker delays no others.
         with ThreadPoolExecutor(len(lanes), "workbench-dump") as pool:
             asked = [(lane, pool.submit(lane.asked_to_flush_dumps, what, deadline)) for lane in lanes]
             for _, connecting in asked:
@@ -294,7 +294,7 @@ def _close(connecting: Future[Connection]) -> None:
 
 
 class _Start:
-    """Arguments to start a worker with: where the servers are by then."""
+    """Arguments for starting a worker, with the servers' addresses at that time."""
 
     def __init__(self, worker: int, description: Any, client: Any) -> None:
         self._worker = worker

@@ -35,15 +35,15 @@ _CONNECT_SECONDS: Final = 10.0
 
 
 class Lane:
-    """Takes calls, sends them to its worker, and brings their results.
+    """Takes calls, sends them to its worker, and receives their results.
 
-    Short functions travel together: as many as take some two milliseconds, so that those that wait for the first of
-    them hardly wait longer.
+    Short functions travel together, as many as take about two milliseconds, so that waiting for the first of them
+    takes hardly longer.
 
     Attributes:
       worker: Number of the worker.
       service: The worker's process.
-      calls: How many it has run.
+      calls: Number of calls that it has run.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Lane:
         self._shipment = shipment
         self._lanes = lanes
         self._rate = RecentRate()
-        # The first one, the number of them, and since when.
+        # Name of the first one, number of calls, start time.
         self._running: tuple[str, int, float] | None = None
         self._known: set[Any] = set()
         self._connection: Connection | None = None
@@ -78,7 +78,7 @@ class Lane:
                 self._drop()
                 self._queue.give_back(calls, self._loss(error))
                 self._bring_back()
-            except BaseException as error:  # nothing may end this thread, because calls would wait forever
+            except BaseException as error:  # nothing may end this thread, or calls would wait forever
                 self._drop()
                 self._queue.ended([(call, error) for call in calls])
         self._drop()
@@ -146,7 +146,7 @@ class Lane:
         return rebuild(failure, where=where, worker=self.service.device.worker)
 
     def _restore(self, server: int, calls: list[Call]) -> None:
-        """Called when the worker could not reach a parameter server. The calls run again once the server is back."""
+        """Called when the worker could not reach a parameter server; the calls run again once the server is back."""
         try:
             self._shipment.restore(server)
         except WorkbenchError as error:
@@ -163,7 +163,7 @@ class Lane:
         return f"worker {self.worker} on {self.service.device.host} {gone or f'was lost ({error})'}"
 
     def _bring_back(self) -> None:
-        """Waits until the worker or its replacement is there."""
+        """Waits until the worker or its replacement is available."""
         while not self._closed.is_set():
             try:
                 self.service.restored(self._seen)
@@ -183,17 +183,17 @@ class Lane:
             connection.close()
 
     def asked_to_flush_dumps(self, what: Fields, deadline: float) -> Connection:
-        """Asks the worker to write what it keeps of a dump.
+        """Asks the worker to write its data of a dump.
 
         Args:
           what: Arguments of `session.flush_here`.
-          deadline: The time of `time.monotonic` until when the worker may be reached.
+          deadline: How long to try to reach the worker, a `time.monotonic` time.
 
         Returns:
-          A connection on which it replies when it has written.
+          A connection on which it replies when it has written the data.
 
         Raises:
-          OSError: if it is not reached.
+          OSError: if it cannot be reached.
         """
         left = min(_CONNECT_SECONDS, max(0.0, deadline - time.monotonic()))
         connection = Connection(self.service.address, self.service.tls(), left)
@@ -204,7 +204,7 @@ class Lane:
         return connection
 
     def warn_of_dump(self, root: str, error: Exception) -> None:
-        """Warns that the worker has not written what it kept of the dump into `root`."""
+        """Warns that the worker has not written its data of the dump to `root`."""
         warn(
             f"worker {self.worker} on {self.service.device.host} has not written what it kept of the dump into "
             f"{root!r}: {error}",
@@ -212,7 +212,7 @@ class Lane:
         )
 
     def close(self, timeout_seconds: float) -> None:
-        """Ends the thread; the queue is closed."""
+        """Ends the thread; the queue must be closed."""
         self._closed.set()
         self.service.stop_waiting()
         connection = self._connection
@@ -222,7 +222,7 @@ class Lane:
             self._thread.join(timeout_seconds)
 
     def now(self) -> WorkerFunctions:
-        """What it does at the moment; any thread."""
+        """What the worker is doing. Any thread."""
         gone = self.service.gone
         name, together, since = self._running or ("", 0, time.monotonic())
         state = "stopped" if self._closed.is_set() else "lost" if gone else "live"
@@ -241,7 +241,7 @@ class Lane:
 
 
 def _arguments(call: Call) -> bytes:
-    """The arguments, pickled. Pickled only now if they contain results of other calls.
+    """The pickled arguments. They are pickled only here if they contain results of other calls.
 
     Raises:
       CaptureError: if they cannot be pickled.
@@ -255,7 +255,7 @@ def _arguments(call: Call) -> bytes:
 
 
 def pickled_arguments(name: str, arguments: Any) -> bytes:
-    """Arguments on their way to a worker.
+    """Pickles arguments for a worker.
 
     Raises:
       CaptureError: if they cannot travel.

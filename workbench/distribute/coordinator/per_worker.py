@@ -12,13 +12,13 @@ from workbench.errors import WorkbenchError
 
 
 class PerWorkerValues:
-    """An object on each worker (as tf.distribute.coordinator.PerWorkerValues): as an argument, the worker's own.
+    """An object on each worker (as tf.distribute.coordinator.PerWorkerValues). As an argument, it is the worker's own.
 
-    `iter(coordinator.create_per_worker_dataset(...))` makes it. A worker makes its object when a function first needs
-    it, and makes it anew when it takes the place of one that was lost.
+    `iter(coordinator.create_per_worker_dataset(...))` returns one. A worker creates its object when a function first
+    needs it; so does a worker that replaces a lost one.
 
     Attributes:
-      id: Under which workers know it.
+      id: The workers' id for it.
     """
 
     def __init__(self, id: str) -> None:
@@ -31,7 +31,7 @@ class PerWorkerValues:
         self.get_next()
 
     def get_next(self, name: str | None = None) -> NoReturn:
-        """Refuses: each worker has an object of its own.
+        """Refuses, because each worker has its own object.
 
         Raises:
           NotImplementedError: always.
@@ -49,7 +49,7 @@ class PerWorkerValues:
 
 
 class PerWorkerDataset(CopiedByReference):
-    """A dataset on each worker; `iter` gives an iterator on each, which begins anew each time."""
+    """A dataset on each worker; `iter` returns new iterators, one on each worker."""
 
     def __init__(self, dataset_fn: Any, make_iterator: Callable[[], PerWorkerValues]) -> None:
         self._dataset_fn = dataset_fn
@@ -57,10 +57,9 @@ class PerWorkerDataset(CopiedByReference):
 
     @functools.cached_property
     def element_spec(self) -> Any:
-        """What elements look like on a worker, as `Dataset.element_spec`.
+        """The element spec on a worker, as `Dataset.element_spec`.
 
-        A function that returns the dataset is called here for it, once and as if worker 0 called it; no element is
-        read.
+        A function that returns the dataset is called here once, as if worker 0 called it; no element is read.
         """
         with as_worker(WorkerResources(0)):
             made = self._dataset_fn() if callable(self._dataset_fn) else self._dataset_fn

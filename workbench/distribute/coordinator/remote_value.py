@@ -1,4 +1,4 @@
-"""RemoteValue: the result of a scheduled function, which comes at some time."""
+"""RemoteValue: the future result of a scheduled function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CHECK_SECONDS: Final = 1.0
 
 
 class RemoteValue(CopiedByReference):
-    """What a scheduled function will have returned (as tf.distribute.coordinator.RemoteValue).
+    """The future result of a scheduled function (as tf.distribute.coordinator.RemoteValue).
 
-    `ClusterCoordinator.schedule` makes it. It can be an argument of further functions, which then wait for it.
+    `ClusterCoordinator.schedule` returns it. It can be an argument of further functions, which then wait for it.
     """
 
     __slots__ = ("__weakref__", "_changed", "_error", "_ready", "_then", "_value", "name")
@@ -40,11 +40,11 @@ class RemoteValue(CopiedByReference):
         return self._error is not None
 
     def fetch(self) -> Any:
-        """Waits for the function, and gives what it returned.
+        """Waits for the function and returns its result.
 
         Raises:
-          CancelledError: if it was cancelled, as another one had failed.
-          Exception: what the function raised; the error is also a `ReplicaError`.
+          CancelledError: if it was cancelled because another one had failed.
+          Exception: the error of the function; it is also a `ReplicaError`.
         """
         with self._changed:
             while not self._ready:
@@ -63,17 +63,17 @@ class RemoteValue(CopiedByReference):
     get = fetch
 
     def set(self, pickled: bytes) -> None:
-        """The function has returned; with `changed` held."""
+        """Sets the result. Call it with `changed` held."""
         self._value = _Pickled(pickled)
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """The function has raised, or will never run; with `changed` held."""
+        """Sets the error of a function that raised or will never run. Call it with `changed` held."""
         self._error = error
         self._end()
 
     def cancel(self, why: str) -> None:
-        """The function will not run; with `changed` held."""
+        """Marks the function as cancelled. Call it with `changed` held."""
         self.fail(
             CancelledError(
                 f"{self.name} was cancelled and has not run: {why}; schedule it again if it is still wanted"
@@ -81,7 +81,7 @@ class RemoteValue(CopiedByReference):
         )
 
     def then(self, call: Callable[[], object]) -> bool:
-        """Has `call()` called when it is ready, with `changed` held; False if it is ready already."""
+        """Registers `call()`, called with `changed` held when the result is ready; False if it already is."""
         if self._ready:
             return False
         self._then.append(call)
@@ -105,7 +105,7 @@ class RemoteValue(CopiedByReference):
 
 
 class _Pickled:
-    """A result as it arrived; most results are never unpickled."""
+    """A result as received; most results are never unpickled."""
 
     __slots__ = ("_data",)
 

@@ -1,4 +1,4 @@
-"""Shipment: functions and per-worker objects, as workers get them: each worker each once."""
+"""Shipment: functions and per-worker objects, which each worker gets once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from workbench.errors import CaptureError, InvalidArgumentError
 from workbench.runtime.comm.codec import PICKLED
 from workbench.runtime.shipping.function_registry import Prepared, Shipping
 
-# For all coordinators, because an iterator that strays to another one is unknown there.
+# Unique over all coordinators, so that another coordinator does not know an iterator that is passed to it.
 _numbers: Final = itertools.count()
 
 
 class Shipment:
-    """What travels besides calls. Any thread.
+    """Everything that travels besides calls. Any thread.
 
     Attributes:
-      stream: In whose name the functions update variables.
+      stream: The stream under which the functions update variables.
     """
 
     def __init__(self, stream: str, hosting: Hosting, queue: CallQueue) -> None:
@@ -39,11 +39,11 @@ class Shipment:
         self._lock = threading.RLock()  # a finalizer may run while this thread holds it
 
     def prepare(self, fn: Any) -> Prepared:
-        """Pickles a function: a `wb.function` once, another one if what it captures has changed.
+        """Pickles a function: a `wb.function` once, others again if what they capture has changed.
 
         Raises:
-          TypeError: if it is not a function, or calling it would run nothing of it.
-          CaptureError: if it cannot travel; the text names the variable.
+          TypeError: if it is not a function, or calling it would not run its body.
+          CaptureError: if it cannot travel; the message names the variable.
         """
         if type(fn) is Function and (known := self._functions.get(fn)) is not None:
             return known
@@ -54,7 +54,7 @@ class Shipment:
         return prepared
 
     def per_worker(self, dataset: bytes) -> PerWorkerValues:
-        """An iterator on each worker, of a dataset, or of what a function returns, pickled."""
+        """An iterator on each worker over a dataset, given pickled or as a pickled function that returns it."""
         values = PerWorkerValues(f"iterator {next(_numbers)}")
         with self._lock:
             self._recipes[values.id] = dataset
@@ -62,10 +62,10 @@ class Shipment:
         return values
 
     def require_own(self, values: PerWorkerValues) -> None:
-        """Refuses what the workers of another coordinator have.
+        """Refuses objects on the workers of another coordinator.
 
         Raises:
-          InvalidArgumentError: naming it.
+          InvalidArgumentError: if it is one; names it.
         """
         if values.id not in self._recipes:
             raise InvalidArgumentError(
@@ -74,15 +74,15 @@ class Shipment:
             )
 
     def _delete(self, id: str) -> None:
-        """Called when the notebook has dropped an iterator; calls scheduled before may still use it."""
+        """Called when the notebook has dropped an iterator; calls scheduled earlier may still use it."""
         self._deleted.append((id, self._queue.scheduled))
 
     def request(self, calls: list[Call], known: set[Any]) -> dict[str, Any]:
-        """What a worker lacks for these calls.
+        """The functions and objects that a worker lacks for these calls.
 
         Args:
-          calls: To run.
-          known: Ids that the worker has; brought up to date.
+          calls: The calls to run.
+          known: Ids that the worker has; updated.
         """
         pickled = self._shipping.pickled
         first_open = self._queue.first_open
@@ -110,10 +110,10 @@ class Shipment:
         }
 
     def restore(self, server: int) -> None:
-        """A worker could not reach a parameter server; from now on all go where it is.
+        """Restores a parameter server that a worker could not reach; from now on all use its new address.
 
         Raises:
-          UnavailableError: if it cannot be started again.
+          UnavailableError: if it cannot be restarted.
         """
         client = self._hosting.client
         address = self._hosting.restored(server, client.addresses[server])
@@ -121,7 +121,7 @@ class Shipment:
 
 
 def pickled_dataset(dataset: Any) -> bytes:
-    """A dataset, or a function that returns one.
+    """Pickles a dataset, or a function that returns one.
 
     Raises:
       CaptureError: if it cannot travel.

@@ -24,11 +24,11 @@ class WorkerResources:
         self._made: dict[str, Any] = {}
 
     def describe(self, recipes: dict[str, bytes]) -> None:
-        """What can be made: id -> a pickled function that returns a dataset."""
+        """Adds recipes: id -> a pickled function that returns a dataset."""
         self._recipes.update(recipes)
 
     def get(self, id: str) -> Any:
-        """The object; made now where it was not."""
+        """The object; creates it if necessary."""
         if id not in self._made:
             if id not in self._recipes:
                 raise FailedPreconditionError(
@@ -39,21 +39,21 @@ class WorkerResources:
         return self._made[id]
 
     def forget(self, id: str) -> None:
-        """Ends an object that nobody needs any more."""
+        """Ends an object that is no longer needed."""
         self._recipes.pop(id, None)
         made = self._made.pop(id, None)
         if (close := getattr(made, "close", None)) is not None:
-            with contextlib.suppress(Exception):  # an error at the end of a user's iterator helps nobody
+            with contextlib.suppress(Exception):  # an error at the end of a user's iterator is of no use
                 close()
 
     def close(self) -> None:
-        """Ends all of them."""
+        """Ends all objects."""
         for id in list(self._recipes):
             self.forget(id)
 
 
 def _iterator(recipe: Any) -> Any:
-    """An iterator over a dataset, or over the result of a function."""
+    """An iterator over a dataset, or over the dataset that a function returns."""
     made = recipe() if callable(recipe) else recipe
     if not hasattr(made, "__iter__"):
         raise TypeError(
@@ -73,7 +73,7 @@ thread = _Thread()
 
 @contextlib.contextmanager
 def as_worker(resources: WorkerResources) -> Iterator[None]:
-    """The calling thread runs functions of the worker with these resources meanwhile."""
+    """Within this context, the calling thread runs functions of the worker with these resources."""
     before, thread.resources = thread.resources, resources
     try:
         yield
@@ -87,7 +87,7 @@ def on_worker() -> bool:
 
 
 def resource_here(id: str) -> Any:
-    """The worker's own object, where a `PerWorkerValues` arrives."""
+    """The worker's own object for an argument `PerWorkerValues`."""
     if thread.resources is None:
         raise FailedPreconditionError(
             "an object of workers can only be used in a function that ClusterCoordinator.schedule runs"
@@ -96,7 +96,7 @@ def resource_here(id: str) -> Any:
 
 
 def experimental_get_current_worker_index() -> int:
-    """Number of the worker that runs this function, or makes this dataset (as in tf.distribute.coordinator).
+    """Number of the worker that runs this function or creates this dataset (as in tf.distribute.coordinator).
 
     Raises:
       RuntimeError: outside of functions that a `ClusterCoordinator` runs on a worker.

@@ -1,4 +1,4 @@
-"""WorkerSide: what runs scheduled functions in the process of a worker."""
+"""WorkerSide: runs scheduled functions in the process of a worker."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ End: TypeAlias = bytes | FailureReport | int
 
 
 class WorkerSide:
-    """Runs functions, one after the other."""
+    """Runs functions one after the other."""
 
     def __init__(
         self, worker: int, host: str, strategy: StrategyDescription, addresses: list[ServiceAddress]
     ) -> None:
-        """Has run nothing yet.
+        """Connects to the parameter servers.
 
         Args:
           worker: Number of the worker.
@@ -55,7 +55,7 @@ class WorkerSide:
         self._resources = WorkerResources(worker)
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """Runs the calls of a request, or writes what is kept of a dump; see `Lane`."""
+        """Runs the calls of a request, or writes the data of a dump; see `Lane`."""
         if fields["method"] == "flush_dumps":
             flush_here(
                 fields["root"],
@@ -76,13 +76,13 @@ class WorkerSide:
         ends: list[End] = []
         with as_worker(self._resources), contexts.cross_replica(strategy, "scope"):
             for id, data in request["functions"].items():
-                self._functions[id] = data  # the call unpickles it, so that an error belongs to the call
+                self._functions[id] = data  # the call unpickles it, so that errors belong to the call
             for number, function, arguments, observation in request["calls"]:
                 stream = Stream(request["stream"], number, request["first_open"])
                 ends.append(self._run(stream, function, arguments, observation))
                 faults.fault("coordinator.after_call")
                 if isinstance(ends[-1], FailureReport):
-                    break  # the queue cancels the calls behind it
+                    break  # the queue cancels the calls after it
         sys.stdout.flush()
         seconds = time.perf_counter() - began
         return {"seconds": seconds}, [np.frombuffer(pickle.dumps(ends, protocol=5), np.uint8)]
@@ -115,17 +115,17 @@ class WorkerSide:
         return Place(text, f"what {name} returned", self._host, self._worker, number)
 
     def close(self) -> None:
-        """The coordinator has ended."""
+        """Called when the coordinator has ended."""
         self._resources.close()
         if self._own_client:
             self._client.close()
-        end_here()  # after this, ending a dump finds nothing here
+        end_here()  # ending a dump later finds nothing here
 
 
 def start_worker(
     env: ReplicaEnv, name: str, worker: int, strategy: StrategyDescription, addresses: list[ServiceAddress]
 ) -> ServiceAddress:
-    """Program of the process that becomes a worker.
+    """The program that makes a process a worker.
 
     Args:
       env: The replica that runs the program.

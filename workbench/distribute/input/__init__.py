@@ -1,1 +1,1 @@
-"""Datasets as replicas get them: planned, read, handed out, and repeated after a loss."""
+"""Datasets for replicas: planned, read, distributed, and repeated after a loss."""

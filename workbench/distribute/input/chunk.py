@@ -1,4 +1,4 @@
-"""Chunk: elements that were fetched together, and where they came from: what reads them again when they are lost."""
+"""Chunk: elements that were fetched together, and their source, which reads them again when they are lost."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from workbench.runtime.driver.handle import Handle
 
 
 class Source(Protocol):
-    """Where elements come from; what was fetched of it keeps it. See `InputSource`."""
+    """The source of elements, which keep it alive. See `InputSource`."""
 
     @property
     def width(self) -> int:
-        """Number of leaves of an element."""
+        """Number of leaves in an element."""
 
 
 class Elements(Protocol):
-    """What gives elements to the user, and splits, owes and settles them by their numbers. See `RemoteElements`."""
+    """Yields elements to the user, and splits, owes and settles them by their numbers. See `RemoteElements`."""
 
     @property
     def owes(self) -> bool:
         """Whether an element was lost with its step."""
 
     def split_anew(self, number: int) -> Sequence[Handle]:
-        """The leaves of an element for the replicas that take part now."""
+        """The leaves of an element for the current replicas."""
 
     def owe(self, number: int, leaves: list[Handle] | None) -> None:
-        """The step that took an element was lost."""
+        """Called when the step that took an element was lost."""
 
     def settle(self, number: int) -> None:
-        """A step has taken an element."""
+        """Called when a step has taken an element."""
 
 
 class Chunk:
-    """Some successive elements on the replicas. Kept by every batch of it that is alive.
+    """Some successive elements on the replicas. Each of its batches keeps it alive.
 
     Attributes:
-      source: Where they come from.
-      request: What was asked for.
+      source: Their source.
+      request: The request for them.
     """
 
     __slots__ = ("__weakref__", "_elements", "_handles", "request", "source")
@@ -52,24 +52,24 @@ class Chunk:
     def __init__(
         self, source: Source, request: Request, handles: Sequence[Handle], elements: Elements
     ) -> None:
-        """Notes what was asked for, and becomes the origin of the step that fetches it."""
+        """Records the request, and becomes the origin of the step that fetches it."""
         self.source = source
         self.request = request
-        # Weak references: each handle keeps the step, which keeps this object.
+        # Weak references, because each handle keeps the step, which keeps this object.
         self._handles = [weakref.ref(handle) for handle in handles]
         self._elements = weakref.ref(elements)
         handles[0].step.origin = self
 
     def live(self) -> list[Handle]:
-        """Those of its leaves that somebody still holds; none if it never came."""
+        """Its leaves that are still referenced; none if it never arrived."""
         handles = [handle for one in self._handles[HEAD:] if (handle := one()) is not None]
         return [] if not handles or not handles[0].ready or handles[0].failed else handles
 
     def renewed(self, handle: Handle) -> Handle:
-        """The same leaf of the same element, split anew among the replicas that take part now.
+        """The same leaf of the same element, split again among the current replicas.
 
         Raises:
-          StaleGeneration: if nobody goes through the elements any more.
+          StaleGeneration: if the elements are no longer iterated over.
         """
         found = self.element_of(handle)
         if found is None:
@@ -85,10 +85,10 @@ class Chunk:
         return self.request.first + (handle.leaf - HEAD) // self.source.width
 
     def element_of(self, handle: Handle) -> tuple[Elements, int, list[Handle] | None] | None:
-        """The element that a leaf belongs to, if somebody still goes through the elements.
+        """The element of a leaf, if the elements are still being iterated over.
 
         Returns:
-          Who gave it, its number, and all its leaves; None for these if one of them is not held any more.
+          What yielded it, its number, and all its leaves, or None for these if one of them is no longer referenced.
         """
         elements = self._elements()
         if elements is None or handle.leaf < HEAD:

@@ -1,4 +1,4 @@
-"""DistributedDataset and DistributedIterator: a dataset as the replicas of a strategy get it, step by step."""
+"""DistributedDataset and DistributedIterator: a dataset that the replicas of a strategy read step by step."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ class DistributedDataset(CopiedByReference):
 
     A lost worker costs no element. The process that replaces it reads its batches again, in the same order: a dataset
     without a seed draws one when you describe it. If a step is lost (`ReplicaLost`), you can pass its batch to
-    `Strategy.run` again; otherwise the iterator returns that batch once more, before the next one. So the steps that
-    succeed use each element once, whether a loop tries again or continues. Workbench itself repeats steps of a
-    `wb.function` that were on their way, before any other.
+    `Strategy.run` again; otherwise the iterator returns that batch again, before the next one. So successful steps use
+    each element once, whether a loop retries or continues. Workbench itself repeats steps of a `wb.function` that were
+    in progress, before any other.
 
     If a strategy continues with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
-    split anew from the next element on; a batch that you already have is split anew when a step takes it. With one
-    input pipeline, or hosts that take turns over the elements, each global batch stays the same. Hosts that read their
-    own files read other ones then: elements may be missing or occur twice in that epoch. A function that makes the
-    datasets is called again.
+    split differently from the next element on; a batch that you already have is split again when a step takes it. With
+    one input pipeline, or hosts that take turns over the elements, each global batch stays the same. Hosts that read
+    their own files then read different ones: elements may be missing or occur twice in that epoch. A function that
+    makes the datasets is called again.
 
     Reading again repeats side effects: the process that replaces a host's reader opens files and calls generators and
-    functions of stages for the whole epoch so far. Elements that differ at each call (random numbers without a seed, a
-    queue) differ then, too, and `cache()` in memory is filled again. On TPUs, all hosts start again when one is lost:
-    batches are read again, and you have to assign values to variables again.
+    functions of stages for the whole epoch so far. Elements that differ on each call (random numbers without a seed, a
+    queue) will differ, and `cache()` in memory is filled again. On TPUs, all hosts restart when one is lost: batches
+    are read again, and you have to assign the values of variables again.
 
     Attributes:
       input: The input of the replicas; None with the default strategy.
     """
 
     def __init__(self, strategy: DescribedStrategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
-        """Distributes what a plan says; `source` is the dataset that was asked for, None if a function made several."""
+        """Distributes by a plan; `source` is the original dataset, or None if a function made several."""
         self._strategy = strategy
         self._planned = plan_for(strategy.devices)
         self._source = source
@@ -86,15 +86,15 @@ class DistributedDataset(CopiedByReference):
 
     @property
     def _plan(self) -> InputPlan:
-        """The plan for the replicas that take part now."""
+        """The plan for the current replicas."""
         return self._planned if self.input is None else self.input.plan
 
     @property
     def element_spec(self) -> Any:
-        """What elements look like: a `PerReplicaSpec` for each array.
+        """The specs of elements: a `PerReplicaSpec` for each array.
 
         Raises:
-          OutOfRangeError: if it is unknown: no element could be made, and functions of the dataset refuse made-up ones.
+          OutOfRangeError: if it is unknown: there is no element, and functions of the dataset refuse made-up ones.
         """
         if isinstance(self._plan.pipelines[0].element_spec, UnknownSpec):
             raise OutOfRangeError(
@@ -109,7 +109,7 @@ class DistributedDataset(CopiedByReference):
 
     @property
     def cardinality(self) -> int:
-        """Number of steps of an epoch, as `Dataset.cardinality`: negative where it is infinite (-1) or unknown (-2)."""
+        """Number of steps of an epoch, as `Dataset.cardinality`: infinite (-1) or unknown (-2) if negative."""
         if self._source is not None:
             return count_steps(self._source, self._plan.pipelines)
         pipeline = self._plan.pipelines[0]
@@ -127,8 +127,8 @@ class DistributedDataset(CopiedByReference):
     def read_by(self) -> str:
         """Where its pipelines run, in words.
 
-        An input process reads where functions of stages are called or files are read, replicas are in processes of
-        their own, and the host has a core besides one for a replica; see `InputOptions.input_process`.
+        An input process reads if functions of stages are called or files are read, replicas are in separate processes,
+        and the host has a core besides one for a replica; see `InputOptions.input_process`.
         """
         if self.input is None:
             return "read here"
@@ -140,32 +140,32 @@ class DistributedDataset(CopiedByReference):
 
     @property
     def source(self) -> Dataset | None:
-        """The dataset that was distributed; None if a function made one for each pipeline."""
+        """The original dataset; None if a function made one for each pipeline."""
         return self._source
 
     @property
     def strategy(self) -> DescribedStrategy:
-        """Whose replicas get it."""
+        """The strategy of the replicas."""
         return self._strategy
 
     @property
     def progress(self) -> InputProgress | None:
-        """How far replicas are in the newest epoch, and how long each waited for its input; None before the first."""
+        """The replicas' progress in the newest epoch, and how long each waited for its input; None before the first."""
         return self._trail.now()
 
     @property
     def trail(self) -> Trail:
-        """What tells the `progress` also when this dataset is gone."""
+        """Provides the `progress` even when this dataset is gone."""
         return self._trail
 
     def explain(self) -> InputExplanation:
-        """Shows what the input pipelines of the hosts cost while replicas read them, and which replica waits longest.
+        """Shows the cost of the hosts' input pipelines while replicas read them, and which replica waits longest.
 
-        It reads nothing: the processes that read for the replicas measure, and report with their batches. In a
-        notebook, the view follows a loop that trains. The numbers are those of the newest epoch.
+        It does not read elements: the processes that read for the replicas measure, and report with their batches. In a
+        notebook, the view follows a training loop. The numbers are for the newest epoch.
 
         Raises:
-          RuntimeError: with the default strategy, which reads in the notebook: explain the dataset itself there.
+          RuntimeError: with the default strategy, which reads in the notebook; explain the dataset itself instead.
         """
         if self.input is None:
             raise RuntimeError(
@@ -203,10 +203,10 @@ class DistributedDataset(CopiedByReference):
         return RemoteElements(self.input, epoch, log, first)
 
     def position(self, epoch: int, given: int) -> Position:
-        """A place in an epoch, by the number of elements that were given; see `DistributedIterator.position`.
+        """A position in an epoch, by the number of elements returned; see `DistributedIterator.position`.
 
         Raises:
-          InvalidArgumentError: if it might be a place in another dataset; see `DatasetIterator.save`.
+          InvalidArgumentError: if it could be a position in another dataset; see `DatasetIterator.save`.
         """
         return Position(self._fingerprint(), epoch, given, 0)
 
@@ -217,7 +217,7 @@ class DistributedDataset(CopiedByReference):
         """Refuses a position in another dataset.
 
         Raises:
-          InvalidArgumentError: if it is one.
+          InvalidArgumentError: if it is a position in another dataset.
         """
         if position.pipeline != self._fingerprint():
             raise InvalidArgumentError(
@@ -226,7 +226,7 @@ class DistributedDataset(CopiedByReference):
             )
 
     def elements_at(self, position: Position) -> RemoteElements | HereElements:
-        """The elements from a position on; epochs that begin later have the numbers after that one's.
+        """The elements from a position on; later epochs have higher numbers.
 
         Raises:
           InvalidArgumentError: if it is a position in another dataset.
@@ -245,14 +245,14 @@ class DistributedDataset(CopiedByReference):
             counted(len(self._plan.places), "replica"),
             counted(len(self._plan.pipelines), "host"),
         )
-        # `one_line` drops the last part but one first.
+        # `one_line` first drops the part before the last.
         return one_line(
             "DistributedDataset", f"{replicas} on {hosts}", policy, self.read_by, pipeline.algorithm
         )
 
 
 class DistributedIterator:
-    """Goes through a distributed dataset once (as tf.distribute.DistributedIterator).
+    """Iterates over a distributed dataset once (as tf.distribute.DistributedIterator).
 
     `iter(distributed_dataset)` makes one.
     """
@@ -265,18 +265,18 @@ class DistributedIterator:
         self._elements = elements
 
     def position(self) -> Position:
-        """Where it is, for `go_to`: elements whose step was lost with a replica, and not run again, come again there.
+        """Its position, for `go_to`. Elements of lost steps that have not run again come again from there.
 
         Raises:
-          InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.
+          InvalidArgumentError: if functions of the dataset refer to objects that cannot be compared, such as a lock.
         """
         return self._dataset.position(self._epoch, self._elements.next_number)
 
     def go_to(self, position: Position) -> None:
-        """Goes on where an iterator over the same dataset was, also with other replicas or in another process.
+        """Moves to the position of an iterator over the same dataset, even with other replicas or in another process.
 
-        Global batches are what they were, as long as one input pipeline makes them; see `DistributedDataset`. The
-        epoch is read again up to there.
+        Global batches stay the same if one input pipeline makes them; see `DistributedDataset`. The epoch is read again
+        up to there.
 
         Raises:
           InvalidArgumentError: if it is a position in another dataset.
@@ -286,20 +286,20 @@ class DistributedIterator:
 
     @property
     def place(self) -> Place:
-        """How far it is, whatever is given again because a step was lost."""
+        """Its progress, regardless of elements that are returned again because a step was lost."""
         return Place(self._epoch, self._elements.reached, self._elements.id)
 
     def check(self, position: Position) -> None:
         """Refuses a position in another dataset.
 
         Raises:
-          InvalidArgumentError: if it is one.
+          InvalidArgumentError: if it is a position in another dataset.
         """
         self._dataset.check(position)
 
     @property
     def element_spec(self) -> Any:
-        """What elements look like, as `DistributedDataset.element_spec`."""
+        """The specs of elements, as `DistributedDataset.element_spec`."""
         return self._dataset.element_spec
 
     def __repr__(self) -> str:
@@ -313,12 +313,12 @@ class DistributedIterator:
         try:
             contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
         except RuntimeError as error:
-            raise ValueError(str(error)) from None  # the error class that the reference raises
+            raise ValueError(str(error)) from None  # the class of TensorFlow's error
         if self._dataset.input is not None and strategy.restorer is not None and strategy.group.stale:
-            strategy.group.make_ready()  # may move this iterator to its place in a checkpoint
+            strategy.group.make_ready()  # may move this iterator to its position in a checkpoint
         elements = self._elements
         element = next(elements, _NOTHING)
-        if elements is not self._elements:  # moved in the meantime, so that element comes again
+        if elements is not self._elements:  # it was moved meanwhile, so that element comes again
             return next(self)
         if element is _NOTHING:
             raise StopIteration
@@ -328,7 +328,7 @@ class DistributedIterator:
         """The next element.
 
         Raises:
-          OutOfRangeError: if there is none, also when asked again.
+          OutOfRangeError: if there is none; further calls raise it again.
           ValueError: in a replica function.
         """
         element = next(self, _NOTHING)
@@ -373,7 +373,7 @@ def distribute_dataset(
 
     read = dataset
     if not strategy.is_default:
-        # Once only: with another order after a loss, elements would be read twice or never.
+        # Only once, because with a different order after a loss, elements would be read twice or never.
         workers: dict[str, set[str]] = {}
         for device in strategy.devices:
             workers.setdefault(device.host, set()).add(device.worker)
@@ -386,7 +386,7 @@ def distribute_dataset(
 
     input_process = None if options is None else options.input_process
     if input_process is None and lies_on_workers(dataset):
-        input_process = False  # another process would have to fetch what the worker has
+        input_process = False  # another process would have to fetch the worker's data
     return DistributedDataset(strategy, partial(plan_input, make=make, input_process=input_process), dataset)
 
 

@@ -1,4 +1,4 @@
-"""The elements of a distributed dataset, fetched from the replicas chunk by chunk, as handles."""
+"""The elements of a distributed dataset, fetched on the replicas chunk by chunk, as handles."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from workbench.distribute.input.progress import ProgressLog
     from workbench.distribute.input.source import InputSource
 
-# One message to the replicas fetches up to this many steps, and up to this many bytes per replica.
+# Limits of one message to the replicas: this many steps, and this many bytes per replica.
 _MOST_STEPS: Final = 16
 _CHUNK_BYTES: Final = 8 << 20
 # How often to retry a fetch while replicas are lost, beyond what recovery itself does.
 _ATTEMPTS: Final = 4
 _GIVEN_AGAIN: Final = 3
-"""How often an element is given again after a replica was lost in its step, because it may be what kills replicas."""
+"""How often an element is returned again after a replica was lost in its step; it may itself kill replicas."""
 
 
 class HereElements(Elements):
-    """Goes through the elements of the default strategy, which are made in this process."""
+    """Iterates over the elements of the default strategy, which are made in this process."""
 
     __slots__ = ("_next",)
     id: Final = ""
 
     def __init__(self, items: Iterator[Any], first: int) -> None:
-        """Goes through `items` from the one with number `first` on; what a `Failed` stands for raises, once."""
+        """Iterates over `items`, which begin with number `first`; raises the error of a `Failed` item, once."""
         super().__init__(itertools.islice(items, first, None))
         self._next = first
 
     @property
     def next_number(self) -> int:
-        """Number of the element that comes next."""
+        """Number of the next element."""
         return self._next
 
     reached = next_number
@@ -70,22 +70,22 @@ class HereElements(Elements):
 
 
 class RemoteElements:
-    """Goes through the elements once; while those of one chunk are given, the next chunk is on its way.
+    """Iterates over the elements once; while it yields those of one chunk, the next chunk is on its way.
 
-    A replica that is lost costs no element. Those that it held are read again before the next step (`InputSource`). One
-    whose step was lost with it is given again, before any other, unless the user has run a step with it meanwhile.
-    An element that fails raises, once, and the next one follows; so does the failure of an earlier step, which leaves
-    the place where it is.
+    A lost replica costs no element. Elements that it held are read again before the next step (`InputSource`). If its
+    loss cut a step short, the element of that step is returned again, before any other, unless the user has meanwhile
+    run a step with it. An element that fails raises, once, and the next one follows. The failure of an earlier step
+    also raises, without moving on.
     """
 
     def __init__(self, source: InputSource, epoch: int, log: ProgressLog, first: int = 0) -> None:
-        """Goes through the elements of an epoch.
+        """Iterates over the elements of an epoch.
 
         Args:
-          source: Has the replicas fetch them.
+          source: Makes the replicas fetch them.
           epoch: Number of the epoch.
-          log: Is told how far it has come.
-          first: Number of the element to begin with.
+          log: Records the progress.
+          first: Number of the first element.
         """
         self._source = source
         self._epoch = epoch
@@ -131,17 +131,17 @@ class RemoteElements:
 
     @property
     def next_number(self) -> int:
-        """Number of the element that comes next."""
+        """Number of the next element."""
         return min([self.reached, *self._owed])
 
     @property
     def reached(self) -> int:
-        """Number of the first element that was not given yet."""
+        """Number of the first element that was not yet returned."""
         return self._first + self._given
 
     @property
     def id(self) -> str:
-        """What requests for its elements are made under."""
+        """The id in requests for its elements."""
         return self._id
 
     # -- elements whose step was lost with a replica
@@ -149,22 +149,22 @@ class RemoteElements:
 
     @property
     def owes(self) -> bool:
-        """Whether there is an element to be given again."""
+        """Whether an element must be returned again."""
         return bool(self._owed)
 
     def owe(self, number: int, leaves: list[Handle] | None) -> None:
-        """The step of an element was lost: it is the next to be given, unless a step takes it first.
+        """Marks an element, whose step was lost, as the next to return unless a step takes it first.
 
         Args:
           number: The number of the element.
-          leaves: Its leaves, as far as they are all still there.
+          leaves: Its leaves, if all still exist.
         """
         if number not in self._owed:
             self._times_owed[number] += 1
         self._owed[number] = leaves
 
     def settle(self, number: int) -> None:
-        """A step has run with an element."""
+        """Notes that a step has run with an element."""
         self._owed.pop(number, None)
         self._times_owed.pop(number, None)
 
@@ -189,7 +189,7 @@ class RemoteElements:
     # ---------------------------------------------------------------------------------------
 
     def split_anew(self, number: int) -> list[Handle]:
-        """The leaves of an element that was given before, for the replicas that take part now."""
+        """The leaves of an element that was returned before, for the current replicas."""
         known, places, leaves = self._anew
         if known != number or places is not self._source.places:
             _, handles = self._come(number, 1, self._ask(number, 1))
@@ -198,7 +198,7 @@ class RemoteElements:
         return leaves
 
     def _start_anew(self) -> None:
-        """From the next element on, fetches by the new plan."""
+        """Fetches by the new plan from the next element on."""
         if self._given < self._available or self._failure is not None:
             self._next = self._first + self._given
             self._ended = False
@@ -215,14 +215,14 @@ class RemoteElements:
         return tree.unflatten(self._structure, [PerReplica(leaf) for leaf in leaves])
 
     def _take_chunk(self) -> None:
-        """Waits for the requested chunk, makes it the present one, and requests the next."""
+        """Waits for the requested chunk, makes it the current one, and requests the next."""
         first, count = self._next, self._count
-        asked, self._asked = self._asked, None  # whatever happens, this does not wait for it twice
+        asked, self._asked = self._asked, None  # whatever happens, do not wait for it twice
         chunk, handles = self._come(first, count, asked)
         counts = handles[0].values()
         failures = [(have, data) for have, data in zip(counts, handles[2].values(), strict=True) if data]
-        # A host that has ended sends empty batches until all have ended. If an element fails on one host, all leave
-        # it out.
+        # A host that has reached its end sends empty batches until all have. If an element fails on one host, all omit
+        # it.
         available = min(have for have, _ in failures) if failures else max(counts)
         self._log.wait(handles[1].values(), self._source.group.number, first=first, count=available)
         self._log.cost(handles[3].values())
@@ -241,7 +241,7 @@ class RemoteElements:
             self._count = _more_steps(count, handles, self._source.plan)
         self._recent.append(weakref.ref(chunk))
         self._asked = self._ask(self._next, self._count)
-        self._tell(handles, available)  # takes a moment, while the next chunk is already being fetched
+        self._tell(handles, available)  # takes a moment, in which the next chunk is already being fetched
 
     def _tell(self, handles: tuple[Handle, ...], available: int) -> None:
         """Reports to the feed how long replicas waited, and how many rows of the last element each has."""
@@ -261,7 +261,7 @@ class RemoteElements:
         return self._source.fetch(request, self)
 
     def _keep(self, first: int) -> int:
-        """The first element that readers must keep, because a lost replica may need it again."""
+        """Number of the first element that readers must keep, because a lost replica may need it again."""
         while self._recent and self._recent[0]() is None:
             self._recent.popleft()
         oldest = self._recent[0]() if self._recent else None
@@ -271,11 +271,11 @@ class RemoteElements:
     def _come(
         self, first: int, count: int, asked: tuple[Chunk, tuple[Handle, ...]] | None
     ) -> tuple[Chunk, tuple[Handle, ...]]:
-        """Waits for the requested chunk. Requests it again if it was lost with a replica or with an earlier step.
+        """Waits for the requested chunk; requests it again if it was lost with a replica or an earlier step.
 
         Raises:
-          ReplicaLost: if replicas are lost again and again.
-          BaseException: the failure of an earlier step, unless the user has seen it.
+          ReplicaLost: if replicas are lost repeatedly.
+          BaseException: the error of an earlier step, unless the user has seen it.
         """
         ahead, error = asked is not None, None
         for _ in range(_ATTEMPTS):
@@ -295,9 +295,9 @@ class RemoteElements:
 
 
 def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
-    """How many steps the next message fetches: twice as many each time.
+    """The number of steps that the next message fetches; it doubles each time.
 
-    Pipelines with side effects do not run far ahead.
+    Pipelines with side effects do not read far ahead.
     """
     most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
     if count >= most:

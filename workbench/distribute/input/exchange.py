@@ -1,7 +1,7 @@
-"""Handing batches from the process that has them for a host to the host's other processes.
+"""Passes batches from the process that reads for a host to the host's other processes.
 
-Peers are told by a collective in which descriptors the batches are, open them under /proc, copy their part and close
-them. Where there is no memory that can be shared like this, the leaves travel with the collective.
+A collective informs peers of the batches' descriptors; they open these through /proc, copy their part and close them.
+If memory cannot be shared in this way, the leaves travel with the collective.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A chunk on its way to the host's other processes.
+    """A chunk for the host's other processes.
 
     Attributes:
-      leader: Replica whose process has it.
+      leader: The replica in the process that has it.
       process: Id of that process.
-      places: Per step, descriptor, start of the index and size of its `SharedStep`.
-      copies: Per step, the leaves by position, where memory cannot be shared.
+      places: For each step, descriptor, start of the index and size of its `SharedStep`.
+      copies: For each step, the leaves by position, if memory cannot be shared.
     """
 
     leader: int
@@ -38,12 +38,12 @@ class Parcel:
 
 
 def pack(leader: int, steps: Sequence[ReadStep], positions: Iterable[int]) -> tuple[Parcel, list[SharedStep]]:
-    """What peers are told, and what has to be kept until they have taken their parts.
+    """Returns the parcel for the peers, and the memory to keep until they have copied their parts.
 
     Args:
-      leader: The replica that tells them.
+      leader: The replica that sends it.
       steps: The steps.
-      positions: Those of the replicas in other processes.
+      positions: Positions of the replicas in other processes.
     """
     if not SHARED:
         copies = tuple({other: step.leaves(other) for other in positions} for step in steps)
@@ -57,7 +57,7 @@ def pack(leader: int, steps: Sequence[ReadStep], positions: Iterable[int]) -> tu
 
 
 def unpack(parcel: Parcel, position: int) -> list[list[Any]]:
-    """The leaves of each step for one position of the host; arrays of this process's own."""
+    """The leaves of each step for one position of the host, copied to this process's memory."""
     if parcel.copies:
         return [copies[position] for copies in parcel.copies]
     found = []
@@ -68,7 +68,7 @@ def unpack(parcel: Parcel, position: int) -> list[list[Any]]:
 
 
 def exchange(communicator: Communicator, parcel: Parcel | None) -> list[Parcel]:
-    """Tells every replica the parcels of all that have one, in rank order."""
+    """Sends all parcels to every replica, in rank order."""
     blob = b"" if parcel is None else pickle.dumps(parcel, protocol=5)
     with communicator.internal("input"):
         sizes = communicator.all_gather(np.array([len(blob)], np.int64), 0, site="input")

@@ -1,4 +1,4 @@
-"""HostInput: a distributed dataset in one process: its plan, the readers of its iterators, what it has handed over."""
+"""HostInput: a distributed dataset in one process: its plan, its iterators' readers, and shared memory for peers."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Steps = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which steps of an iterator to fetch.
+    """A request for steps of an iterator.
 
     Attributes:
       dataset: Id of the input source.
       iterator: Id of the iterator.
       epoch: Number of the epoch.
       first: Number of the first step.
-      count: How many steps.
-      keep: Number of the first step that may be asked for again.
-      forgotten: (dataset, iterator) pairs that are not needed any more.
-      again: The replicas that lost these steps, and get them again; () where they are fetched for the first time.
-      checked: Whether what is read must be finite.
+      count: Number of steps.
+      keep: Number of the first step that may be requested again.
+      forgotten: (dataset, iterator) pairs that are no longer needed.
+      again: The replicas that lost these steps and get them again; () if they are fetched for the first time.
+      checked: Whether numbers in elements must be finite.
     """
 
     dataset: str
@@ -53,19 +53,19 @@ class Request:
 
 
 class HostInput:
-    """Has a dataset read for the replicas of this process, each of which asks on its own thread.
+    """Lets a dataset be read for the replicas of this process, each of which calls on its own thread.
 
     Attributes:
-      plan: Who reads what.
-      readers: (iterator, host) -> what reads for it.
+      plan: The plan.
+      readers: (iterator, host) -> its reader.
     """
 
     def __init__(self, plan: InputPlan, remote: RemotePipelines | None = None) -> None:
-        """Knows a plan.
+        """Takes a plan.
 
         Args:
-          plan: For the replicas that take part.
-          remote: Its pipelines in an input process, where that reads.
+          plan: The plan for the current replicas.
+          remote: Its pipelines in an input process, if that reads.
         """
         self.plan = plan if remote is None else plan.without_data()
         self.readers: dict[tuple[str, int], Reading] = {}
@@ -75,17 +75,17 @@ class HostInput:
 
     @property
     def has_process(self) -> bool:
-        """Whether another process than the replica's reads."""
+        """Whether a process other than the replica's reads."""
         return self._remote is not None
 
     def fetch(self, env: ReplicaEnv, request: Request) -> tuple[Steps, FailureReport | None]:
-        """The replica's leaves of each step, up to the end or the first that failed; and why that one did.
+        """The replica's leaves of each step, up to the end or the first failed step; also returns that failure.
 
         Raises:
-          FailedPreconditionError: if other replicas take part than those that it was planned for.
+          FailedPreconditionError: if the set of replicas has changed since it was planned.
         """
         plan = self.plan
-        # A request made just before the notebook learnt of the change; it will request again.
+        # The notebook made the request just before it noticed the change; it will request again.
         if len(plan.places) != env.size:
             raise FailedPreconditionError(
                 "this input was planned for other replicas than those that take part now"
@@ -96,9 +96,9 @@ class HostInput:
         return _own(steps, plan.places[env.rank][1]), failure
 
     def cost(self, env: ReplicaEnv, request: Request) -> bytes:
-        """What reading for this iterator has cost, for `ProgressLog.cost`; b"" where this process has nothing to tell.
+        """The cost of reading for this iterator, for `ProgressLog.cost`; b"" if there is nothing to report.
 
-        Only now and then, and from one of the replicas that a reader serves: it travels with the chunk.
+        Only one of a reader's replicas reports it, and only now and then, because it travels with the chunk.
         """
         host = self.plan.places[env.rank][0]
         reader = self.readers.get((request.iterator, host))
@@ -106,12 +106,12 @@ class HostInput:
         return pickle.dumps((host, env.device.worker, told), protocol=5) if told else b""
 
     def filled(self, env: ReplicaEnv, request: Request, steps: Steps) -> list[Any]:
-        """The leaves of all steps that were asked for; empty arrays for those that there are not.
+        """The leaves of all requested steps, with empty arrays for missing steps.
 
         Args:
           env: The replica.
-          request: The steps that were asked for.
-          steps: Leaves of the steps that exist.
+          request: The request.
+          steps: Leaves of the existing steps.
         """
         leaves = [leaf for element in steps for leaf in element]
         missing = request.count - len(steps)
@@ -120,7 +120,7 @@ class HostInput:
         return leaves
 
     def forget(self, iterator: str | None = None) -> None:
-        """Drops what belongs to one iterator, or to all."""
+        """Drops the data of one iterator, or of all."""
         with self._lock:
             for key in [key for key in self._sent if iterator in (None, key[0])]:
                 del self._sent[key]
@@ -131,11 +131,11 @@ class HostInput:
             self._remote.close()
 
     def _exchanged(self, env: ReplicaEnv, request: Request) -> tuple[Steps, FailureReport | None]:
-        """As `fetch`, where one process of a host reads for the others."""
+        """As `fetch`, if one process of a host reads for the others."""
         plan = self.plan
         host, position = plan.places[env.rank]
         leader = plan.leaders[host]
-        # A host that lost nothing reads nothing again, and only takes part in the collective.
+        # A host that has lost nothing does not read again, and only takes part in the collective.
         needed = not request.again or any(plan.places[rank][0] == host for rank in request.again)
         reads = needed and env.devices[leader].worker == env.device.worker
         steps: list[ReadStep] = []
@@ -153,13 +153,13 @@ class HostInput:
             parcel, sent = pack(leader, steps, others)
         parcels = exchange(env.communicator, parcel)
         if parcel is not None:
-            # The peers took part in this exchange, so they have copied what the previous one sent.
+            # The peers took part in this exchange, so they have copied the data of the previous one.
             self._sent[request.iterator, host] = sent
         if reads:
             return _own(steps, position), failure
         if not needed:
             return [], None
-        # Replicas whose own process reads report a failure.
+        # Replicas in the reading process report failures.
         return unpack(next(found for found in parcels if found.leader == leader), position), None
 
     def _read(self, env: ReplicaEnv, request: Request) -> Chunk:

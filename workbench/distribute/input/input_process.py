@@ -1,7 +1,7 @@
-"""What an input process runs: it reads a host's pipelines, so that functions of their stages take no replica's time.
+"""The program of an input process, which reads a host's pipelines so that their functions take no replica's time.
 
-Its worker sends what to read, and for each iterator one end of a socket, at which a thread answers. All data lies in
-shared memory; what is sent are descriptors. The process ends when its worker does: the sockets end then. Nothing else
+Its worker sends the pipelines, and for each iterator one end of a socket, on which a thread answers. All data is in
+shared memory; only descriptors are sent. The process ends with its worker, because the sockets then end. Nothing else
 imports this module's `serve`; `remote_reader` is the worker's side.
 """
 
@@ -23,20 +23,20 @@ from workbench.distribute.input.reader import Chunk, Reader
 from workbench.runtime.comm.failure_report import report
 
 MESSAGE_BYTES: Final = 64 << 10
-"""No message is larger: what may be large is sent as a descriptor."""
+"""Limit for messages; data that may be large is sent as a descriptor."""
 MAX_DESCRIPTORS: Final = 64
 LINE_CHARACTERS: Final = 10_000
-"""At most this much of printed text is sent at once."""
+"""Limit for printed text in one message."""
 _NAME: Final = "workbench-input"  # a process name on this machine has at most fifteen characters
 
 
 class Surroundings(NamedTuple):
-    """What functions of the user find here as in the worker.
+    """The parts of the worker's environment that user functions also find here.
 
     Attributes:
-      environment: Its variables.
-      path: Where modules are looked for.
-      folder: The current one.
+      environment: Environment variables.
+      path: Search path for modules.
+      folder: The current folder.
     """
 
     environment: dict[str, str]
@@ -45,11 +45,11 @@ class Surroundings(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Asks for a reader. With it travel its end of a socket, and the memory of the pipelines of all hosts.
+    """Requests a reader. Its end of a socket and the memory of all hosts' pipelines travel with it.
 
     Attributes:
       dataset: Id of the input source.
-      host: The host that the pipeline belongs to.
+      host: The pipeline's host.
       epoch: Number of the epoch.
       replicas: Positions of the host's replicas.
       ranks: Numbers of these replicas.
@@ -65,7 +65,7 @@ class Open(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """A dataset is not needed any more.
+    """Drops a dataset that is no longer needed.
 
     Attributes:
       dataset: Id of the input source.
@@ -75,13 +75,13 @@ class Forget(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Asks a reader for steps; see `Reader.steps`.
+    """Requests steps from a reader; see `Reader.steps`.
 
     Attributes:
-      first: Number of the first one.
-      steps: How many.
-      keep: Number of the first one that may be asked for again.
-      checked: Whether what is read must be finite.
+      first: Number of the first step.
+      steps: Number of steps.
+      keep: Number of the first step that may be requested again.
+      checked: Whether numbers in elements must be finite.
     """
 
     first: int
@@ -91,10 +91,10 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a reader has. With it travel the memory of each step, and of the pickled `FailureReport` if there is one.
+    """A reader's answer. The memory of each step, and of the pickled `FailureReport` if there is one, travel with it.
 
     Attributes:
-      steps: Per step, start of the index and size of its `SharedStep`.
+      steps: For each step, start of the index and size of its `SharedStep`.
       failed: Whether there is a failure.
       cost: See `Reader.cost`.
     """
@@ -105,11 +105,11 @@ class Answer(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """What a function of the user has printed.
+    """Text that a user function has printed.
 
     Attributes:
       stream: "stdout" or "stderr".
-      text: A line with its end, or the part of one.
+      text: A line with its end, or a part of one.
     """
 
     stream: str
@@ -121,14 +121,14 @@ def send(line: socket.socket, message: Any, descriptors: list[int]) -> None:
 
     Args:
       line: The control socket.
-      message: Something that pickles.
+      message: A picklable object.
       descriptors: Open descriptors; the receiver gets copies of them.
     """
     socket.send_fds(line, [pickle.dumps(message, protocol=5)], descriptors)
 
 
 def receive(line: socket.socket) -> tuple[Any, list[int]]:
-    """The next message with its descriptors; the end of the other process ends the wait.
+    """Waits for the next message and its descriptors, or for the end of the other process.
 
     Raises:
       EOFError: if the other end is closed.
@@ -162,7 +162,7 @@ def serve(descriptor: int) -> None:
                 target=_answer, args=(line, message, pipelines, plans), name="workbench-reader", daemon=True
             ).start()
     except EOFError:
-        os._exit(0)  # whatever a user function is doing
+        os._exit(0)  # whatever user functions are doing
 
 
 def _settle(control: socket.socket) -> None:
@@ -181,7 +181,7 @@ def _settle(control: socket.socket) -> None:
 def _answer(
     line: socket.socket, asked: Open, pipelines: SharedStep, plans: dict[str, tuple[HostPipeline, ...]]
 ) -> None:
-    """Answers requests of one reader, on a thread of its own."""
+    """Answers the requests of one reader, on a separate thread."""
     with line:
         reader: Reader | None = None
         try:
@@ -190,7 +190,7 @@ def _answer(
                 numerics.follow(ask.checked)
                 try:
                     reader = reader or _opened(asked, pipelines, plans)
-                except Exception as error:  # an error class of the user's code
+                except Exception as error:  # any error of the user's code
                     _send_chunk(line, ([], report(-1, error)), b"")
                     continue
                 chunk = reader.steps(ask.first, ask.steps, keep=ask.keep)
@@ -221,9 +221,9 @@ def _send_chunk(line: socket.socket, chunk: Chunk, cost: bytes) -> None:
 
 
 class _Sent(io.TextIOBase):
-    """Replaces sys.stdout or sys.stderr: the worker prints what is written here as its replica's output.
+    """Replaces sys.stdout or sys.stderr: the worker prints the text as its replica's output.
 
-    Sends whole lines, because several threads may print at once.
+    It sends whole lines, because several threads may print at once.
     """
 
     def __init__(self, control: socket.socket, stream: str) -> None:
@@ -253,7 +253,7 @@ class _Sent(io.TextIOBase):
         for start in range(0, len(text), LINE_CHARACTERS):
             try:
                 send(self._control, Printed(self._stream, text[start : start + LINE_CHARACTERS]), [])
-            except OSError:  # the worker has ended, and so will this process
+            except OSError:  # the worker has ended, as will this process
                 return
 
     def writable(self) -> bool:

@@ -1,4 +1,4 @@
-"""InputPlan: which host reads what of a distributed dataset, and how its replicas get their part."""
+"""InputPlan: the part of a distributed dataset that each host reads, and how its replicas get theirs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from workbench.device_names import Device
 from workbench.distribute.input.read_step import SharedPlace
 from workbench.errors import InvalidArgumentError
 
-# Sources and stages that only compute row numbers of arrays in memory. Repeating them in another process costs and
-# changes nothing.
+# Sources and stages that only compute row numbers of arrays in memory. Repeating them in another process has no cost
+# and changes nothing.
 _PURE_SOURCES = (Counting, Slices, Whole)
 _PURE_STAGES = (AssertCardinality, Batch, EvenSplit, Prefetch, Regroup, Repeat, Shard, Shuffle, Skip, Take)
 _COMBINATIONS = (Concatenated, Zipped)
@@ -35,17 +35,17 @@ _COMBINATIONS = (Concatenated, Zipped)
 class InputPlan:
     """How the input of one strategy is read.
 
-    A host whose replicas live in one process has one reader. With several processes there are two ways. A pipeline that
-    only computes with row numbers is read in each of them: every replica gathers its own rows, and nothing has to be
-    handed on. Any other pipeline, one with user functions or files, runs once per host: in an input process beside the
-    worker of the host's first replica (`input_process`), or in that worker. Batches go through shared memory.
+    A host with all replicas in one process has one reader. With several processes there are two ways. A pipeline that
+    only computes with row numbers is read in each process: every replica gathers its own rows, and nothing has to be
+    passed on. Any other pipeline, with user functions or files, runs once per host: in an input process beside the
+    worker of the host's first replica (`input_process`), or in that worker. Batches are passed through shared memory.
 
     Attributes:
       pipelines: One per host.
-      places: Per replica, its host's number and its position among the host's replicas.
-      leaders: Per host, its first replica.
-      pure: Whether the pipelines only compute with row numbers, in each process.
-      input_process: Whether another process than the replicas' reads what is not pure; None to let the host decide.
+      places: For each replica, its host's number and its position on the host.
+      leaders: The first replica of each host.
+      pure: Whether the pipelines only compute with row numbers, and so are read in each process.
+      input_process: Whether a separate process reads pipelines that are not pure; None lets the host decide.
     """
 
     pipelines: tuple[HostPipeline, ...]
@@ -55,7 +55,7 @@ class InputPlan:
     input_process: bool | None = None
 
     def without_data(self) -> InputPlan:
-        """For processes that do not read: where everything goes, and what elements look like."""
+        """The plan for processes that do not read: without pipelines, but with the element specs."""
         return replace(self, pipelines=tuple(pipeline.without_data() for pipeline in self.pipelines))
 
     def pipeline_of(self, rank: int) -> HostPipeline:
@@ -67,7 +67,7 @@ class InputPlan:
         return [rank for rank, (number, _) in enumerate(self.places) if number == host]
 
     def exchanges(self, devices: Sequence[Device]) -> bool:
-        """Whether batches go from one process to another."""
+        """Whether batches are passed from one process to another."""
         return not self.pure and any(
             len({devices[rank].worker for rank in self.ranks_of_host(host)}) > 1
             for host in range(len(self.pipelines))
@@ -76,12 +76,12 @@ class InputPlan:
 
 @dataclass(frozen=True, slots=True)
 class PickledPlan:
-    """A plan on its way to other processes.
+    """A plan, pickled for other processes.
 
     Attributes:
-      plan: Without its pipelines.
-      pipelines: These, pickled without their arrays.
-      arrays: The bytes of these.
+      plan: The plan without its pipelines.
+      pipelines: The pipelines, pickled without their arrays.
+      arrays: The bytes of the arrays.
     """
 
     plan: InputPlan
@@ -89,17 +89,17 @@ class PickledPlan:
     arrays: Sequence[Any]
 
     def unpickled(self) -> InputPlan:
-        """The plan; its arrays lie in `arrays`."""
+        """The plan; its arrays are views of `arrays`."""
         return replace(self.plan, pipelines=pickle.loads(self.pipelines, buffers=self.arrays))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedPlan:
-    """A plan for other processes of this machine, which find its pipelines in memory of this process.
+    """A plan for other processes of this machine, which find its pipelines in this process's memory.
 
     Attributes:
-      plan: Without its pipelines.
-      pipelines: Where these are.
+      plan: The plan without its pipelines.
+      pipelines: The place of the pipelines.
     """
 
     plan: InputPlan
@@ -107,7 +107,7 @@ class SharedPlan:
 
 
 def input_shape(devices: Sequence[Device]) -> Shape:
-    """Over how many hosts, and how many replicas on each, the input of replicas on `devices` is divided.
+    """Number of hosts, and of replicas on each, for the input of replicas on `devices`.
 
     Raises:
       InvalidArgumentError: if hosts have different numbers of replicas.

@@ -1,4 +1,4 @@
-"""What replicas run to read their input: the datasets that a process knows, and the programs that fetch a chunk."""
+"""Programs with which replicas read their input, and the datasets that a process knows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BY_PROCESS: Final = "by process"
 HERE: Final = "here"
 UNREACHABLE: Final = "unreachable"
 HEAD: Final = 4
-"""How many leaves in the result of `fetch` precede those of its elements."""
+"""Number of leaves in the result of `fetch` before those of its elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ _process: Final = InputProcess()
 
 
 def open_input(env: ReplicaEnv, dataset: str, given: PickledPlan | SharedPlan | ByReference) -> str:
-    """Makes a dataset known to the replica's process; not undone when a step fails.
+    """Makes a dataset known to the replica's process; a failed step does not undo this.
 
     Returns:
       `BY_PROCESS` if an input process reads it, `HERE`, or `UNREACHABLE` if this process cannot open the plan's memory.
@@ -78,7 +78,7 @@ def _host_input(given: PickledPlan | SharedPlan | ByReference) -> HostInput | No
 
 
 def forget_input(names: Sequence[tuple[str, str | None]]) -> None:
-    """Drops (dataset, iterator) pairs that the notebook has let go; a dataset with all its iterators for None."""
+    """Drops (dataset, iterator) pairs that the notebook has dropped; for None, a dataset with all its iterators."""
     for dataset, iterator in names:
         with _lock:
             opened = _opened.get(dataset) if iterator else _opened.pop(dataset, None)
@@ -96,9 +96,9 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
     """The replica's part of some steps.
 
     Returns:
-      The number of steps that its host had left before the end or an element that failed, for how many ns the replica
-      waited for them, the failure (pickled, b"" if there is none), now and then what reading has cost (pickled), then
-      the leaves of each step; what is missing is made up of empty arrays, so that the structure is always the same.
+      The number of steps that its host had before the end or a failed element, how long the replica waited for them in
+      ns, the failure (pickled, b"" if there is none), now and then the cost of reading (pickled), and the leaves of
+      each step; empty arrays replace missing steps, so that the structure is always the same.
     """
     began_ns = time.monotonic_ns()
     opened = _known(env, request)
@@ -112,16 +112,16 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
 def fetch_again(
     env: ReplicaEnv, request: Request, serial: int, leaves: Sequence[int], had: Sequence[int]
 ) -> None:
-    """Puts elements that were lost with a replica's process back into the place where the notebook looks for them.
+    """Restores elements that were lost with a replica's process, under the keys that the notebook knows.
 
-    What the pipeline does not give this time is missing afterwards: nothing else may take its place.
+    Elements that the pipeline does not yield this time are then missing: nothing else may replace them.
 
     Args:
-      env: The replica; any of the group where batches are exchanged, else one that lost them.
-      request: For what.
-      serial: Number of the step that fetched them before.
-      leaves: Those of its leaves that are still needed.
-      had: Per replica, how many steps its host had left then.
+      env: The replica; any replica of the group if batches are exchanged, else one that lost them.
+      request: The request for them.
+      serial: Number of the step that first fetched them.
+      leaves: Its leaves that are still needed.
+      had: For each replica, the number of steps that its host had then.
     """
     opened = _known(env, request)
     found, _ = opened.fetch(env, request)

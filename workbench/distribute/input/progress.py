@@ -1,4 +1,4 @@
-"""ProgressLog: what the notebook knows of how far replicas are in an epoch; it travels with what they send anyway.
+"""ProgressLog: the replicas' progress in an epoch, from data that they send with their messages anyway.
 
 A Trail has the log of a distributed dataset's newest epoch.
 """
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
 
 _FETCHES: Final = 64
-"""How many of the newest fetches and elements have a place on the axis of steps."""
+"""Number of the newest fetches and elements that are placed on the axis of steps."""
 _WAITS: Final = 1024
-"""How many waits of replicas are kept for views: with 512 replicas, those of two fetches."""
-_REMEMBERED: Final = 256  # elements; many times more than the steps in progress can hold
+"""Number of replicas' waits that are kept for views: with 512 replicas, those of two fetches."""
+_REMEMBERED: Final = 256  # elements; many times more than steps in progress can hold
 
 
 class ProgressLog:
-    """The newest epoch of a distributed dataset. Written by the thread that iterates, read by any."""
+    """The newest epoch of a distributed dataset. The iterating thread writes it; any thread may read it."""
 
     def __init__(self, epoch: int, replicas: int, first: int, *, elements: int) -> None:
-        """Begins.
+        """Begins a log.
 
         Args:
           epoch: Number of the epoch.
-          replicas: How many read it.
-          first: Number of the first element; it goes on from there.
-          elements: How many it has; negative where nobody knows, or where it never ends.
+          replicas: Number of replicas that read it.
+          first: Number of the first element.
+          elements: Number of elements in the epoch; negative if unknown or infinite.
         """
         self._epoch = epoch
         self._first = first
@@ -50,24 +50,24 @@ class ProgressLog:
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
         self._fetched = self._began
-        # The next step, and the percentage waited.
+        # Number of the next step, percentage of time waited.
         self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)
         self._waits: deque[InputWait] = deque(maxlen=max(1, min(_FETCHES, _WAITS // max(1, replicas))))
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
     def give(self, element: int, next_step: int) -> None:
-        """The notebook gets the element with a number; the user's next step, with its number, may work with it."""
+        """Records that the notebook gets an element, which the user's next step may use."""
         self._turns.append((element, next_step))
         self._latest = time.monotonic()
 
     def wait(self, waited_ns: Sequence[int], next_step: int, *, first: int, count: int) -> None:
-        """Replicas have got input, and each tells how long it waited for it.
+        """Records how long each replica waited for received input.
 
         Args:
-          waited_ns: By replica.
-          next_step: The next step, which may work with it.
-          first: Number of the first element that has come.
-          count: How many have.
+          waited_ns: The waits, by replica.
+          next_step: Number of the next step, which may use the input.
+          first: Number of the first received element.
+          count: Number of received elements.
         """
         before, self._fetched = self._fetched, time.monotonic()
         passed_ns = 1e9 * max(1e-9, self._fetched - before)
@@ -76,17 +76,17 @@ class ProgressLog:
             self._waits.append(InputWait(first, count, int(passed_ns / 1000), waited_us))
         percent = min(100.0, 100 * max(waited_ns, default=0) / passed_ns)
         self._fetches.append((next_step, round(percent, 2)))
-        if len(waited_ns) != len(self._waited_ns):  # the number of replicas has changed since
+        if len(waited_ns) != len(self._waited_ns):  # the number of replicas has changed
             self._waited_ns = (0,) * len(waited_ns)
         self._waited_ns = tuple(
             before + more for before, more in zip(self._waited_ns, waited_ns, strict=True)
         )
 
     def cost(self, told: Sequence[bytes]) -> None:
-        """Replicas have got input, and some tell what reading it has cost so far.
+        """Records the cost of reading so far, which some replicas report with their input.
 
         Args:
-          told: By replica, what `HostInput.cost` gives.
+          told: By replica, the result of `HostInput.cost`.
         """
         for data in told:
             if data:
@@ -98,12 +98,12 @@ class ProgressLog:
 
     @property
     def fetches(self) -> tuple[tuple[int, float], ...]:
-        """By fetch, oldest first: the next step, and the percentage of the time that a replica waited at most."""
+        """For each fetch, oldest first: the next step, and the percentage of time of a replica's longest wait."""
         return tuple(self._fetches.copy())
 
     @property
     def costs(self) -> dict[int, tuple[tuple[PipelineProfile, PipelineProfile | None], ...]]:
-        """By host, what each of its datasets has cost in all processes that read it; and in the last seconds."""
+        """By host, the cost of each of its datasets in all processes that read it, in total and in the last seconds."""
         hosts: dict[int, list[ReaderHistory]] = {}
         for (host, _), told in sorted(self._told.items()):
             hosts.setdefault(host, []).append(told)
@@ -111,24 +111,24 @@ class ProgressLog:
         return {host: tuple(_costs(found, now)) for host, found in hosts.items()}
 
     def facts(self) -> EpochFacts:
-        """How far the notebook is."""
+        """The notebook's progress."""
         turns = self._turns.copy()
         given = max((element for element, _ in turns), default=self._first - 1) + 1
         return EpochFacts(self._epoch, given, max(-1, self._elements))
 
     def now(self, group: Group) -> InputProgress:
-        """How far the replicas of `group` are."""
+        """The progress of the replicas of `group`."""
         turns = self._turns.copy()
         oldest = (turns[0][0] if turns else self._first) - 1
         steps = tuple(
             next((element for element, step in reversed(turns) if step <= at), oldest)
             for at in group.at_steps()
         )
-        taken = dict(turns)  # for an element that was given again, the newest step
+        taken = dict(turns)  # for an element that was returned again, the newest step
         given = max(taken, default=self._first - 1) + 1
         newest: list[int] = []
         for element in range(max(min(taken, default=given), given - _FETCHES), given):
-            # An element whose step failed counts for the step before it.
+            # An element with a failed step counts for the step before it.
             newest.append(taken.get(element, newest[-1] if newest else taken[given - 1]))
         return InputProgress(
             epoch=self._epoch,
@@ -151,27 +151,27 @@ def _costs(
 
 
 class Trail:
-    """Where the newest epoch of a distributed dataset has come to. Outlives the dataset: a reader may come later."""
+    """The progress of a distributed dataset's newest epoch. It outlives the dataset, for later readers."""
 
     def __init__(self) -> None:
         self._newest: tuple[ProgressLog, Group] | None = None
 
     def begin(self, epoch: int, group: Group, first: int, *, elements: int) -> ProgressLog:
-        """The log of an epoch that begins, or goes on with its element number `first`; see `ProgressLog`."""
+        """Begins the log of an epoch that begins or continues with element number `first`; see `ProgressLog`."""
         log = ProgressLog(epoch, group.size, first, elements=elements)
         self._newest = log, group
         group.epoch = log.facts
         return log
 
     def now(self) -> InputProgress | None:
-        """How far replicas are; None before the first epoch."""
+        """The replicas' progress; None before the first epoch."""
         if self._newest is None:
             return None
         log, group = self._newest
         return log.now(group)
 
     def flow(self) -> InputFlow:
-        """What the input pipelines of the hosts have cost in the newest epoch, and how long replicas waited."""
+        """The cost of the hosts' input pipelines in the newest epoch, and how long replicas waited."""
         if self._newest is None:
             return input_flow([], status="live", elapsed_seconds=0.0)
         log, group = self._newest

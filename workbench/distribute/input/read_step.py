@@ -1,8 +1,8 @@
-"""ReadStep: what a host's replicas get in one step, in the process that read it or in memory that others can read.
+"""ReadStep: the elements of a host's replicas in one step, in the reading process or in memory that others can read.
 
-`share` writes the leaves into nameless memory (memfd): nothing is left behind when a process is killed. Arrays lie
-there as they are, beside a pickle of the rest. Who takes a part copies it out, into arrays of its own. Mapping the
-memory instead takes as long (45 µs for 400 KB, copying 39), and keeps a descriptor for each batch that somebody holds.
+`share` writes the leaves to unnamed memory (memfd), which leaves nothing behind when a process is killed. It contains
+raw arrays, beside a pickle of the rest. Readers copy their part into their own arrays. Mapping the memory instead takes
+as long (45 µs for 400 KB; copying takes 39) and keeps a descriptor for each batch in use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workbench import by_value
 from workbench.errors import CaptureError, StorageFull
 
 SHARED: Final = hasattr(os, "memfd_create")
-"""Whether processes can share memory without a name."""
+"""Whether processes can share unnamed memory."""
 _ALIGNMENT: Final = 64
 _Part = tuple[tuple[int, int], ...]
 
@@ -30,14 +30,14 @@ class ReadStep(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """About how much memory they take."""
+        """Their approximate size in memory."""
 
     def leaves(self, position: int) -> list[Any]:
-        """Those of one replica; arrays are its own."""
+        """The leaves of one replica, with arrays of its own."""
 
 
 class LocalStep:
-    """A step in the process that read it; each replica takes its part once, or what it has taken before."""
+    """A step in the process that read it; each replica takes its part once, or the same arrays again."""
 
     def __init__(self, parts: Mapping[int, list[Any]]) -> None:
         self._parts = parts
@@ -48,16 +48,16 @@ class LocalStep:
         return sum(getattr(leaf, "nbytes", 0) for leaves in self._parts.values() for leaf in leaves)
 
     def leaves(self, position: int) -> list[Any]:
-        """The leaves as they were read."""
+        """The leaves as read."""
         return self._parts[position]
 
 
 class SharedPlace(NamedTuple):
-    """Where other processes of this machine find shared memory, for as long as this one keeps it.
+    """The place of shared memory for other processes of this machine, valid as long as this process keeps it.
 
     Attributes:
-      path: The descriptor's, in /proc.
-      identity: Device and number of the file: processes of another container may see another one under that path.
+      path: Path of the descriptor in /proc.
+      identity: Device and number of the file, because processes of another container may see another file there.
       start: See `SharedStep.index`.
       nbytes: Its size.
     """
@@ -68,7 +68,7 @@ class SharedPlace(NamedTuple):
     nbytes: int
 
     def opened(self) -> SharedStep | None:
-        """The memory; None where this process cannot reach it."""
+        """Opens the memory; None if this process cannot reach it."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -83,8 +83,8 @@ class SharedStep:
     """A step in shared memory.
 
     Attributes:
-      descriptor: The file descriptor of the memory; closed when this object is gone.
-      index: Where in it the index of its parts begins, which goes on to the end.
+      descriptor: The file descriptor of the memory; closed with this object.
+      index: Start of the index of its parts, which extends to the end.
       nbytes: Its size.
     """
 
@@ -94,19 +94,19 @@ class SharedStep:
 
     @property
     def place(self) -> SharedPlace:
-        """Where others find it."""
+        """Its place, for other processes."""
         path = f"/proc/{os.getpid()}/fd/{self.descriptor}"
         return SharedPlace(path, _identity(self.descriptor), self.index, self.nbytes)
 
     def leaves(self, position: int) -> list[Any]:
-        """Copies of the leaves; any number of threads and processes may take them."""
+        """Copies of the leaves, for any number of threads and processes."""
         first, *others = self._parts()[position]
         buffers = [read_memory(self.descriptor, start, length) for start, length in others]
         found: list[Any] = pickle.loads(read_memory(self.descriptor, *first), buffers=buffers)
         return found
 
     def mapped(self) -> Any:
-        """What `share_pickled` was given; its arrays stay where they are, and pages that are written to are copied."""
+        """The object given to `share_pickled`; its arrays stay in the memory, and pages are copied on write."""
         memory = memoryview(mmap.mmap(self.descriptor, self.nbytes, access=mmap.ACCESS_COPY))
         first, *others = (memory[start : start + length] for start, length in self._parts()[0])
         return pickle.loads(first, buffers=others)
@@ -121,10 +121,10 @@ def share(parts: Mapping[int, list[Any]]) -> SharedStep:
     """Puts the leaves of a step into shared memory.
 
     Args:
-      parts: Per position on the host, the leaves of its element.
+      parts: For each position on the host, the leaves of its element.
 
     Raises:
-      CaptureError: if an element has something that cannot be pickled.
+      CaptureError: if an element cannot be pickled.
       StorageFull: if there is not enough memory.
     """
     return _written(
@@ -133,7 +133,7 @@ def share(parts: Mapping[int, list[Any]]) -> SharedStep:
 
 
 def share_pickled(data: bytes, arrays: Sequence[Any]) -> SharedStep:
-    """Puts something into shared memory that was pickled without its arrays.
+    """Puts an object that was pickled without its arrays into shared memory.
 
     Args:
       data: The pickle.
@@ -172,7 +172,7 @@ def in_memory(data: bytes) -> int:
 
 
 def read_memory(descriptor: int, start: int = 0, length: int | None = None) -> memoryview:
-    """A copy of bytes of shared memory; all from `start` on without a length.
+    """Copies bytes of shared memory; without a length, all from `start` on.
 
     Args:
       descriptor: Descriptor of the memory.
@@ -191,7 +191,7 @@ def read_memory(descriptor: int, start: int = 0, length: int | None = None) -> m
 
 
 class _Memory:
-    """Shared memory to write to. Arrays begin at multiples of 64 bytes, for the processor's sake."""
+    """Shared memory for writing. Arrays are aligned to 64 bytes, for fast access."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("workbench-input", os.MFD_CLOEXEC)
@@ -219,7 +219,7 @@ class _Memory:
 
 
 def _pickled(leaves: list[Any], buffers: list[pickle.PickleBuffer]) -> bytes:
-    """As `runtime.comm.messages.dumps`, with the arrays apart."""
+    """As `runtime.comm.messages.dumps`, with the arrays separate."""
     try:
         data = pickle.dumps(leaves, protocol=5, buffer_callback=buffers.append)
         if b"_main__" not in data:  # other processes cannot import what a notebook defines

@@ -1,4 +1,4 @@
-"""Reader: goes through one host's pipeline, for the replicas of one process or of the whole host."""
+"""Reader: iterates over one host's pipeline, for the replicas of one process or of the whole host."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from workbench.errors import CancelledError
 from workbench.runtime.comm.failure_report import FailureReport, report
 
 _AHEAD_BYTES: Final = 64 << 20
-"""How much memory the steps may take that were not requested yet; one of them may always be ready."""
+"""Memory limit for steps that are read ahead; one step is always allowed."""
 _CHECK_SECONDS: Final = 1.0
 _AHEAD_CHUNKS: Final = 2
 """How far to read ahead, in requests: while one request's steps are sent, those of the next one are read."""
 _END: Final = object()
-_TELL_NS: Final = 250_000_000  # often enough for people who look at the cost of stages
-_MOST_COST_BYTES: Final = 32 << 10  # bytes; messages contain it
+_TELL_NS: Final = 250_000_000  # often enough for a view of the cost of stages
+_MOST_COST_BYTES: Final = 32 << 10  # messages contain it
 Chunk = tuple[list[ReadStep], FailureReport | None]
 """Some steps, and the failure of the next one if that is why there are fewer than requested."""
 
 
 class Reading(Protocol):
-    """What gives the steps of a host: a `Reader` here, or one in another process."""
+    """Provides the steps of a host: a `Reader` here, or one in another process."""
 
     def steps(self, first: int, count: int, *, keep: int) -> Chunk:
         """See `Reader.steps`."""
@@ -40,13 +40,13 @@ class Reading(Protocol):
         """See `Reader.cost`."""
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Called when no more requests follow."""
 
 
 class Reader:
-    """Reads for some replicas of a host; each of them asks for the same steps in the same order, on its own thread.
+    """Reads for some replicas of a host; each requests the same steps in the same order, on its own thread.
 
-    Steps that may be asked for again are kept. Going back further, or on in a process that was restarted, reads the
+    Steps that may be requested again are kept. To go back further, or to continue in a restarted process, it reads the
     epoch again from its start.
 
     Args:
@@ -54,8 +54,8 @@ class Reader:
       epoch: Number of the epoch.
       replicas: Positions of the replicas to read for.
       ranks: Numbers of these replicas, for errors.
-      keep_as: What is kept of a step: the leaves of each position, here or in shared memory.
-      ahead: Read the following steps on a thread of its own while replicas work with these.
+      keep_as: Converts the leaves of each position to the step to keep, here or in shared memory.
+      ahead: Whether to read the following steps on a separate thread while replicas work.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Reader:
         self._keep_as = keep_as
         self._ahead = ahead
         self._asking = threading.Lock()
-        # Guards the following, which a thread that reads ahead changes, too.
+        # Guards the following attributes, which a thread that reads ahead also changes.
         self._changed = threading.Condition()
         self._elements: Iterator[Any] | None = None
         self._first = 0
@@ -88,12 +88,12 @@ class Reader:
         self._told_ns = 0
 
     def steps(self, first: int, count: int, *, keep: int) -> Chunk:
-        """Steps `first` to `first + count - 1`, fewer where the pipeline ends or an element fails.
+        """Steps `first` to `first + count - 1`, or fewer if the pipeline ends or an element fails.
 
         Args:
-          first: Number of the first step. An element that failed has a number, too.
-          count: How many.
-          keep: Number of the first step that may be asked for again.
+          first: Number of the first step. Failed elements have numbers, too.
+          count: Number of steps.
+          keep: Number of the first step that may be requested again.
         """
         # Held while reading, because the host's other replicas wait for the same steps.
         with self._asking:
@@ -121,7 +121,7 @@ class Reader:
                 return _until_failure(self._steps[first - self._first :][:count])
 
     def cost(self) -> bytes:
-        """What the stages of each dataset have cost in this epoch: pickled profiles; b"" if told a moment ago."""
+        """The cost of each dataset's stages in this epoch, as pickled profiles; b"" if just reported."""
         now_ns = time.monotonic_ns()
         with self._changed:
             if now_ns - self._told_ns < _TELL_NS and not self._ended:
@@ -131,7 +131,7 @@ class Reader:
         return data if len(data) <= _MOST_COST_BYTES else b""
 
     def close(self) -> None:
-        """Reads no further; what is under way ends."""
+        """Stops reading, and ends a read in progress."""
         with self._changed:
             self._needed = self._wanted = 0
 
@@ -140,7 +140,7 @@ class Reader:
         self.close()
         with self._changed:
             while self._reads_ahead:
-                # A user function may take long; an interrupt must get through.
+                # A user function may take long, and interrupts must be noticed.
                 self._changed.wait(_CHECK_SECONDS)
         self._meter = Meter()
         self._told_ns = 0
@@ -179,9 +179,9 @@ class Reader:
         """Reads one step, or detects the end."""
         try:
             step = self._next_step()
-        except (Exception, SystemExit) as error:  # the pipeline may not continue: then the end follows
+        except (Exception, SystemExit) as error:  # the pipeline may not continue; then the end follows
             step = report(-1, error)
-        except BaseException:  # an interrupt ended the generator midway; the next request reads again
+        except BaseException:  # an interrupt has ended the generator; the next request reads again
             self._elements = None
             raise
         with self._changed:

@@ -1,4 +1,4 @@
-"""InputRegistry: the input of a strategy's replicas, what of it they may forget, and what they are owed."""
+"""InputRegistry: the input of a strategy's replicas, with dropped sources and elements that must be returned again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Name = tuple[str, str | None]
 _TRAILS: Final = 64
-"""For how many of the newest distributed datasets, including collected ones, to remember how far replicas came."""
+"""Number of the newest distributed datasets, including collected ones, with a recorded progress."""
 
 
 class Readable(Protocol):
@@ -27,17 +27,17 @@ class Readable(Protocol):
     id: str
 
     def recover(self, lost: Sequence[int]) -> None:
-        """Gives replicas that were replaced what they have to know, and the batches that they held."""
+        """Sends replaced replicas their plans, and the batches that they held."""
 
     def resize(self) -> None:
-        """Plans anew, for the replicas that take part now."""
+        """Plans again, for the current replicas."""
 
 
 class InputRegistry:
-    """Knows the input sources that are in use, without keeping them.
+    """Knows the input sources in use, without keeping them alive.
 
     Attributes:
-      owing: Whether an element was given of which the step was lost with a replica, and that no step has taken since.
+      owing: Whether the step of an element was lost with a replica, and no step has taken the element since.
     """
 
     def __init__(self) -> None:
@@ -48,44 +48,44 @@ class InputRegistry:
         self.owing = False
 
     def add(self, source: Readable) -> None:
-        """Remembers a source for as long as it lives."""
+        """Adds a source, for as long as it lives."""
         self._sources[source.id] = source
-        # A later message informs the replicas, because a finalizer may run at any point of any thread.
+        # A later message informs the replicas, because a finalizer may run at any point in any thread.
         weakref.finalize(source, self._forgotten.append, (source.id, None)).atexit = False
 
     def follow(self, dataset: Dataset, trail: Trail) -> None:
-        """Remembers how far replicas are in what was distributed of `dataset`."""
+        """Remembers the trail of a distributed `dataset`."""
         self._trails.append((weakref.ref(dataset), trail))
 
     def recover(self, lost: Sequence[int]) -> None:
-        """Gives replicas that were replaced what they have to know, and the batches that they held."""
+        """Sends replaced replicas their plans, and the batches that they held."""
         for source in tuple(self._sources.values()):
             source.recover(lost)
 
     def resize(self) -> None:
-        """Plans all input anew, for the replicas that take part now."""
+        """Plans all input again, for the current replicas."""
         for source in tuple(self._sources.values()):
             source.resize()
 
     def forget_source(self, name: str) -> None:
-        """Notes that the replicas need not know a plan any more."""
+        """Notes that the replicas no longer need a plan."""
         self._forgotten.append((name, None))
 
     def owe(self, arguments: Any) -> None:
-        """A step with these arguments was lost with a replica: elements among them are given again, unless one runs."""
+        """Marks the elements in a lost step's arguments to be returned again, unless a step takes them first."""
         for elements, number, leaves in _elements_in(arguments):
             elements.owe(number, leaves)
             self._owed_by.add(elements)
             self.owing = True
 
     def settle(self, arguments: Any) -> None:
-        """A step with these arguments has run: elements among them are used."""
+        """Marks the elements in the arguments of a completed step as used."""
         for elements, number, _ in _elements_in(arguments):
             elements.settle(number)
         self.owing = any(elements.owes for elements in tuple(self._owed_by))
 
     def progress_of(self, source: Dataset) -> InputProgress | None:
-        """How far replicas are in what was distributed last of `source`, in use or not; None where nobody has begun."""
+        """The replicas' progress in the latest distribution of `source`, even if dropped; None before it begins."""
         trails = (trail.now() for known, trail in reversed(self._trails.copy()) if known() is source)
         return next((progress for progress in trails if progress is not None), None)
 
@@ -94,13 +94,13 @@ class InputRegistry:
         self._forgotten.append((dataset, iterator))
 
     def take_forgotten(self) -> tuple[Name, ...]:
-        """(dataset, iterator) pairs that the replicas were not told of yet; a whole dataset with None."""
+        """Takes (dataset, iterator) pairs whose end the replicas do not know yet; None for a whole dataset."""
         forgotten = self._forgotten
         return tuple([forgotten.pop(0) for _ in range(len(forgotten))]) if forgotten else ()
 
 
 def _elements_in(arguments: Any) -> Iterator[tuple[Elements, int, list[Handle] | None]]:
-    """The elements whose leaves are among some arguments: the iterator, the number, and all of its leaves."""
+    """The elements with leaves among some arguments: the iterator, the number, and all leaves of each."""
     for handle in tree.flatten(arguments)[0]:
         origin: Chunk | None = handle.step.origin if type(handle) is Handle else None
         if origin is not None and origin.divisible:

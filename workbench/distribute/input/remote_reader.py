@@ -1,4 +1,4 @@
-"""RemoteReader: a worker's side of its input process, which starts when it is needed, and again when it was killed."""
+"""RemoteReader: a worker's side of its input process, which starts when needed, and restarts when killed."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from workbench.runtime.process.side_process import SideProcess
 
 _CHECK_SECONDS: Final = 0.5
 _STOPPED_CHECKS: Final = 20
-"""How often the process may be found stopped during a request: for ten seconds. Then it counts as lost."""
+"""How often the process may be found stopped during a request, over ten seconds, before it counts as lost."""
 _ENDING_SECONDS: Final = 1.0  # how long to wait for the exit code after the socket has ended
 _ATTEMPTS: Final = 4
-"""How often to repeat a request during which the process ends, because a user function may be what ends it."""
+"""How often to repeat a request during which the process ends; a user function may be ending it."""
 
 
 class InputProcess:
@@ -58,12 +58,12 @@ class InputProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process; 0 while there is none."""
+        """The pid of the process; 0 if there is none."""
         process = self._process
         return 0 if process is None else process.pid
 
     def status(self) -> BesideStatus | None:
-        """See `runtime.process.beside`; without the lock, which is held while a process starts."""
+        """See `runtime.process.beside`. Does not take the lock, which is held while a process starts."""
         pid = self.pid
         if not pid:
             return None
@@ -71,12 +71,12 @@ class InputProcess:
         return BesideStatus("input", pid, state, self._starts, replicas, self._given_bytes)
 
     def feed(self, ranks: Sequence[int]) -> None:
-        """Notes for which replicas it reads."""
+        """Adds replicas for which it reads."""
         with self._lock:
             self._replicas |= frozenset(ranks)
 
     def start(self) -> SideProcess:
-        """The process, started if there is none."""
+        """Returns the process; starts it if necessary."""
         with self._lock:
             if self._process is None:
                 process = SideProcess(f"{serve.__module__}:{serve.__name__}")
@@ -87,12 +87,12 @@ class InputProcess:
             return self._process
 
     def open(self, process: SideProcess, request: Open, pipelines: SharedStep) -> socket.socket:
-        """A line to a new reader in `process`.
+        """Opens a connection to a new reader in `process`.
 
         Args:
-          process: What `start` returned.
-          request: The request for the steps.
-          pipelines: Those of all hosts.
+          process: The result of `start`.
+          request: The request for the reader.
+          pipelines: The pipelines of all hosts.
 
         Raises:
           OSError: if the process has ended.
@@ -108,7 +108,7 @@ class InputProcess:
         return forks.descriptor(mine)
 
     def forget(self, dataset: str) -> None:
-        """A dataset is not needed any more."""
+        """Drops a dataset that is no longer needed."""
         with self._lock:
             if self._process is not None:
                 try:
@@ -117,9 +117,9 @@ class InputProcess:
                     pass  # the process has ended, so a new one knows no datasets
 
     def ended(self, process: SideProcess) -> str:
-        """Notes that a process has ended; the next `start` starts another. Says how it has ended, if that is known."""
+        """Notes that a process has ended, so that the next `start` starts another; returns how it ended, if known."""
         with self._lock:
-            if self._process is not process:  # another thread was faster
+            if self._process is not process:  # another thread has noted it
                 return ""
             self._process = None
             how = process.ending(_ENDING_SECONDS)
@@ -127,12 +127,12 @@ class InputProcess:
             return how
 
     def give(self, nbytes: int) -> None:
-        """Notes how much replicas have got."""
+        """Counts bytes that replicas have received."""
         with self._lock:
             self._given_bytes += nbytes
 
     def show_prints(self, process: SideProcess) -> None:
-        """Writes what functions of the user have printed there, as output of the replica whose thread this is."""
+        """Writes the output of user functions there as that of the replica on this thread."""
         while True:
             with self._lock:
                 if self._process is not process or not _ready(0, process.line.fileno()):
@@ -144,7 +144,7 @@ class InputProcess:
             getattr(sys, printed.stream).write(printed.text)
 
     def close(self) -> None:
-        """Ends the process; it is started again when it is needed."""
+        """Ends the process; it restarts when needed."""
         with self._lock:
             process, self._process = self._process, None
             self._starts = self._given_bytes = 0
@@ -154,18 +154,18 @@ class InputProcess:
 
 
 class RemotePipelines:
-    """The pipelines of a plan in the input process, which has them by shared memory."""
+    """The pipelines of a plan in the input process, which gets them through shared memory."""
 
     def __init__(self, process: InputProcess, pipelines: PickledPlan | SharedStep) -> None:
-        """Memory that is not there yet is written when it is first asked for."""
+        """If `pipelines` is a pickled plan, the shared memory is written at the first request."""
         self._inputs = process
         self._pipelines: PickledPlan | SharedStep | None = pipelines
 
     def reader(self, request: Open, ranks: Sequence[int]) -> RemoteReader:
-        """What reads for an iterator.
+        """Makes a reader for an iterator.
 
         Args:
-          request: The request for the steps.
+          request: The request for the reader.
           ranks: The replicas that get them.
         """
         self._inputs.feed(ranks)
@@ -176,20 +176,20 @@ class RemotePipelines:
         return RemoteReader(self._inputs, request, pipelines)
 
     def close(self) -> None:
-        """They are not needed any more."""
+        """Releases the pipelines, which are no longer needed."""
         self._pipelines = None
 
 
 class RemoteReader:
-    """As `Reader`, in the input process. A process that is killed costs no step: the next one reads the epoch again."""
+    """A `Reader` in the input process. A killed process costs no step, because the next one reads the epoch again."""
 
     def __init__(self, process: InputProcess, request: Open, pipelines: SharedStep) -> None:
-        """Starts the process when it is first asked.
+        """Does not start the process before the first request.
 
         Args:
-          process: Where it is.
-          request: The request for the steps.
-          pipelines: Those of all hosts.
+          process: The input process.
+          request: The request for the reader.
+          pipelines: The pipelines of all hosts.
         """
         self._inputs = process
         self._request = request
@@ -202,7 +202,7 @@ class RemoteReader:
 
     def cost(self) -> bytes:
         """See `Reader.cost`."""
-        # Without the lock, which another waiting replica holds. At worst, two report the same cost.
+        # Without the lock, which another waiting replica may hold. At worst, two report the same cost.
         cost, self._cost = self._cost, b""
         return cost
 
@@ -210,7 +210,7 @@ class RemoteReader:
         """See `Reader.steps`.
 
         Raises:
-          UnavailableError: if the process ends each time.
+          UnavailableError: if the process ends at each attempt.
         """
         asked = Ask(first, count, keep, numerics.is_enabled())
         with self._asking:
@@ -220,12 +220,12 @@ class RemoteReader:
             return self._last[1]
 
     def close(self) -> None:
-        """Nobody asks any more. Any thread, also while another one waits."""
+        """Ends the reader. Any thread, even while another one waits."""
         self._closed = True
         place = self._place
         if place is not None:
             try:
-                place[1].shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
+                place[1].shutdown(socket.SHUT_RDWR)  # wakes the waiting thread
             except OSError:
                 pass  # the peer has closed its end
         if self._asking.acquire(blocking=False):
@@ -255,7 +255,7 @@ class RemoteReader:
                 self._leave()
                 if not self._closed:
                     how = self._inputs.ended(process) or how
-            # After an interrupt, this request's answer must not be taken for another's.
+            # After an interrupt, the answer to this request must not be taken for another one's.
             except BaseException:
                 self._leave()
                 raise
@@ -271,7 +271,7 @@ class RemoteReader:
         )
 
     def _received(self, process: SideProcess, line: socket.socket) -> Chunk:
-        """The answer. Shows what is printed in the meantime.
+        """Waits for the answer, and meanwhile shows printed output.
 
         Raises:
           EOFError: if the process has ended, or was stopped for too long.

@@ -1,4 +1,4 @@
-"""InputSource: a plan on the replicas, which fetch elements by it, and fetch them again where they were lost."""
+"""InputSource: a plan on the replicas, which fetch elements by it, and fetch lost ones again."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 
 
 _SHARED_BYTES: Final = 1 << 20
-"""From this size on, sharing a plan's arrays takes less time than sending them."""
+"""From this size on, sharing a plan's arrays is faster than sending them."""
 PlanFor = Callable[[Sequence[Device]], InputPlan]
 """The plan for replicas on these devices."""
 
 
 class InputSource:
-    """Has the replicas of a group read by a plan. Lives as long as its dataset, an iterator or a batch does.
+    """Makes the replicas of a group read by a plan. Lives as long as its dataset, an iterator or a batch.
 
-    It does not keep the strategy: whose batches are all that is left of it can go.
+    It does not keep the strategy, which can be collected even if its batches still exist.
 
     Attributes:
       plan: The plan.
       group: The replicas.
-      registry: Knows it, and tells the replicas when it is gone.
-      id: Under which the replicas know it.
-      places: Where the replicas are that it is for; see `Group.places`.
+      registry: Knows it, and informs the replicas when it is gone.
+      id: The replicas' id for it.
+      places: The places of its replicas; see `Group.places`.
       has_process: Whether an input process reads for the replicas.
     """
 
@@ -61,14 +61,14 @@ class InputSource:
         """Makes the plan known to the replicas.
 
         Args:
-          plan: For the replicas that take part now.
+          plan: The plan for the current replicas.
           group: The replicas.
-          registry: Learns of it.
-          plan_for: Gives the plan for other replicas, when others take part.
+          registry: Records it.
+          plan_for: Makes the plan when the set of replicas changes.
 
         Raises:
           CaptureError: if a function in it cannot travel.
-          InvalidArgumentError: if it asks for an input process, and replicas are threads of this one.
+          InvalidArgumentError: if it requires an input process, and replicas are threads of this one.
         """
         if plan.input_process and group.gang.shipping.codec.by_reference:
             raise InvalidArgumentError(
@@ -84,22 +84,22 @@ class InputSource:
         self._plan_for = plan_for
         self._fetchers: dict[int, Prepared] = {}
         self._again: Prepared | None = None
-        self._trouble: Exception | None = None  # why there is no plan for the replicas that take part now
-        self._memory: SharedStep | None = None  # kept for replicas that take part later
+        self._trouble: Exception | None = None  # why there is no plan for the current replicas
+        self._memory: SharedStep | None = None  # kept for replicas that join later
         self._reachable = True
         self._chunks: weakref.WeakSet[Chunk] = weakref.WeakSet()
         self._open(None)
         registry.add(self)
 
     def fetch(self, request: Request, elements: Elements) -> tuple[Chunk, tuple[Handle, ...]]:
-        """Asks the replicas for elements; does not wait for them.
+        """Requests elements from the replicas, without waiting for them.
 
         Args:
-          request: For which.
-          elements: What gives them to the user.
+          request: The request.
+          elements: Yields them to the user.
 
         Returns:
-          What was asked for, and its leaves: those of `programs.fetch`.
+          The chunk, and its leaves, which are those of `programs.fetch`.
         """
         self.group.make_ready()
         if self._trouble is not None:
@@ -121,7 +121,7 @@ class InputSource:
         return chunk, handles
 
     def recover(self, lost: Sequence[int]) -> None:
-        """Makes the plan known to replicas that were replaced, and has every batch that they held read again."""
+        """Sends the plan to replaced replicas, and reads every batch that they held again."""
         self._open(lost)
         keep: dict[str, int] = {}
         # In order, so that each replaced replica reads an epoch once.
@@ -132,13 +132,13 @@ class InputSource:
                 self._fetch_again(replace(chunk.request, keep=oldest, again=tuple(lost)), live)
 
     def resize(self) -> None:
-        """Makes a plan for the replicas that take part now, by which elements are fetched from now on."""
+        """Makes a plan for the current replicas, by which further elements are fetched."""
         self.places = self.group.places
         self._chunks.clear()
         self._trouble = None
         try:
             self.plan = self._plan_for(self.group.devices)
-        except Exception as error:  # from a user function; or hosts differ in replicas now
+        except Exception as error:  # from a user function, or as hosts now differ in replicas
             self._trouble = error  # raised when elements are requested; steps without them continue
             return
         self.registry.forget_source(self.id)
@@ -161,14 +161,14 @@ class InputSource:
         # If hosts exchange batches, the replicas communicate, and collectives are counted by step.
         is_step = self.plan.exchanges(self.group.devices)
         prepared = self.group.prepare(fetch, user_function=fetch if is_step else None)
-        # Set in advance, so that no fetch has to be waited for.
+        # Set in advance, so that nothing has to wait for a first fetch.
         prepared.structure = tree.flatten((0,) * (HEAD + count * self.width))[1]
         prepared.quiet = True
         return prepared
 
     @property
     def width(self) -> int:
-        """Number of leaves of an element."""
+        """Number of leaves in an element."""
         return int(tree.flatten(self.plan.pipelines[0].element_spec)[1].num_leaves)
 
     def _open(self, ranks: Sequence[int] | None) -> None:
@@ -177,7 +177,7 @@ class InputSource:
             pickled = _pickled(self.plan)
             plan = self._shared(pickled) or pickled
         opened = self._opened(plan, ranks)
-        if ranks is not None:  # nothing is waited for while replicas are being replaced
+        if ranks is not None:  # do not wait while replicas are being replaced
             return
         if isinstance(plan, SharedPlan) and UNREACHABLE in opened.values():
             self._memory, self._reachable = None, False
@@ -188,7 +188,7 @@ class InputSource:
         return self.group.run(self.group.prepare(open_input), (self.id, plan), ranks=ranks)
 
     def _shared(self, pickled: PickledPlan) -> SharedPlan | None:
-        """The plan in shared memory, if the replicas can map its arrays. None if that saves nothing."""
+        """The plan in shared memory, if the replicas can map its arrays; None if that saves nothing."""
         local = all(self.group.place(rank)[0].local for rank in range(self.group.size))
         if (
             not (SHARED and local and self._reachable)
@@ -204,7 +204,7 @@ def _pickled(plan: InputPlan) -> PickledPlan:
     """The plan for other processes; a notebook's functions are pickled by value.
 
     Raises:
-      CaptureError: naming what a function of a stage captures that cannot be pickled.
+      CaptureError: if a function of a stage captures something unpicklable; it names that.
     """
     try:
         buffers: list[pickle.PickleBuffer] = []

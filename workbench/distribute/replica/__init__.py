@@ -1,1 +1,1 @@
-"""What a replica function can do as one of several replicas, and how values are combined for it."""
+"""The methods of a replica function as one of several replicas, and the combination of values."""

@@ -1,4 +1,4 @@
-"""CrossDeviceOps: how values of several replicas are combined and copied, to be chosen or written by the user."""
+"""CrossDeviceOps: how values of several replicas are combined and copied; the user may choose or write it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ _HOOKS = ("reduce_implementation", "batch_reduce_implementation", "broadcast_imp
 
 
 class CrossDeviceOps:
-    """Base of the ways to reduce and broadcast (as tf.distribute.CrossDeviceOps).
+    """Base class of the ways to reduce and broadcast (as tf.distribute.CrossDeviceOps).
 
-    The public methods check what they are given and call the hooks `reduce_implementation`,
-    `batch_reduce_implementation` and `broadcast_implementation`. Your own subclass may override these: a
-    strategy made with it then asks it for every reduction, also for `ReplicaContext.all_reduce`, which pauses the
-    replicas meanwhile.
+    The public methods check their arguments and call the hooks `reduce_implementation`, `batch_reduce_implementation`
+    and `broadcast_implementation`. Your own subclass may override these: a strategy made with it then calls it for
+    every reduction, including `ReplicaContext.all_reduce`, which pauses the replicas meanwhile.
 
     The classes that come with the library work where the values are: on the replicas, through their communicators.
     """
@@ -123,7 +122,7 @@ class CrossDeviceOps:
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: DistributedValues, destinations: Any, options: Options
     ) -> Any:
-        """What `reduce` does after its checks; override it together with `batch_reduce_implementation`.
+        """Implements `reduce` after its checks; override it together with `batch_reduce_implementation`.
 
         Args:
           reduce_op: How components are combined.
@@ -136,7 +135,7 @@ class CrossDeviceOps:
     def batch_reduce_implementation(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: Options
     ) -> list[Any]:
-        """What `batch_reduce` does after its checks.
+        """Implements `batch_reduce` after its checks.
 
         Args:
           reduce_op: How components are combined.
@@ -144,7 +143,7 @@ class CrossDeviceOps:
           options: Packing and deadline.
 
         Returns:
-          A result for each pair, in their order.
+          A result for each pair, in order.
         """
         results: list[Any] = [None] * len(value_destination_pairs)
         together: dict[int, DistributedValues] = {}
@@ -165,7 +164,7 @@ class CrossDeviceOps:
         return results
 
     def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
-        """What `broadcast` does after its checks."""
+        """Implements `broadcast` after its checks."""
         return Mirrored([tensor] * _count(destinations)) if _has_several(destinations) else tensor
 
     def _all_reduce(
@@ -189,7 +188,7 @@ class CrossDeviceOps:
         Args:
           communicator: The end of the group on this replica.
           arrays: The same number, dtypes and shapes on each replica.
-          request: The operation. Its `options`, if given, win over those of this object.
+          request: The operation. Its `options`, if given, override those of this object.
 
         Returns:
           One result per array, of its shape.
@@ -214,22 +213,22 @@ class ReductionToOneDevice(CrossDeviceOps):
     """Copies everything to one replica, combines there, and copies back (as tf.distribute.ReductionToOneDevice).
 
     Args:
-      reduce_to_device: Accepted, and without effect: replica 0 combines.
-      accumulation_fn: Accepted, and without effect: arrays are added.
+      reduce_to_device: Accepted without effect: replica 0 combines.
+      accumulation_fn: Accepted without effect: arrays are added.
     """
 
     algorithm: Algorithm = "one_device"
 
     def __init__(self, reduce_to_device: str | None = None, accumulation_fn: Any = None) -> None:
         if reduce_to_device is not None:
-            DeviceSpec.from_string(reduce_to_device)  # a typing mistake must not pass silently
+            DeviceSpec.from_string(reduce_to_device)  # a typo must not pass silently
 
 
 class HierarchicalCopyAllReduce(CrossDeviceOps):
     """Combines within threads, then processes, then hosts, and back (as tf.distribute.HierarchicalCopyAllReduce).
 
     Args:
-      num_packs: In how many packs small arrays are combined together; 0 leaves every array alone.
+      num_packs: Number of packs in which small arrays are combined; 0 combines each array separately.
 
     Raises:
       ValueError: if `num_packs` is negative.
@@ -242,10 +241,10 @@ class HierarchicalCopyAllReduce(CrossDeviceOps):
 
 
 class RingAllReduce(CrossDeviceOps):
-    """Splits each array over the replicas and passes the parts round a ring: least traffic for large arrays.
+    """Splits each array over the replicas and passes the parts around a ring: least traffic for large arrays.
 
     Args:
-      num_packs: In how many packs small arrays are combined together; 0 chooses.
+      num_packs: Number of packs in which small arrays are combined; 0 chooses automatically.
     """
 
     algorithm: Algorithm = "ring"
@@ -258,7 +257,7 @@ class NcclAllReduce(CrossDeviceOps):
     """NVIDIA's collectives between GPUs (as tf.distribute.NcclAllReduce). A strategy with it needs GPUs and CuPy.
 
     Args:
-      num_packs: In how many packs small arrays are combined together; 0 chooses.
+      num_packs: Number of packs in which small arrays are combined; 0 chooses automatically.
     """
 
     options = CommunicationOptions(implementation=CommunicationImplementation.NCCL)
@@ -270,7 +269,7 @@ class NcclAllReduce(CrossDeviceOps):
         """Refuses devices that are not GPUs.
 
         Raises:
-          BackendUnavailable: telling what is needed, and what to use instead.
+          BackendUnavailable: if one is not; says what is needed, and what to use instead.
         """
         others = [device.short for device in devices if device.kind != "GPU"]
         if others:
@@ -286,7 +285,7 @@ _NO_PAIR = f"batch_reduce needs pairs, such as {PAIRS}, got {{!r:.60}}"
 
 
 def checked_pair(pair: Any) -> tuple[Any, Any]:
-    """A value and its destinations.
+    """Checks a pair of a value and its destinations.
 
     Raises:
       WrongType: if it is something else.
@@ -338,7 +337,7 @@ def _checked_destinations(destinations: Any) -> Any:
 
 
 def _strategy_for(value: DistributedValues) -> contexts.EnteredStrategy | None:
-    """The current strategy, if its replicas hold arrays of `value` or could."""
+    """The current strategy, if its replicas hold, or could hold, the arrays of `value`."""
     strategy = contexts.entered_strategy()
     if strategy is None or strategy.is_default or _count(value) != strategy.num_replicas_in_sync:
         return None
@@ -363,20 +362,20 @@ def _count(value: DistributedValues) -> int:
 
 
 def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: int) -> Any:
-    """An ordinary value "reduced" over a strategy's replicas and put on `destinations`, by the rules of `reduce`.
+    """Puts an ordinary value, "reduced" over a strategy's replicas by the rules of `reduce`, on `destinations`.
 
     Args:
       reduce_op: The operation.
       value: A value that is not distributed.
-      destinations: Where the result goes: a device, several, or a value or variable that lies there.
-      replicas: Number of replicas on which the value counts as present.
+      destinations: Destination of the result: one or several devices, or a value or variable on them.
+      replicas: Number of replicas that count as having the value.
     """
     result = unreduced(reduce_op, value, replicas)
     return Mirrored([result] * _count(destinations)) if _has_several(destinations) else result
 
 
 def _all_reduce_here(env: ReplicaEnv, line: Line | None, call: tuple[Any, ...]) -> list[Any]:
-    """Combines on a replica as if the user's line in the notebook had called: NumPy's warnings name that line."""
+    """Combines on a replica as if called from the user's line in the notebook, which NumPy's warnings then name."""
     ops, arrays, op, site, options = call
 
     def combine(communicator: Communicator, arrays: Sequence[Any], op: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Reducing one value of any kind over the replicas of a strategy."""
+"""Reduces one value of any kind over the replicas of a strategy."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
-    """Combines a distributed value, or an ordinary one, which counts as present on every replica.
+    """Combines a distributed value, or an ordinary one, which every replica counts as having.
 
     Args:
       strategy: The strategy whose replicas have the components.
       reduce_op: The operation.
       value: A distributed value or an array.
-      axis: Dimensions to reduce within each component as well; None for none.
+      axis: Dimensions also to reduce within each component, or None.
 
     Raises:
       ValueError: for the SUM of an ordinary value without an axis over several replicas.
@@ -58,13 +58,13 @@ def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, ax
 def reduce_leaves(
     strategy: DescribedStrategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis
 ) -> list[Any]:
-    """`reduce_leaf` of each; many leaves that are alike are fetched and combined together.
+    """Applies `reduce_leaf` to each leaf; fetches and combines many similar leaves together.
 
     Args:
       strategy: The strategy whose replicas have the components.
       reduce_op: The operation.
       leaves: Distributed values or arrays.
-      axis: Dimensions to reduce within each component as well; None for none.
+      axis: Dimensions also to reduce within each component, or None.
     """
     ops = strategy.cross_device_ops
     custom = ops is not None and ops.is_custom
@@ -109,7 +109,7 @@ def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
 
 
 def components_of(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
-    """The component of each replica; of a variable that has one for all of them, that one for each.
+    """The component of each replica; a variable with a single component counts for each.
 
     Raises:
       InvalidArgumentError: if it has another number of components.

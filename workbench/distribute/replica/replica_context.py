@@ -1,4 +1,4 @@
-"""ReplicaContext: what a replica function can ask and do as one of several replicas."""
+"""ReplicaContext: the view and methods of a replica function as one of several replicas."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _nestings: dict[tree.Spec, str] = {}
 
 
 class ReplicaContext:
-    """One replica in its replica function (as tf.distribute.ReplicaContext); `get_replica_context()` gives it.
+    """One replica in its replica function (as tf.distribute.ReplicaContext); `get_replica_context()` returns it.
 
     It is valid while that function runs, on the function's own thread. Every replica must make the same collective
     calls in the same order.
@@ -54,7 +54,7 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self) -> int:
-        """Which replica this is, from 0 to `num_replicas_in_sync - 1`."""
+        """The number of this replica, from 0 to `num_replicas_in_sync - 1`."""
         return self._alive().rank
 
     @property
@@ -69,7 +69,7 @@ class ReplicaContext:
 
     @property
     def xp(self) -> Any:
-        """The array namespace to compute with here: NumPy, CuPy on a GPU, `jax.numpy` on a TPU.
+        """The array namespace for computations here: NumPy, CuPy on a GPU, `jax.numpy` on a TPU.
 
         Functions written with it run unchanged on all of them.
         """
@@ -77,9 +77,9 @@ class ReplicaContext:
         return env.xp if env.traced else namespace_named(self.strategy.library)
 
     def select(self, condition: Any, on_true: Any, on_false: Any) -> Any:
-        """`on_true` where `condition` holds, else `on_false`; both exist, only values are chosen.
+        """`on_true` where `condition` holds, else `on_false`. Both are computed; this only chooses values.
 
-        What `if` does elsewhere, a traced function cannot: it runs once for all replicas. This works everywhere:
+        A traced function runs once for all replicas, so it cannot use `if` for this. `select` works everywhere:
         `ctx.select(ctx.replica_id_in_sync_group == 0, a, b)`.
 
         Args:
@@ -98,10 +98,10 @@ class ReplicaContext:
     def row_mask(self, value: Any) -> Any:
         """Which rows of `value` are data: bools of shape `(rows,)`.
 
-        All of them, unless it is an argument that was padded (`RunOptions(partial_batch="pad")`).
+        All are True unless it is an argument that was padded (`RunOptions(partial_batch="pad")`).
 
         Args:
-          value: An argument of the replica function, or part of one: the very object, not something computed from it.
+          value: An argument of the replica function, or part of one: the object itself, not a value computed from it.
 
         Raises:
           TracingError: if it may be computed from an argument that was padded, so that its rows of data are unknown.
@@ -133,7 +133,7 @@ class ReplicaContext:
           The structure with each array combined; rows of IndexedSlices are concatenated, duplicates kept.
 
         Raises:
-          CollectiveMismatch: if replicas asked for different things.
+          CollectiveMismatch: if replicas make different calls.
           ValueError: if `reduce_op` is unknown.
 
         >>> def step():
@@ -177,9 +177,9 @@ class ReplicaContext:
         """Concatenates every replica's `value` along `axis`, in replica order; every replica gets the result.
 
         Args:
-          value: An array with at least one dimension, or a nested structure of them. Shapes may differ along `axis`;
-            an array without elements along it fits any other, such as the batch of a replica that has run out of
-            data, whose unknown dimensions are 0.
+          value: An array with at least one dimension, or a nested structure of them. Shapes may differ along `axis`.
+            An array without elements along it fits any other, such as the batch of a replica that has run out of data,
+            in which unknown dimensions are 0.
           axis: The dimension; negative ones count from the end.
           options: Packing, deadline and implementation of this collective.
 
@@ -199,7 +199,7 @@ class ReplicaContext:
         leaves, spec = tree.flatten(value, is_leaf=_is_variable)
         axis = whole_axis(axis)
         for leaf in leaves:
-            checked_axis(leaf, axis)  # all of them before the first one communicates
+            checked_axis(leaf, axis)  # check all before the first one communicates
         chosen = checked_options(options) or self.strategy.communication_options
         gathered = all_gather_leaves(env.communicator, leaves, axis, site, chosen, _nesting(spec))
         return tree.unflatten(spec, gathered)
@@ -232,7 +232,7 @@ class ReplicaContext:
         function(merge_fn, f"{_MERGE}: merge_fn")
         if not env.traced:
             return env.merge(merge_fn, args, kwargs or {})
-        thread, self._thread = self._thread, -1  # the merge function is not the replica's
+        thread, self._thread = self._thread, -1  # the merge function does not belong to the replica
         try:
             return traced_merge.run(self.strategy, env, merge_fn, args, kwargs or {})
         finally:
@@ -262,7 +262,7 @@ class ReplicaContext:
 
 
 class DefaultReplicaContext(ReplicaContext):
-    """The context outside of all strategies: one replica, whose collectives give back what they get."""
+    """The context outside all strategies: one replica, whose collectives return their input."""
 
     __slots__ = ()
 
@@ -298,7 +298,7 @@ class DefaultReplicaContext(ReplicaContext):
         return tuple(device.string for device in self.strategy.devices)
 
     def all_reduce(self, reduce_op: ReduceOpLike, value: Any, options: Options | None = None) -> Any:
-        """Returns `value`, with an array for each number of Python: there is one replica.
+        """Returns `value`, with arrays in place of Python numbers, because there is one replica.
 
         Raises:
           ValueError: if `reduce_op` is unknown.
@@ -328,12 +328,12 @@ class DefaultReplicaContext(ReplicaContext):
 
 
 class ReplicaProgram:
-    """A user's function as the program that each replica runs: under its ReplicaContext.
+    """A user's function as the program that each replica runs, with its ReplicaContext.
 
     Attributes:
-      strategy: The strategy whose replica function it is.
+      strategy: The strategy that runs it.
       fn: The user's function.
-      observation: How what it computes is checked and dumped, None if it is not.
+      observation: How its computations are checked and dumped, or None.
     """
 
     __slots__ = ("fn", "observation", "strategy")
@@ -364,7 +364,7 @@ class ReplicaProgram:
                 return observation.call(self.fn, args, kwargs, place)
             return self.fn(*args, **kwargs)
         except TypeError as error:
-            # No frame but this one, so the call itself failed.
+            # No other frame, so the call itself failed.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.args = (f"{error}{signature_text(self.fn)}",)
             raise

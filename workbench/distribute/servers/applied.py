@@ -1,4 +1,4 @@
-"""Applied: which updates a server has made, so that one that comes again is known."""
+"""Applied: the updates that a server has applied, so that it recognises repeated ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ _MANY = 4096
 class Applied:
     """The last update of each call, by stream.
 
-    The updates of a call come in order, so the number of the last one says which there were. A call that has ended
-    sends nothing any more; one that is said to be open although it was not, of a worker that was given up and goes
-    on all the same, counts as applied.
+    The updates of a call arrive in order, so the number of the last one suffices. A call that has ended sends no more
+    updates. If one still arrives, from a worker that was given up but continues, it counts as applied.
     """
 
     def __init__(self) -> None:
@@ -23,14 +22,14 @@ class Applied:
         return sum(map(len, self._last.values()))
 
     def knows(self, origin: dict[str, Any]) -> bool:
-        """Whether the update with this "stream", "call" and "index" was made."""
+        """Whether the update with this "stream", "call" and "index" was applied."""
         stream, call = origin["stream"], origin["call"]
         if call < self._open.get(stream, 0):
             return True
         return bool(origin["index"] <= self._last.get(stream, {}).get(call, -1))
 
     def add(self, origin: dict[str, Any]) -> None:
-        """Notes an update, and that calls before its "open" have ended."""
+        """Records an update, and that calls before its "open" have ended."""
         stream = origin["stream"]
         calls = self._last.setdefault(stream, {})
         calls[origin["call"]] = origin["index"]
@@ -39,12 +38,12 @@ class Applied:
             self._last[stream] = {call: last for call, last in calls.items() if call >= first}
 
     def contents(self) -> list[Any]:
-        """All of it, as JSON can hold it."""
+        """Everything, in a form for JSON."""
         return [[stream, self._open[stream], list(calls.items())] for stream, calls in self._last.items()]
 
     @classmethod
     def of(cls, contents: list[Any]) -> Applied:
-        """What `contents` gave."""
+        """The inverse of `contents`."""
         made = cls()
         for stream, first, calls in contents:
             made._last[stream] = dict(calls)

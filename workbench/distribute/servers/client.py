@@ -1,4 +1,4 @@
-"""ServerClient: the parameter servers of a strategy, as a process that reads and updates variables sees them."""
+"""ServerClient: a process's access to the parameter servers of a strategy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from workbench.runtime.services.service import Connection, ServiceAddress
 Arrays: TypeAlias = Sequence[Array] | Callable[[], Sequence[Array]]
 """A request's arrays, or a function that makes them for each sending."""
 Request: TypeAlias = tuple[int, Fields, Arrays]
-"""Number of a server, and what it is asked."""
+"""Number of a server, and the request."""
 Reply: TypeAlias = tuple[Fields, list[Array]]
 _MOST_TOGETHER: Final = 64
-"""How many updates to send before reading their replies, if they are small."""
+"""How many small updates to send before reading their replies."""
 _clients: weakref.WeakValueDictionary[str, ServerClient] = weakref.WeakValueDictionary()
 
 
 class ServerLost(UnavailableError):
-    """A parameter server does not answer, in a scheduled function, which runs again once it is back.
+    """A parameter server does not answer in a scheduled function, which runs again once the server is back.
 
     Attributes:
       server: Its number.
@@ -48,10 +48,10 @@ class _Line:
 
 
 class ServerClient:
-    """Asks the parameter servers of one strategy. Any thread may use it.
+    """Sends requests to the parameter servers of one strategy. Any thread.
 
     Attributes:
-      addresses: Where each server is.
+      addresses: The address of each server.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class ServerClient:
         tls: Tls | None,
         restore: Callable[[int, ServiceAddress], ServiceAddress] | None = None,
     ) -> None:
-        """Connects when it is first asked.
+        """Connects at the first request.
 
         Args:
           strategy: Id of the strategy.
           addresses: One per server.
-          tls: How to reach servers on other hosts.
-          restore: In the notebook: (server, where it was) -> where it is again.
+          tls: TLS settings for servers on other hosts.
+          restore: In the notebook: (server, its former address) -> its new address.
         """
         self._lines = [_Line(address, lock=forks.lock(threading.Lock())) for address in addresses]
         self._tls = tls
@@ -78,28 +78,28 @@ class ServerClient:
 
     @property
     def addresses(self) -> list[ServiceAddress]:
-        """Where each server is."""
+        """The address of each server."""
         return [line.address for line in self._lines]
 
     @property
     def stream(self) -> Stream:
-        """In whose name the calling thread updates."""
+        """The stream of the calling thread's updates."""
         return current_stream() or self._own
 
     def last_read(self, key: str) -> Fields:
-        """Which version of a variable the scheduled function that runs has read, for the server's statistics."""
+        """The version of a variable that the running scheduled function has read, for the server's statistics."""
         stream = current_stream()
         read = None if stream is None else stream.versions.get(key)
         return {} if read is None else {"read": read}
 
     def follow(self, addresses: Sequence[ServiceAddress]) -> None:
-        """Goes where the notebook says that servers are; for workers."""
+        """In workers: takes the servers' addresses from the notebook."""
         if self._restore is None:
             for server, address in enumerate(addresses):
                 self.move(server, address)
 
     def move(self, server: int, address: ServiceAddress) -> None:
-        """A server was restored elsewhere."""
+        """Sets the new address of a server."""
         line = self._lines[server]
         if line.address != address:
             with line.lock:
@@ -107,7 +107,7 @@ class ServerClient:
                 _drop(line)
 
     def read(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> list[Array]:
-        """Asks for values of a variable.
+        """Reads values of a variable.
 
         Args:
           server: Number of the server.
@@ -115,13 +115,13 @@ class ServerClient:
           arrays: Arrays that the request needs, such as indices of rows.
 
         Raises:
-          ServerLost: in a scheduled function, if the server is gone.
-          UnavailableError: elsewhere, if it does not come back.
+          ServerLost: if the server is gone, in a scheduled function.
+          UnavailableError: if it does not come back, elsewhere.
         """
         return self.read_all([(server, fields, arrays)])[0]
 
     def write(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> Fields:
-        """Has a server change something, once, however often it has to be asked; see `read`.
+        """Applies a change on a server, once, even if the request must be repeated; see `read`.
 
         Args:
           server: Number of the server.
@@ -131,7 +131,7 @@ class ServerClient:
         return self.write_all([(server, fields, arrays)])[0]
 
     def read_all(self, requests: Sequence[Request]) -> list[list[Array]]:
-        """Asks for values of several variables, from all their servers at once; see `read`."""
+        """Reads values of several variables, from all their servers at once; see `read`."""
         replies = self._ask(requests, None)
         versions = self.stream.versions
         for (_, fields, _), (reply, _) in zip(requests, replies, strict=True):
@@ -139,18 +139,18 @@ class ServerClient:
         return [values for _, values in replies]
 
     def write_all(self, requests: Sequence[Request]) -> list[Fields]:
-        """Has several servers change something at once; see `write`.
+        """Applies changes on several servers at once; see `write`.
 
-        Where one refuses, others may have made their changes.
+        If one server refuses, others may have made their changes.
         """
         return [reply for reply, _ in self._ask(requests, self.stream)]
 
     def ask_all(self, requests: Sequence[Request]) -> list[Reply]:
-        """Other questions to several servers at once; see `read`."""
+        """Sends other requests to several servers at once; see `read`."""
         return self._ask(requests, None)
 
     def ask(self, server: int, fields: Fields) -> Fields:
-        """Another question; see `read`."""
+        """Sends another request; see `read`."""
         return self._ask([(server, fields, ())], None)[0][0]
 
     def _ask(self, requests: Sequence[Request], stream: Stream | None) -> list[Reply]:
@@ -169,7 +169,7 @@ class ServerClient:
             left = later
             held: list[threading.Lock] = []
             try:
-                for server in sorted(counts):  # in one order, so that two threads cannot deadlock
+                for server in sorted(counts):  # in a fixed order, so that two threads cannot deadlock
                     lock = self._lines[server].lock
                     lock.acquire()
                     held.append(lock)
@@ -210,7 +210,7 @@ class ServerClient:
                 if number not in replies:
                     replies[number] = self._again(*request, lost.pop(request[0], None))
         except BaseException:
-            for server, _, _ in requests:  # a reply may still come
+            for server, _, _ in requests:  # a reply may still arrive
                 _drop(self._lines[server])
             raise
         return [replies[number] for number in range(len(requests))]
@@ -222,7 +222,7 @@ class ServerClient:
           server: The server's number.
           fields: The request.
           arrays: The request's arrays.
-          error: Why it did not answer; None if an earlier request failed and the server is already restored.
+          error: Why it did not answer; None if an earlier request failed and the server has already been restored.
         """
         line = self._lines[server]
         while True:

@@ -1,4 +1,4 @@
-"""Disk space that a file has ahead of its end, so that what is appended need not look for blocks."""
+"""Reserves disk space beyond the end of a file, so that appending need not allocate blocks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE
 
 
 def reserve(descriptor: int, offset: int, nbytes: int) -> bool:
-    """Takes blocks of the disk for a file, whose size stays as it is; truncating it gives them back.
+    """Allocates disk blocks for a file without changing its size; truncating the file frees them.
 
     Args:
       descriptor: A file that is open for writing.
-      offset: Where the blocks begin.
-      nbytes: How much they hold.
+      offset: Start of the blocks.
+      nbytes: Size of the blocks.
 
     Returns:
-      Whether it has them now. It has not where the disk is too full, or its file system has no such call.
+      Whether it has them. It does not if the disk is too full, or the file system does not support the call.
     """
     fallocate = _fallocate()
     return fallocate is not None and fallocate(descriptor, _KEEP_SIZE, offset, nbytes) == 0
@@ -27,7 +27,7 @@ def reserve(descriptor: int, offset: int, nbytes: int) -> bool:
 
 @lru_cache(1)
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Linux's fallocate. The standard library has only `posix_fallocate`, which enlarges the file."""
+    """Linux's fallocate. The standard library has only `posix_fallocate`, which extends the file."""
     function = getattr(ctypes.CDLL(None), "fallocate", None)
     if function is not None:
         function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)

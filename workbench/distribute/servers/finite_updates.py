@@ -1,7 +1,7 @@
-"""require_finite: refuses an update whose result has a NaN or an infinity, before the variable has changed.
+"""require_finite: refuses an update whose result would contain a NaN or an infinity, before the variable changes.
 
-The update is made on a copy of what it changes: the variable, or the rows that it names, and their slots. An update
-that computes nothing is looked at as it was sent; only one that may be refused is made.
+The update is applied to a copy of the part that it changes: the variable, or some rows, and their slots. If an update
+computes nothing, its values are checked first, and it is applied to a copy only if it may be refused.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from workbench.errors import NotFinite
 from workbench.runtime.services.frames import Array, Fields
 
 _AS_SENT: Final = frozenset(("assign", "scatter_update", "set_slots"))
-"""Updates that compute nothing."""
+"""Updates that only set values."""
 
 
 def require_finite(held: Held, fields: Fields, arrays: list[Array], where: str, sender: str) -> None:
-    """Returns if the variable, and what optimizers keep for it, would be finite after an update.
+    """Returns if the variable and its optimizer state would be finite after an update.
 
     Args:
-      held: What the update would change; it stays as it is.
+      held: The variable that the update would change; it stays unchanged.
       fields: The update.
       arrays: Its arrays.
-      where: The server, for the error: "on ps:1".
-      sender: Who sent it: "on worker 0, in step".
+      where: The server, for the error, such as "on ps:1".
+      sender: The sender, for the error, such as "on worker 0, in step".
 
     Raises:
-      NotFinite: naming variable, server, sender and elements, and what to do.
+      NotFinite: if not; names variable, server, sender, elements and the remedy.
     """
     how = fields["how"]
     if not can_be_infinite(held.array.dtype) or _sent_finite(held, how, arrays):
@@ -68,7 +68,7 @@ def _sent_finite(held: Held, how: str, arrays: list[Array]) -> bool:
 
 def _changed_rows(held: Held, fields: Fields, arrays: list[Array]) -> tuple[Held, list[Array], Array | None]:
     """A copy of the part that an update changes, the arrays for that copy, and the part's rows (None for all)."""
-    fixed = 1 + len(fields.get("slots", ()))  # the values, then those of the slots, then the rows
+    fixed = 1 + len(fields.get("slots", ()))  # the values, the slots' values, the rows
     where: Any = ...
     rows = None
     if len(arrays) > fixed:

@@ -1,4 +1,4 @@
-"""FunctionOptimizer: a step that the user wrote, and what a parameter server does with it."""
+"""FunctionOptimizer: an optimizer step written by the user, and how a parameter server runs it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _MOST_FUNCTIONS: Final = 64
 class FunctionOptimizer:
     """An optimizer whose step is a function of arrays that you write; the parameter servers call it.
 
-    A server calls `function(values, gradient, slots, step)`, which returns new values and new slots, all of the shapes
-    that it got. Of a sparse gradient it gets the rows that this names, each once, and the same rows of the slots; so
-    one function serves both. It may change what it gets. While it runs, its server answers nobody else.
+    A server calls `function(values, gradient, slots, step)`, which returns new values and new slots of the same
+    shapes. For a sparse gradient it gets only the affected rows, each once, and the same rows of the slots, so one
+    function serves both cases. It may change its arguments. While it runs, its server answers no other requests.
 
     Attributes:
-      function: The step. What it captures is taken when the optimizer is made.
-      slots: Name -> initial value of what the server keeps beside each element of a variable, of the variable's dtype.
+      function: The step. The values that it captures are taken when the optimizer is made.
+      slots: Name -> initial value of the state that the server keeps for each element of a variable, in the variable's
+        dtype.
       name: The name of the function.
 
     Args:
-      function: See the attribute. `step` counts from 1: the steps that this variable, or shard, has with this one.
+      function: See the attribute. `step` counts the steps of this variable or shard from 1, including this one.
       slots: See the attribute.
 
     Raises:
-      CaptureError: if the function cannot travel, or is larger than 256 KiB with what it captures.
+      CaptureError: if the function cannot travel, or is larger than 256 KiB including its captured values.
 
     >>> def rmsprop(values, gradient, slots, step):
     ...     mean = 0.9 * slots["mean"] + 0.1 * gradient**2
@@ -60,7 +61,7 @@ class FunctionOptimizer:
             )
 
     def fields(self) -> dict[str, Any]:
-        """What a request carries beside the function itself."""
+        """The fields of a request, besides the function itself."""
         return {"name": self.name, "slots": self.slots}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,7 +79,7 @@ def _of_pickled(name: str, slots: dict[str, float], pickled: bytes) -> FunctionO
 
 
 class Steps:
-    """The functions that a server was sent, and their calls."""
+    """The functions that a server has received, and their calls."""
 
     def __init__(self) -> None:
         self._functions: OrderedDict[bytes, Step] = OrderedDict()
@@ -93,16 +94,16 @@ class Steps:
         slots: dict[str, Array],
         step: int,
     ) -> tuple[Array, dict[str, Array]]:
-        """New values and slots, of the shapes and dtypes of the old ones.
+        """Calls a function; returns new values and slots, with the shapes and dtypes of the old ones.
 
         Args:
           pickled: The function.
-          name: What it is called.
+          name: Its name.
           where: Variable and update, for messages.
-          values: Its first argument; as are the others.
-          gradient: The gradient that `FunctionOptimizer` describes.
-          slots: Likewise.
-          step: Likewise.
+          values: See `FunctionOptimizer`.
+          gradient: See `FunctionOptimizer`.
+          slots: See `FunctionOptimizer`.
+          step: See `FunctionOptimizer`.
 
         Raises:
           UnknownError: if it raises.
@@ -140,6 +141,6 @@ def _like(new: Any, old: Array, what: str) -> Array:
 
 
 def _line(error: BaseException) -> str:
-    """The line where the function raised; nothing for errors around it."""
+    """The line where the function raised, "" for errors outside it."""
     frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

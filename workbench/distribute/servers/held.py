@@ -1,4 +1,4 @@
-"""Held: a variable as its server holds it, and the updates that change it in place."""
+"""Held: a variable on its server, and the updates that change it in place."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Held:
 
     Attributes:
       array: Its value, which updates change in place.
-      version: How many updates it has.
-      slots: What optimizers keep for it, by name.
-      steps: How many optimizer steps it has.
+      version: Number of its updates.
+      slots: Its optimizer state, by name.
+      steps: Number of its optimizer steps.
     """
 
     array: Array
@@ -30,7 +30,7 @@ class Held:
 
 
 def change(held: Held, fields: Fields, arrays: list[Array]) -> None:
-    """Makes an update, which has been recorded."""
+    """Applies an update that has been recorded."""
     how, array = fields["how"], held.array
     if how == "step":
         rule: Rule = rule_of(fields["rule"])
@@ -57,7 +57,7 @@ def change(held: Held, fields: Fields, arrays: list[Array]) -> None:
 
 
 def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
-    """A scatter update in place. First occurrences of rows change together, which takes a fraction of the time."""
+    """Scatters in place. First occurrences of rows change together, which takes a fraction of the time."""
     indices = indices.reshape(-1)
     values = values.reshape(indices.size, *array.shape[1:])
     if how in ("scatter_add", "scatter_sub"):
@@ -81,11 +81,11 @@ def _combine_rows(combine: np.ufunc, array: Any, rows: Array, values: Array) -> 
 
 
 def _again(indices: Array) -> Array:
-    """The positions of indices that have occurred before; those of one row are in order."""
+    """Positions of repeated indices; those of one row are in order."""
     ordered = indices.copy()
     ordered.sort()
     if not (ordered[1:] == ordered[:-1]).any():
-        return indices[:0]  # the usual case, which does not need the slower stable sort
+        return indices[:0]  # the usual case, without the slower stable sort
     order = indices.argsort(kind="stable")
     ordered = indices[order]
     again: Array = order[1:][ordered[1:] == ordered[:-1]]

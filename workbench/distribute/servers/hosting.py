@@ -1,4 +1,4 @@
-"""Hosting: the processes of a parameter-server strategy, as the notebook holds them."""
+"""Hosting: the processes of a parameter-server strategy, in the notebook."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Hosting:
-    """Servers that run, the client of them, and the devices of workers.
+    """The running servers, their client, and the workers' devices.
 
     Attributes:
       cluster: The cluster that has the devices.
       servers: The parameter servers.
       workers: Devices on which functions run.
       client: The notebook's client.
-      watched: What shows them in views.
+      watched: Their state, for views.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Hosting:
 
         Args:
           cluster: The cluster that has the devices.
-          workers: Where functions run.
-          servers: Where variables live, a device of each server.
+          workers: Devices on which functions run.
+          servers: Devices of the servers, one for each.
           strategy: Id of the strategy.
-          journal_folder: Where servers keep their journals; None is the folder for temporary files.
+          journal_folder: The folder of the servers' journals; None is the folder for temporary files.
         """
         self.cluster = cluster
         self.workers = tuple(workers)
@@ -70,11 +70,11 @@ class Hosting:
         tell(self.watched)
 
     def restored(self, server: int, seen: ServiceAddress) -> ServiceAddress:
-        """Where a server is, after it did not answer at `seen`; see `HostedService.restored`."""
+        """The new address of a server that did not answer at `seen`; see `HostedService.restored`."""
         return self.servers[server].restored(seen)
 
     def before_close(self, callback: Callable[[], object]) -> None:
-        """Has `callback()` called when all this ends."""
+        """Registers `callback()`, called before the servers end."""
         self._closing.append(callback)
 
     def close(self) -> None:

@@ -1,14 +1,14 @@
 """Journal: the changes of one server in a file, each written before it is answered.
 
-What a killed process has written the kernel still has, so a server that takes its place on the same machine reads every
-change that was answered; a change that was written in part was not answered, and is left out. Nothing is forced to
-the disk: a journal outlives its process, and not its machine.
+The kernel keeps what a killed process has written, so a server that replaces it on the same machine reads every
+answered change. A partly written change was not answered, and is ignored. Nothing is synced to disk: a journal
+outlives its process, but not its machine.
 
-A server may be given up that lives: its network is cut, and later whole again. So the one that takes its place puts
-another file in the place of the journal, all at once, while it holds the lock that every change is written under. The
-former one finds that its file has no name any more and that another one has it, and answers nobody. Where the file is
-only gone, as a cleaner of old files removes it, the server goes on; killed after that, it comes back without its
-variables.
+A server may be given up although it lives, because its network is interrupted and later works again. So its successor
+replaces the journal by another file, atomically, while it holds the lock under which every change is written. The
+former server then notices that its file has no name and that another file has it, and stops answering. If the file is
+only missing, for example because a cleaner of old files removed it, the server continues; if it is then killed, its
+successor starts without the variables.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Journal:
     """Appends changes to a file in a folder that only its owner can enter.
 
     Attributes:
-      folder: Where it is; goes with `remove`.
+      folder: Its folder; deleted by `remove`.
       nbytes: Size of the file.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Opens the journal in `folder`, or begins one."""
+        """Opens the journal in `folder`, or creates one."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
         self._descriptor = _opened(folder)
@@ -62,18 +62,18 @@ class Journal:
 
     @property
     def superseded(self) -> bool:
-        """Whether another process has taken over; a journal that was only removed is still this process's own."""
-        with self._swapping:  # other threads read this while one rewrites the file
+        """Whether another process has taken over; a journal that was only removed still belongs to this process."""
+        with self._swapping:  # other threads call this while one rewrites the file
             return _nameless(self._descriptor) and (self.folder / _FILE).exists()
 
     def take_over(
         self, replay: Callable[[Fields, list[Array]], None], contents: Callable[[], list[Change]]
     ) -> None:
-        """Makes the journal this process's own; the process that wrote it before cannot go on.
+        """Takes the journal over; the process that wrote it before cannot continue.
 
         Args:
-          replay: Called with each change that was written.
-          contents: Gives changes to begin anew with, once these were made.
+          replay: Called with each recorded change.
+          contents: Called after that; returns changes for a new journal.
         """
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         while _nameless(self._descriptor):  # replaced while this waited for the lock
@@ -85,7 +85,7 @@ class Journal:
         self.begin_anew(contents())
 
     def changes(self) -> Iterator[Change]:
-        """What was written; an incomplete last change, of a process that was killed in it, is cut off."""
+        """The recorded changes. Cuts off an incomplete last change of a killed process."""
         good = 0
         with open(self.folder / _FILE, "rb") as file:
             while len(head := file.read(HEAD.size)) == HEAD.size:
@@ -102,7 +102,7 @@ class Journal:
         """Writes a change.
 
         Raises:
-          StorageFull: if there is no room; the journal is as before.
+          StorageFull: if no space is left; the journal is unchanged.
           Superseded: if another process has taken over.
         """
         before = self.nbytes
@@ -126,15 +126,15 @@ class Journal:
             ) from error
 
     def outgrown(self, held_bytes: Callable[[], int]) -> bool:
-        """Whether it is much larger than what it describes, asked once it is twice what it began with."""
+        """Whether it is much larger than its content; calls `held_bytes` only once it is twice its initial size."""
         return self.nbytes > max(_LEAST_BYTES, 2 * self._compacted_bytes) and self.nbytes > 4 * held_bytes()
 
     def begin_anew(self, changes: Iterable[Change]) -> None:
-        """Replaces what was written by `changes`, all at once; raises as `append`."""
+        """Replaces the recorded changes by `changes`, atomically; raises as `append`."""
         path, changes = self.folder / _NEW, list(changes)
         ahead = _AHEAD_BYTES + sum(array.nbytes for _, arrays in changes for array in arrays)
         with _Locked(self):
-            self.folder.mkdir(mode=0o700, exist_ok=True)  # someone may have removed it
+            self.folder.mkdir(mode=0o700, exist_ok=True)  # it may have been removed
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
@@ -160,7 +160,7 @@ class Journal:
 
 
 class _Locked:
-    """A context in which no other process writes the journal or takes it over.
+    """A context that prevents other processes from writing the journal or taking it over.
 
     Raises:
       Superseded: if another process has taken over.
@@ -194,14 +194,14 @@ def _opened(folder: Path) -> int:
 
 
 def folder_for(parent: str, token: str) -> Path:
-    """Where the journal of one server goes."""
+    """The folder of one server's journal."""
     return Path(parent) / f"{_PREFIX}{token}"
 
 
 def sweep(parent: str) -> None:
-    """Removes journals of this user whose servers were killed with all else, more than an hour ago."""
+    """Removes this user's journals of servers that were killed, with all other processes, over an hour ago."""
     for folder in Path(parent).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # another process removes it, too
+        with contextlib.suppress(OSError):  # another process may remove it, too
             about = (folder / _FILE).stat()
             old = about.st_uid == os.getuid() and time.time() - about.st_mtime > _ABANDONED_SECONDS
             if old and not _has_owner(folder):
@@ -211,13 +211,13 @@ def sweep(parent: str) -> None:
 def _has_owner(folder: Path) -> bool:
     try:
         os.kill(int((folder / "process").read_text()), 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):  # or killed while it wrote its number
+    except (FileNotFoundError, ProcessLookupError, ValueError):  # or it was killed while writing its pid
         return False
     return True
 
 
 def _reserved(descriptor: int, offset: int, nbytes: int) -> float:
-    """The offset up to which the file has blocks; infinity if the file system gives none, so nobody tries again."""
+    """The offset up to which the file has blocks; infinity if that is unsupported, so that it is not retried."""
     return offset + nbytes if reserve(descriptor, offset, nbytes) else math.inf
 
 

@@ -1,4 +1,4 @@
-"""Variables on parameter servers: one copy of each, which every process reads and updates by messages to its server."""
+"""Variables on parameter servers: one copy of each, which all processes read and update by messages to its server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class OnServers(Placement):
-    """One copy, with nothing to aggregate: each update is applied by itself, in the order in which they come."""
+    """One copy without aggregation: each update is applied separately, in the order of arrival."""
 
     by_replica = False
 
@@ -47,7 +47,7 @@ class OnServers(Placement):
         return f"on ps:{variable.description.server}"
 
     def devices_in_words(self, variable: DescribedVariable) -> str:
-        """See `Placement.devices_in_words`: servers have names of their own."""
+        """See `Placement.devices_in_words`; servers have their own names."""
         return self.whereabouts(variable)
 
     def component_device(self, variable: DescribedVariable, rank: int) -> str:
@@ -70,7 +70,7 @@ class OnServers(Placement):
         client.write(d.server, {"method": "create", "key": d.key}, [np.asarray(array)])
 
     def read(self, variable: DescribedVariable) -> Array:
-        """The value; also in functions of workers, and within `strategy.run` there."""
+        """Reads the value; also in functions on workers, and within `strategy.run` there."""
         return self.common_value(variable)
 
     def common_value(self, variable: DescribedVariable) -> Array:
@@ -79,16 +79,16 @@ class OnServers(Placement):
         return self.client.read(d.server, {"method": "read", "key": d.key})[0]
 
     def gather(self, variable: DescribedVariable, indices: Array) -> Array:
-        """Some rows, which alone travel."""
+        """Reads some rows; only these travel."""
         return self.gather_all([(variable, indices)])[0]
 
     def read_all(self, variables: Sequence[DescribedVariable]) -> list[Array]:
-        """Values of several variables, from all their servers at once."""
+        """Reads several variables from all their servers at once."""
         requests = [_request(variable, {"method": "read"}) for variable in variables]
         return [array for (array,) in self.client.read_all(requests)]
 
     def gather_all(self, wanted: Sequence[tuple[DescribedVariable, Array]]) -> list[Array]:
-        """Some rows of several variables, from all their servers at once."""
+        """Reads some rows of several variables from all their servers at once."""
         requests = [_request(variable, {"method": "gather"}, [indices]) for variable, indices in wanted]
         return [rows for (rows,) in self.client.read_all(requests)]
 
@@ -97,7 +97,7 @@ class OnServers(Placement):
         return [self.common_value(variable)] * (1 if ranks is None else len(ranks))
 
     def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
-        """See `Placement.update`; also in functions of workers."""
+        """See `Placement.update`; also in functions on workers."""
         if isinstance(value, PerReplica):
             self.update_from_parts(variable, how, value)
             return
@@ -123,12 +123,12 @@ class OnServers(Placement):
         how: Update,
         parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices | Callable[[], Sequence[Array]]]],
     ) -> None:
-        """As `put`, for several variables: all their servers are told at once.
+        """As `put`, for several variables on all their servers at once.
 
         Args:
           how: The update.
-          parts: Each variable and its value, or what makes the arrays that travel when its turn comes, while other
-            servers work already.
+          parts: Each variable and its value, or a function that makes the arrays when its turn comes, while other
+            servers are already working.
         """
         client = self.client
         requests = []
@@ -143,15 +143,15 @@ class OnServers(Placement):
         parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]],
         max_staleness: int | None = None,
     ) -> int:
-        """Has servers apply an optimizer's step, all of them at once.
+        """Makes all servers apply an optimizer's step at once.
 
         Args:
-          rule: See `rule_fields`; or an optimizer of the user's.
-          parts: What it changes, and checked gradients.
-          max_staleness: Leave a step out if its variable has more updates since it was last read here.
+          rule: See `rule_fields`; or a user's optimizer.
+          parts: Variables and checked gradients.
+          max_staleness: Skip a step if its variable has had more updates since it was last read here.
 
         Returns:
-          How many steps were left out as too stale.
+          The number of steps that were skipped as too stale.
         """
         client = self.client
         requests = []
@@ -171,21 +171,21 @@ class OnServers(Placement):
     def slots(
         self, initial: dict[str, float], parts: Sequence[DescribedVariable]
     ) -> list[tuple[int, list[Array]]]:
-        """How many steps each variable has had, and its slots; as they begin where it has had none."""
+        """The number of steps of each variable, and its slots, which have their initial values before any step."""
         requests = [_request(variable, {"method": "slots", "slots": initial}) for variable in parts]
         return [(reply["steps"], slots) for reply, slots in self.client.ask_all(requests)]
 
     def set_slots(
         self, initial: dict[str, float], steps: int, parts: Sequence[tuple[DescribedVariable, list[Array]]]
     ) -> None:
-        """Gives variables what `slots` gave."""
+        """Sets slots of variables to the result of `slots`."""
         fields = {"method": "update", "how": "set_slots", "slots": initial, "steps": steps, **_checked()}
         self.client.write_all([_request(variable, fields, slots) for variable, slots in parts])
 
     def for_update(
         self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The variable itself, and of distributed values the only component."""
+        """The variable itself, and the only component of distributed values."""
         own = () if variable is None else (variable,)
         return (*own, *(select(value, 0) for value in args)), select(kwargs, 0)
 
@@ -197,7 +197,7 @@ class OnServers(Placement):
         group: bool,
         ranks: Sequence[int] | None = None,
     ) -> Any:
-        """Here and now: what the function reads and updates travels."""
+        """Calls the function here; the values that it reads and updates travel."""
         args, kwargs = own
         with contexts.cross_replica(self.strategy, "update"):
             return alone(fn(*args, **kwargs), group)
@@ -205,12 +205,12 @@ class OnServers(Placement):
     def reseed(
         self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
     ) -> None:
-        """Nothing: servers restore themselves."""
+        """Does nothing, because servers restore themselves."""
 
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> NoReturn:
-        """Refuses: functions on workers are not replicas of a group."""
+        """Refuses, because functions on workers are not replicas of a group."""
         raise self._elsewhere(variable)
 
     def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> NoReturn:
@@ -222,11 +222,11 @@ class OnServers(Placement):
         return call()
 
     def rank_here(self, env: ReplicaEnv) -> Any:
-        """That of the only one."""
+        """The rank of the only component."""
         return 0
 
     def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
-        """There is nothing to reduce."""
+        """Returns `array`, as there is nothing to reduce."""
         return array
 
     def _elsewhere(self, variable: DescribedVariable) -> RuntimeError:
@@ -237,7 +237,7 @@ class OnServers(Placement):
 
 
 def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchronization) -> Placement:
-    """The placement of all variables on parameter servers: ON_READ is as ON_WRITE, there is one copy."""
+    """The placement of all variables on parameter servers; with one copy, ON_READ is the same as ON_WRITE."""
     return OnServers(strategy)
 
 
@@ -252,7 +252,7 @@ def _request(variable: DescribedVariable, fields: Fields, arrays: Arrays = ()) -
 
 
 def _checked() -> Fields:
-    """If this thread is checked, has a server refuse an update whose result is not finite; see `require_finite`."""
+    """If this thread is checked, makes a server refuse updates with a non-finite result; see `require_finite`."""
     sender = numerics.sender()
     return {"checked": sender} if sender else {}
 

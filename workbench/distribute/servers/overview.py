@@ -1,4 +1,4 @@
-"""What parameter servers hold and do, and the functions on their workers: as data and as text."""
+"""The state of parameter servers and of the functions on their workers, as data and as text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class HeldVariable:
       dtype: Name of its dtype.
       shape: The shape of this shard.
       size_bytes: The size of its values.
-      slot_bytes: What optimizers keep for it.
-      updates: How many it has had.
+      slot_bytes: The size of its optimizer state.
+      updates: Number of its updates.
     """
 
     name: str
@@ -37,20 +37,20 @@ class ServerStatus:
     Attributes:
       name: Such as "ps:0".
       host: Its host.
-      address: Where it listens.
-      state: "live"; "stalled", it does not answer; "lost", its process has ended and another one has not taken its
-        place yet; or "stopped".
+      address: Its address.
+      state: "live"; "stalled" if it does not answer; "lost" if its process has ended and was not yet replaced; or
+        "stopped".
       detail: How its process ended, or "".
-      restarts: How often another process took its place.
-      variables: Those that it holds, the largest first, at most 32.
-      hidden_variables: How many more there are.
-      size_bytes: Memory of all of them, and of what optimizers keep.
-      updates: How many it has applied.
-      updates_per_second: How many lately.
-      repeated: How many came again, and were not applied again.
-      left_out: How many were left out as too stale.
-      newest_staleness: How many updates a variable had had after a scheduled function had read it and before that
-        function's own arrived: for the latest one; None before the first.
+      restarts: How often its process was replaced.
+      variables: Its variables, the largest first, at most 32.
+      hidden_variables: Number of its other variables.
+      size_bytes: Memory of all variables and their optimizer state.
+      updates: Number of applied updates.
+      updates_per_second: Recent rate of updates.
+      repeated: Number of repeated updates, which were not applied again.
+      left_out: Number of updates that were skipped as too stale.
+      newest_staleness: Number of updates of a variable between the time when a scheduled function read it and the
+        arrival of that function's own update, for the latest one; None before the first.
       typical_staleness: The median of the last 64.
     """
 
@@ -78,14 +78,14 @@ class WorkerFunctions:
     Attributes:
       name: Such as "worker:0".
       host: Its host.
-      state: "live", "lost" or "stopped", as of a server.
+      state: "live", "lost" or "stopped"; see `ServerStatus`.
       detail: How its process ended, or "".
-      restarts: How often another process took its place.
-      done: How many functions it has run.
-      functions_per_second: How many lately.
-      running: The function that it runs now, or "".
-      running_together: How many short ones it was sent together; 0 if it runs none.
-      running_seconds: Since when.
+      restarts: How often its process was replaced.
+      done: Number of functions that it has run.
+      functions_per_second: Recent rate of functions.
+      running: The current function, or "".
+      running_together: Number of short functions that it received together; 0 if it runs none.
+      running_seconds: How long it has been running them.
     """
 
     name: str
@@ -102,18 +102,18 @@ class WorkerFunctions:
 
 @dataclass(frozen=True, slots=True)
 class FunctionQueue:
-    """Functions that were scheduled.
+    """Numbers of scheduled functions.
 
     Attributes:
-      waiting: For a worker.
-      blocked: For results of others.
-      running: With a worker.
-      done: Have returned.
-      failed: Have raised.
-      cancelled: Will not run.
-      run_again: How often one ran again, because its worker or a server was lost.
+      waiting: Functions that wait for a worker.
+      blocked: Functions that wait for results of others.
+      running: Functions on workers.
+      done: Functions that have returned.
+      failed: Functions that have raised.
+      cancelled: Functions that will not run.
+      run_again: How often a function ran again, because its worker or a server was lost.
       capacity: How many can wait before `schedule` waits.
-      error: What one has raised, until `schedule`, `join` or `done` raises it; or "".
+      error: The error of a function, until `schedule`, `join` or `done` raises it; or "".
     """
 
     waiting: int
@@ -132,12 +132,12 @@ class ServersStatus:
     """Parameter servers and their workers at one moment. `str` and the notebook show it as tables.
 
     Attributes:
-      servers: By number.
-      workers: By number; none before a `ClusterCoordinator` was made.
-      queue: Its functions; None before.
+      servers: The servers, by number.
+      workers: The workers, by number; empty before there is a `ClusterCoordinator`.
+      queue: Its functions; None before there is one.
       status: "live" or "stopped".
-      sentence: What they do, or what keeps them from doing that.
-      advice: What helps, or what happens by itself; else "".
+      sentence: What they do, or what prevents that.
+      advice: The remedy, or what happens automatically; else "".
     """
 
     servers: tuple[ServerStatus, ...]
@@ -155,7 +155,7 @@ class ServersStatus:
         queue: FunctionQueue | None,
         status: str,
     ) -> ServersStatus:
-        """With the sentence that these deserve; arguments as the attributes."""
+        """Creates a status with its sentence; the arguments are the attributes."""
         return cls(servers, workers, queue, status, *_verdict(servers, workers, queue, status))
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ class ServersStatus:
         return "\n".join(lines)
 
     def tables(self) -> list[list[list[str]]]:
-        """Servers, variables, workers and queue in cells, each table with its headings; those that have rows."""
+        """Servers, variables, workers and queue as tables with headings; only those that have rows."""
         return _tables(self)
 
 
@@ -180,7 +180,7 @@ def _verdict(
     queue: FunctionQueue | None,
     status: str,
 ) -> tuple[str, str]:
-    """The verdict on the servers and workers, and the remedy; the worst first."""
+    """The verdict on the servers and workers, and the remedy; the worst problem has priority."""
     if status == "stopped":
         ran = "" if queue is None else f" after {_functions(queue.done)}"
         return f"These parameter servers have ended{ran}.", ""
@@ -286,7 +286,7 @@ def _worker_row(worker: WorkerFunctions) -> list[str]:
 
 
 def _running_text(worker: WorkerFunctions) -> str:
-    """What a worker runs, in words: "step for 3.2 s", "step and 7 more", "nothing"."""
+    """Describes what a worker runs: "step for 3.2 s", "step and 7 more", "nothing"."""
     if not worker.running_together:
         return "nothing"
     more = f" and {worker.running_together - 1} more" if worker.running_together > 1 else ""

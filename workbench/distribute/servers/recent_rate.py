@@ -1,4 +1,4 @@
-"""RecentRate: how often something happened recently."""
+"""RecentRate: the recent rate of events."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _BUCKET_SECONDS: Final = 0.25
 
 
 class RecentRate:
-    """Counts in buckets, which costs a look at the clock. One thread adds; any may ask."""
+    """Counts in buckets, at the cost of reading the clock. One thread adds; any may read."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Has counted nothing.
+        """Starts at zero.
 
         Args:
-          clock: Seconds.
+          clock: Returns a time in seconds.
         """
         self._clock = clock
         self._began = clock()
@@ -26,7 +26,7 @@ class RecentRate:
         self._buckets: deque[tuple[float, int]] = deque(maxlen=most)
 
     def add(self, count: int = 1) -> None:
-        """Counts some more."""
+        """Adds to the count."""
         now = self._clock()
         if self._buckets and now - self._buckets[-1][0] < _BUCKET_SECONDS:
             begin, before = self._buckets[-1]
@@ -36,7 +36,7 @@ class RecentRate:
 
     @property
     def per_second(self) -> float:
-        """How many per second in the last five, or since this began."""
+        """The rate per second over the last five seconds, or since the start."""
         now = self._clock()
         total = sum(count for begin, count in tuple(self._buckets) if now - begin < _WINDOW_SECONDS)
         return total / max(_BUCKET_SECONDS, min(_WINDOW_SECONDS, now - self._began))

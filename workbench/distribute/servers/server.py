@@ -1,4 +1,4 @@
-"""VariableServer: a store and its journal behind a service; what runs in the process of a parameter server."""
+"""VariableServer: a store and its journal behind a service, in the process of a parameter server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class VariableServer:
-    """Answers for one parameter server."""
+    """Answers the requests to one parameter server."""
 
     def __init__(self, folder: Path, name: str = "a parameter server") -> None:
-        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one."""
+        """Takes over the journal in `folder` from the server that this one replaces, or creates one."""
         sweep(str(folder.parent))
         self._journal = Journal(folder)
         (folder / "process").write_text(str(os.getpid()))
@@ -30,9 +30,9 @@ class VariableServer:
         self._store.record = self._recorded
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """See `Answers.answer`; what a server answers that was superseded may be old."""
+        """See `Answers.answer`. Once superseded, it confirms only applied updates: other replies may be outdated."""
         reply = self._store.answer(fields, arrays)
-        # An applied update is in the journal, whichever process has that now.
+        # An applied update is in the journal, whichever process has the journal now.
         if not reply[0].get("applied") and self._journal.superseded:
             raise Superseded("another process has taken the place of this server")
         if fields["method"] == "describe":
@@ -41,7 +41,7 @@ class VariableServer:
         return reply
 
     def close(self) -> None:
-        """The strategy was closed, or its notebook has ended: nobody needs the variables any more."""
+        """Called when the strategy was closed or its notebook has ended, so that the variables are no longer needed."""
         self._journal.remove()
 
     def _recorded(self, fields: Fields, arrays: list[Array]) -> None:
@@ -53,11 +53,11 @@ class VariableServer:
 
 
 def start_server(env: ReplicaEnv, name: str, folder: str) -> ServiceAddress:
-    """Program of the process that becomes a parameter server.
+    """The program that makes a process a parameter server.
 
     Args:
       env: The replica that runs the program.
-      name: Name of the service, also of the journal.
+      name: Name of the service and of the journal.
       folder: Folder of the journal.
     """
     return start_service(name, VariableServer(Path(folder), name))

@@ -1,4 +1,4 @@
-"""ShardStore: the arrays of one server, and which updates they have."""
+"""ShardStore: the arrays of one server, and their updates."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class ShardStore:
     """Answers reads and applies updates, each update once.
 
     Attributes:
-      held: Key -> what is held.
-      applied: Which updates were applied.
+      held: Key -> held variable.
+      applied: The applied updates.
       record: See `__init__`.
-      counts: How many reads, updates, repeated updates and stale steps there were; a server that takes the place of
-        this one goes on with them.
+      counts: Numbers of reads, updates, repeated updates and stale steps; a server that replaces this one continues
+        them.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ShardStore:
 
         Args:
           name: The name of the server, for messages.
-          record: Called with each change before it is made; what it raises refuses the change.
+          record: Called with each change before it is made; an exception refuses the change.
         """
         self.held: dict[str, Held] = {}
         self.applied = Applied()
@@ -85,7 +85,7 @@ class ShardStore:
         raise InvalidArgumentError(f"a parameter server has no method {fields['method']!r}")
 
     def replay(self, fields: Fields, arrays: list[Array]) -> None:
-        """Makes a change again that a server before this one had recorded; one that failed there fails again."""
+        """Repeats a change that an earlier server recorded; a change that failed there fails again."""
         with contextlib.suppress(Exception):  # its sender got the error; later changes still count
             self._apply(fields, arrays)
 
@@ -112,7 +112,7 @@ class ShardStore:
         return {"applied": True}
 
     def _called(self, held: Held, fields: Fields, arrays: list[Array]) -> tuple[Fields, list[Array]]:
-        """The change that a user's function makes. The journal stores its results, so a replay does not call it."""
+        """Makes the change of a user's function. The journal stores its results, so a replay does not call it."""
         pickled, gradient, *rows = arrays
         kept = dict(
             zip(fields["slots"], slots_of(dict(held.slots), fields["slots"], held.array), strict=True)
@@ -182,11 +182,11 @@ class ShardStore:
             else [None, None],
         }
 
-    # -- all of it, for a journal that begins anew
+    # -- the whole content, for a new journal
     # ----------------------------------------------------------------------------------------
 
     def contents(self) -> list[tuple[Fields, list[Array]]]:
-        """Changes that make this store out of an empty one; called while a change is recorded."""
+        """Changes that turn an empty store into this one; called while a change is recorded."""
         changes: list[tuple[Fields, list[Array]]] = [
             (
                 {

@@ -28,7 +28,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _returning_it(update: _Method) -> _Method:
-    """A method that returns the variable even with `read_value=False`, as the reference's does."""
+    """Makes a method return the variable even with `read_value=False`, as in TensorFlow."""
 
     @wraps(update)
     def updated(self: ShardedVariable, *args: Any, **kwargs: Any) -> ShardedVariable:
@@ -39,14 +39,14 @@ def _returning_it(update: _Method) -> _Method:
 
 
 class ShardedVariable(VariableLike):
-    """Variables that together act as one, whose rows they have one after the other.
+    """Variables that act as one; each has consecutive rows.
 
     Raises:
-      WrongType: if something else is among them, or none is there.
+      WrongType: if there are none, or one is not a variable.
 
-    `wb.Variable(...)` in the scope of a `ParameterServerStrategy` with a `variable_partitioner` makes one, where that
-    says that it shall have several shards. In computations it is the whole array, which then travels; `sparse_read`
-    and the scatter updates move the rows that they name only.
+    `wb.Variable(...)` in the scope of a `ParameterServerStrategy` with a `variable_partitioner` returns one if the
+    partitioner requests several shards. In computations it is the whole array, which then travels; `sparse_read` and
+    the scatter updates transfer only the given rows.
 
     """
 
@@ -108,12 +108,12 @@ class ShardedVariable(VariableLike):
 
     @property
     def synchronization(self) -> Any:
-        """As of its shards."""
+        """The same as for its shards."""
         return self._variables[0].synchronization
 
     @property
     def aggregation(self) -> Any:
-        """As of its shards."""
+        """The same as for its shards."""
         return self._variables[0].aggregation
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class ShardedVariable(VariableLike):
         raise NotImplementedError(no_coordinates(where))
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Array:
-        """Rows of the value, each from its shard; see `Variable.sparse_read`."""
+        """Reads rows, each from its shard; see `Variable.sparse_read`."""
         wanted = checked_rows(self, indices)
         flat = wanted.reshape(-1)
         rows = np.empty((flat.size, *self.shape[1:]), self.dtype)
@@ -162,10 +162,10 @@ class ShardedVariable(VariableLike):
         return rows.reshape((*wanted.shape, *self.shape[1:]))
 
     def by_shard(self, gradient: Any) -> list[tuple[Variable, Any]]:
-        """Each shard that a value or some rows concern, with its part of them.
+        """Divides a value or some rows into the parts of the affected shards.
 
         Args:
-          gradient: An array of the whole's shape, or IndexedSlices.
+          gradient: An array of the whole variable's shape, or IndexedSlices.
         """
         if not isinstance(gradient, IndexedSlices):
             return [(part, gradient[begin:end]) for part, (begin, end) in self._extents()]
@@ -178,7 +178,7 @@ class ShardedVariable(VariableLike):
     def _rows_by_shard(
         self, rows: IndexedSlices
     ) -> Iterator[tuple[Variable, Callable[[], tuple[Array, Array]]]]:
-        """Each shard that some rows concern, and a function that takes its part of them: values and indices."""
+        """Each affected shard, with a function that returns its part of the rows: values and indices."""
         indices = np.asarray(rows.indices).reshape(-1)
         values = np.asarray(rows.values).reshape(indices.size, *self.shape[1:])
         for part, chosen, own in self._by_shard(indices):
@@ -210,11 +210,11 @@ class ShardedVariable(VariableLike):
         return placement
 
     def _extents(self) -> Iterator[tuple[Variable, tuple[int, int]]]:
-        """Each shard with its first row and the row behind its last one."""
+        """Each shard with its first row and the row after its last one."""
         return zip(self._variables, pairwise(self._offsets), strict=True)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
-        """Each shard with rows among `indices`: which of them, and their numbers in the shard."""
+        """Each shard with rows among `indices`: their positions, and their numbers in the shard."""
         for part, (begin, end) in self._extents():
             chosen = ((begin <= indices) & (indices < end)).nonzero()[0]
             if chosen.size:
@@ -243,7 +243,7 @@ def _taken(values: Array, chosen: Array, indices: Array) -> tuple[Array, Array]:
 
 
 def _in_replica() -> bool:
-    """Whether a replica function of another strategy runs; each shard refuses that itself."""
+    """Whether a replica function of another strategy is running; each shard itself refuses that."""
     return current_env() is not None and contexts.merging_env() is None
 
 

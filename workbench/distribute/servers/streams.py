@@ -13,13 +13,13 @@ from typing import Any
 class Stream:
     """The updates of a scheduled function, or of a process.
 
-    A function that runs again, on another worker, has the same stream and call, and numbers its updates alike.
+    A function that runs again on another worker has the same stream and call, and numbers its updates in the same way.
 
     Attributes:
       name: The name of the coordinator, or the process.
       call: Number of the function; 0 for a process.
       first_open: The first function that has not ended.
-      counts: Server -> how many updates went there.
+      counts: Server -> number of updates sent to it.
       versions: Key of a variable -> its version when it was last read.
     """
 
@@ -30,7 +30,7 @@ class Stream:
     versions: dict[str, int] = field(default_factory=dict)
 
     def next_origin(self, server: int) -> dict[str, Any]:
-        """What names the next update to a server."""
+        """The fields that identify the next update to a server."""
         index = self.counts.get(server, -1) + 1
         self.counts[server] = index
         return {"stream": self.name, "call": self.call, "index": index, "open": self.first_open}
@@ -44,13 +44,13 @@ _thread = _Thread()
 
 
 def current_stream() -> Stream | None:
-    """That of the scheduled function which the calling thread runs, or None."""
+    """The stream of the scheduled function that the calling thread runs, or None."""
     return _thread.stream
 
 
 @contextmanager
 def in_stream(stream: Stream) -> Iterator[None]:
-    """The calling thread runs a scheduled function."""
+    """Marks the calling thread, within this context, as running a scheduled function."""
     outer = _thread.stream
     _thread.stream = stream
     try:

@@ -1,7 +1,7 @@
-"""Optimizer steps as functions of arrays: what a parameter server does with a gradient.
+"""Optimizer steps as functions of arrays, which parameter servers apply to gradients.
 
-Each rule changes the variable in place. A gradient is one array of the variable's shape, or values and indices of
-some of its rows, each of which occurs once; then only these rows of the variable and of its slots change.
+Each rule changes the variable in place. A gradient is one array of the variable's shape, or the values and indices of
+some of its rows, each occurring once; then only these rows of the variable and of its slots change.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ class Rule(Protocol):
 
     @property
     def slots(self) -> dict[str, float]:
-        """Name -> initial value of what it keeps beside a variable."""
+        """Name -> initial value of the state that it keeps for a variable."""
 
     def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
         """Changes a variable.
 
         Args:
           array: The variable, or a shard of it, shape `(rows, ...)`.
-          slots: What the rule keeps for it, by name; the rule adds what it lacks.
+          slots: The rule's state for it, by name; the rule adds missing entries.
           gradient: One array of the shape of `array`, or values `(n, ...)` and indices `(n,)`.
-          steps: How many steps this variable has with this one.
+          steps: Number of steps of this variable, including this one.
         """
 
 
 def _rows(array: Array, gradient: Sequence[Array]) -> tuple[Array, Any]:
-    """The gradient, and the rows that it is for."""
+    """The gradient, and the rows to which it applies."""
     return gradient[0], gradient[1] if len(gradient) > 1 else ...
 
 
 def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Array]:
-    """The slots that are named, in this order; made where they are missing.
+    """The named slots, in order; creates missing ones.
 
     Args:
       kept: All slots of a variable by name; missing ones are added.
@@ -123,7 +123,7 @@ class SGD:
 
     Attributes:
       learning_rate: Step size.
-      momentum: Share of the last step that goes on, from 0, for none, to 1.
+      momentum: Share of the last step that is kept, from 0 (none) to 1.
       nesterov: Look ahead along the momentum.
     """
 
@@ -158,7 +158,7 @@ class Adagrad:
 
     Attributes:
       learning_rate: Step size.
-      initial_accumulator_value: What `a` starts with.
+      initial_accumulator_value: Initial value of `a`.
       epsilon: Keeps the divisor from zero.
     """
 
@@ -188,7 +188,7 @@ class Adagrad:
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Adam (as tf's Adam). Rows that a sparse gradient leaves out keep their moments, too ("lazy").
+    """Adam (as tf's Adam). Rows that are missing in a sparse gradient also keep their moments ("lazy").
 
     Attributes:
       learning_rate: Step size.
@@ -226,15 +226,15 @@ _RULES: Final[Mapping[str, Callable[..., Rule]]] = {"SGD": SGD, "Adagrad": Adagr
 
 
 def rule_fields(rule: SGD | Adagrad | Adam) -> dict[str, Any]:
-    """A rule as a request carries it."""
+    """Encodes a rule for a request."""
     return {"kind": type(rule).__name__, **asdict(rule)}
 
 
 def rule_of(described: Mapping[str, Any]) -> Rule:
-    """The rule that `rule_fields` described.
+    """Decodes a rule encoded by `rule_fields`.
 
     Raises:
-      InvalidArgumentError: if there is none of that name.
+      InvalidArgumentError: if there is no rule with that name.
     """
     options = dict(described)
     make = _RULES.get(options.pop("kind"))

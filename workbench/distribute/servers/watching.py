@@ -1,4 +1,4 @@
-"""Parameter servers of this process, for views: they hear of each strategy that starts some, and ask how these are."""
+"""Parameter servers of this process, for views, which learn of each strategy that starts some and query their state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Functions = tuple[tuple[WorkerFunctions, ...], FunctionQueue]
 listeners: Final[list[Callable[[Watched], object]]] = []
-"""Each is called with every strategy's servers that start in this process; it must return at once."""
+"""Each is called with the servers of every strategy that starts some in this process; it must return at once."""
 _alive: Final[weakref.WeakSet[Watched]] = weakref.WeakSet()
 _PATIENCE_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.05
@@ -33,13 +33,13 @@ _MOST_VARIABLES: Final = 32
 
 
 class Watched:
-    """Servers and workers of one strategy, for views. Any thread may ask, also while others wait in `join`.
+    """Servers and workers of one strategy, for views. Any thread, even while others wait in `join`.
 
-    It has connections of its own, so it waits for no variable that travels, and does not restore a lost server.
+    It has its own connections, so it does not wait for variables in transit, and does not restore a lost server.
 
     Attributes:
-      cluster: Which has the servers.
-      functions: In the notebook: what a coordinator's workers and queue do; None without a coordinator.
+      cluster: The cluster with the servers.
+      functions: In the notebook: the state of a coordinator's workers and queue; None without a coordinator.
       ended: Whether the servers were stopped.
       began: When they were started, by `time.monotonic`.
     """
@@ -56,7 +56,7 @@ class Watched:
         self._lock = forks.lock(threading.Lock())
 
     def now(self) -> ServersStatus:
-        """How they are at the moment, in about a second at most; of a server that does not answer what it last told."""
+        """The current state, within about a second; for a server that does not answer, its last known state."""
         with self._lock:
             if not self.ended:
                 self._last = self._seen("live", self._ask())
@@ -64,16 +64,16 @@ class Watched:
             return self._last
 
     def journals(self) -> tuple[tuple[str, int], ...]:
-        """Folder and bytes of each server's journal, as it told last; "" and 0 of one that has told nothing."""
+        """Folder and bytes of each server's journal, from its last report; "" and 0 before the first."""
         told = (self._told.get(number, {}) for number in range(len(self._servers)))
         return tuple((each.get("journal_folder", ""), each.get("journal_bytes", 0)) for each in told)
 
     def close(self) -> None:
-        """The servers are about to be stopped; what they did stays."""
+        """Called before the servers are stopped; keeps their last state."""
         with self._lock:
             if self.ended:
                 return
-            if self._last is not None:  # reads once more, to show what they did in the end
+            if self._last is not None:  # queries once more, to show their final state
                 self._ask()
             self._last = self._seen("stopped", set())
             self.ended = True
@@ -91,7 +91,7 @@ class Watched:
         return ServersStatus.of(servers, workers, queue, status)
 
     def _ask(self) -> set[int]:
-        """Asks all servers at once; returns the figures of those that answer."""
+        """Queries all servers at once; returns the numbers of those that answer."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         asked = []
         for number, server in enumerate(self._servers):
@@ -129,13 +129,13 @@ class Watched:
 
 
 def watched_on(cluster: Cluster) -> list[Watched]:
-    """Those of a cluster that have not ended, the oldest first."""
+    """The servers of a cluster that have not ended, the oldest first."""
     found = [watched for watched in tuple(_alive) if watched.cluster is cluster and not watched.ended]
     return sorted(found, key=lambda watched: watched.began)
 
 
 def tell(watched: Watched) -> None:
-    """Tells of servers that have started."""
+    """Announces servers that have started."""
     _alive.add(watched)
     for listener in tuple(listeners):
         listener(watched)

@@ -1,1 +1,1 @@
-"""Strategies: which replicas there are, where variables live, how values are combined."""
+"""Strategies, which determine the replicas, the place of variables, and how values are combined."""

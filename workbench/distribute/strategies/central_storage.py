@@ -20,16 +20,15 @@ _Name = str | DeviceSpec | Device
 class CentralStorageStrategy(Strategy):
     """Synchronous computation on several devices of one host, which share one copy of each variable.
 
-    As tf.distribute.experimental.CentralStorageStrategy. A variable lies in memory of the parameter device, where the
-    host's processes can read it; a replica that reads it gets a copy. What replicas assign is combined by the
-    variable's aggregation on one of them, which updates the one copy; without an aggregation it is an error. So
-    variables take memory once, however many replicas there are, and reading and updating them costs more than with
-    MirroredStrategy.
+    As tf.distribute.experimental.CentralStorageStrategy. A variable lives in memory of the parameter device, where the
+    host's processes can read it; a replica that reads it gets a copy. Values that replicas assign are combined by the
+    variable's aggregation on one replica, which updates the only copy; without an aggregation this is an error. So
+    variables take memory only once, but reading and updating them costs more than with MirroredStrategy.
 
     Args:
       compute_devices: Names such as ["CPU:0", "CPU:1"], one per replica; None takes all accelerators of the first host,
         else all of its CPU devices.
-      parameter_device: Where variables live; None is that of a single replica, else the CPU.
+      parameter_device: The device of variables; None is the device of a single replica, else the CPU.
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
@@ -89,7 +88,7 @@ def _compute_devices(asked: Sequence[_Name] | None, available: Sequence[Device])
 
 
 def _parameter_device(asked: _Name | None, chosen: Sequence[Device], available: Sequence[Device]) -> Device:
-    """The device that variables live on. Every host has a CPU, even if its workers compute on GPUs."""
+    """The device of variables. Every host has a CPU, even if its workers compute on GPUs."""
     first = chosen[0]
     if asked is None and len(chosen) == 1:
         return first

@@ -1,4 +1,4 @@
-"""DeviceAssignment: which TPU cores the replicas of a strategy run on."""
+"""DeviceAssignment: the TPU cores of a strategy's replicas."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class DeviceAssignment:
     """Maps replicas to TPU cores (as tf.tpu.experimental.DeviceAssignment); one core per replica.
 
     Args:
-      topology: The cores there are.
+      topology: The available cores.
       core_assignment: Shape `(replicas, 1, 4)`: the coordinates of each replica's core in the topology.
 
     Raises:
-      InvalidArgumentError: if coordinates are outside of the topology, or a core is used twice.
+      InvalidArgumentError: if coordinates are outside the topology, or a core is used twice.
     """
 
     def __init__(self, topology: Topology, core_assignment: Any) -> None:
@@ -93,7 +93,7 @@ class DeviceAssignment:
         """Assigns the first `num_replicas` cores of a topology, host by host.
 
         Args:
-          topology: The cores there are; None for those of the connected cluster.
+          topology: The available cores; None for those of the connected cluster.
           computation_shape: Cores of one replica in each direction; only one core per replica is possible.
           computation_stride: Steps between the cores of neighbouring replicas in each direction.
           num_replicas: Number of replicas.
@@ -133,7 +133,7 @@ class DeviceAssignment:
         return 1
 
     def coordinates(self, replica: int, logical_core: int = 0) -> tuple[int, ...]:
-        """Where a replica's core is in the topology."""
+        """The coordinates of a replica's core in the topology."""
         return tuple(int(n) for n in self.core_assignment[replica, logical_core])
 
     def host_and_ordinal(self, replica: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""StrategyExtended: the methods of a strategy that libraries need and most programs do not."""
+"""StrategyExtended: methods of a strategy for libraries; most programs do not need them."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class StrategyExtended:
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Full names of the devices that hold variables: the same, or the one of central storage."""
+        """Full names of the devices that hold variables: the same, or central storage's device."""
         return tuple(device.string for device in self._strategy.parameter_devices)
 
     def non_slot_devices(self, var_list: Sequence[Variable]) -> tuple[str, ...]:
-        """Where variables go that belong to no single one of `var_list`: where all are."""
+        """The devices for variables that do not belong to a single one of `var_list`: those of all variables."""
         return self.parameter_devices
 
     def reduce_to(
@@ -126,8 +126,8 @@ class StrategyExtended:
 
         Args:
           fn: A replica function.
-          args: Its arguments; distributed values give each replica its component.
-          kwargs: Its keyword arguments, treated alike.
+          args: Its arguments; each replica gets its component of distributed values.
+          kwargs: Its keyword arguments, likewise.
         """
         return self._run(fn, args, kwargs)
 
@@ -139,19 +139,19 @@ class StrategyExtended:
         kwargs: dict[str, Any] | None = None,
         group: bool = True,
     ) -> Any:
-        """Calls `fn(component, *args, **kwargs)` for every component of `var`, where it lives.
+        """Calls `fn(component, *args, **kwargs)` for every component of `var`, on the component's device.
 
         Args:
           var: A variable of this strategy.
           fn: Runs in update context: `component.assign*` changes that component only.
-          args: Arguments of `fn`. Of distributed values each call gets its component; with central storage there is
-            one call, by the replica that keeps the variables, which gets that replica's.
-          kwargs: Keyword arguments, treated alike.
-          group: Whether to return what `fn` returned with a `Mirrored` for each leaf; otherwise each leaf is a tuple
-            with one value per component. With one component the leaves are plain values.
+          args: Arguments of `fn`. Each call gets its component of distributed values; with central storage there is one
+            call, by the replica that keeps the variables, with that replica's component.
+          kwargs: Keyword arguments, likewise.
+          group: Whether each leaf of the result is a `Mirrored`; otherwise it is a tuple with one value per component.
+            With one component, the leaves are plain values.
 
         Returns:
-          The structure that `fn` returns, its leaves as `group` says.
+          The structure that `fn` returns, with leaves according to `group`.
 
         Raises:
           RuntimeError: in a replica function.
@@ -165,7 +165,7 @@ class StrategyExtended:
         function(fn, "strategy.extended.update: fn")
         args = checked_arguments(args, kwargs, "strategy.extended.update")
         if var.strategy is None or strategy.is_default:
-            # The default strategy has no update context: its only replica updates the variable where it is.
+            # The default strategy has no update context: its only replica updates the variable in place.
             with nullcontext() if strategy.is_default else contexts.cross_replica(strategy, "update"):
                 result = fn(var, *select(args, 0), **select(kwargs or {}, 0))
             return alone(result, group)
@@ -186,15 +186,15 @@ class StrategyExtended:
         """Calls `fn(*args, **kwargs)` once per device (as tf.distribute.StrategyExtended.update_non_slot).
 
         Args:
-          colocate_with: The devices: some of those that `non_slot_devices` returned, or a variable, for its devices.
-            None, an empty list, and strategies that keep one component take all devices with variables.
+          colocate_with: Some of the devices that `non_slot_devices` returned, or a variable, for its devices. None, an
+            empty list, and strategies that keep one component take all devices with variables.
           fn: Runs in update context.
-          args: Arguments of `fn`. Of distributed values each call gets the component of its device.
-          kwargs: Keyword arguments, treated alike.
+          args: Arguments of `fn`. Each call gets its device's component of distributed values.
+          kwargs: Keyword arguments, likewise.
           group: See `update`; components are in the order of the strategy's devices.
 
         Raises:
-          InvalidArgumentError: if a device is none of the strategy's.
+          InvalidArgumentError: if a device does not belong to the strategy.
           RuntimeError: in a replica function.
         """
         strategy = self._strategy
@@ -228,7 +228,7 @@ class StrategyExtended:
         return program.placement.run_update(program, program.fn, own, group, ranks)
 
     def _ranks_at(self, colocate_with: Any) -> list[int] | None:
-        """The replicas on some devices, in order; None for all of them."""
+        """The replicas on some devices, in order; None for all."""
         if isinstance(colocate_with, VariableComponent):
             colocate_with = colocate_with.device
         if colocate_with is None or isinstance(colocate_with, DistributedValues):
@@ -247,10 +247,10 @@ class StrategyExtended:
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
-        """Variables created inside live on the devices of `colocate_with_variable`.
+        """Places variables created inside on the devices of `colocate_with_variable`.
 
         Args:
-          colocate_with_variable: A variable of this strategy; where variables have one component, that will do, too.
+          colocate_with_variable: A variable of this strategy, or its component if variables have only one.
 
         Raises:
           ValueError: if it is neither.
@@ -275,7 +275,7 @@ class StrategyExtended:
 
         Args:
           numpy_input: A structure of arrays `(n, ...)`.
-          session: Without effect: there are no sessions.
+          session: Without effect, as there are no sessions.
         """
         from workbench.data.dataset import Dataset
 
@@ -283,31 +283,31 @@ class StrategyExtended:
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """Whether datasets need batches of one size: none of the strategies does."""
+        """Whether datasets need batches of one size; False for all strategies."""
         return False
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether each worker runs a program of its own: the notebook's is the only one."""
+        """Whether each worker runs its own program; False, because the notebook's is the only one."""
         return False
 
     @property
     def experimental_should_init(self) -> bool:
-        """Whether this program gives variables their first values: it does, as the only one."""
+        """Whether this program initialises variables; True, because it is the only one."""
         return True
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this program saves checkpoints: it does, as the only one."""
+        """Whether this program saves checkpoints; True, because it is the only one."""
         return True
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this program saves summaries: it does, as the only one."""
+        """Whether this program saves summaries; True, because it is the only one."""
         return True
 
     def value_container(self, value: Any) -> Any:
-        """The variable that a component belongs to; other values as they are."""
+        """The variable of a component; other values unchanged."""
         return value.variable if isinstance(value, VariableComponent) else value
 
     def read_var(self, v: Variable) -> Any:
@@ -342,7 +342,7 @@ class _Update:
 
     @property
     def placement(self) -> Placement:
-        """Where it runs: on the variable's devices, or on those of all variables."""
+        """The placement where it runs: the variable's, or that of all variables."""
         kind = VariableSynchronization.ON_WRITE if self.variable is None else self.variable.synchronization
         placement: Placement = self.strategy.description.placement_of(self.strategy, kind)
         return placement
@@ -360,7 +360,7 @@ def _flatten(value: Any) -> tuple[list[Any], tree.Spec]:
 
 
 def _on_each_replica(value: DistributedValues, replicas: int) -> DistributedValues:
-    """A variable with one component for all replicas, as with central storage, counts on each replica."""
+    """Repeats a variable's only component, as with central storage, for each replica."""
     if isinstance(value, Variable) and len(value.values) != replicas:
         return PerReplica(components_of(value, replicas))
     return value

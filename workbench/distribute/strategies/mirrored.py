@@ -56,12 +56,12 @@ class MirroredStrategy(Strategy):
 
 
 def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
-    """All accelerators of the most common kind, or all CPU devices where there is none.
+    """All accelerators of the most common kind, or all CPU devices if there are none.
 
-    Those of parameter servers and evaluators are left out.
+    Omits devices of parameter servers and evaluators.
 
     Raises:
-      InvalidArgumentError: if all devices are such.
+      InvalidArgumentError: if there are no other devices.
     """
     usable = tuple(device for device in available if device.job not in SERVICE_JOBS)
     if not usable:
@@ -78,10 +78,10 @@ def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def check_ops(cross_device_ops: CrossDeviceOps | None) -> None:
-    """Refuses what is not a CrossDeviceOps object.
+    """Refuses values other than CrossDeviceOps objects.
 
     Raises:
-      TypeError: showing how to write it, for a class instead of an object for example.
+      TypeError: for example for a class instead of an object; it shows how to write it.
     """
     if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
         raise TypeError(

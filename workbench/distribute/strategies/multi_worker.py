@@ -1,4 +1,4 @@
-"""MultiWorkerMirroredStrategy: MirroredStrategy over several hosts, real ones or hosts laid out on one machine."""
+"""MultiWorkerMirroredStrategy: MirroredStrategy over several hosts, real or emulated on one machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from workbench.errors import InvalidArgumentError
 
 
 class ControllerResolver(ClusterResolver):
-    """The `cluster_resolver` where none was passed: the notebook drives all workers, as the first of them.
+    """The default `cluster_resolver`: the notebook drives all workers, as the first of them.
 
     Args:
-      hosts: Their names; each host is a task of the job "worker".
+      hosts: Names of the hosts; each is a task of the job "worker".
     """
 
     task_type = "worker"
@@ -36,7 +36,7 @@ class ControllerResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """The name of the first host, or of that of a certain task; see `ClusterResolver.master`."""
+        """The name of the first host, or of the given task's; see `ClusterResolver.master`."""
         return address_or_own(self, task_type, task_id, rpc_layer)
 
 
@@ -47,14 +47,14 @@ class MultiWorkerMirroredStrategy(Strategy):
     Each host has its own input pipeline, which feeds its replicas.
 
     Args:
-      cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`; a cluster of
-        one task is this machine. A cluster that is connected has to have these tasks; an embedded one plays them with
-        as many hosts, workers or devices. Code that asks for the resolver gets it.
+      cluster_resolver: If no cluster is connected, names the tasks that have formed one by `workbench join`; a single
+        task is this machine. A connected cluster must have these tasks; an embedded one represents them by as many
+        hosts, workers or devices. The attribute `cluster_resolver` returns it.
       communication_options: Default options of the collectives.
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
-      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
+      FailedPreconditionError: if the connected cluster has other tasks than the resolver names.
       InvalidArgumentError: if hosts have different numbers of devices.
       TypeError: if `cluster_resolver` is not a resolver.
 
@@ -89,7 +89,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver that was passed, or one of the strategy's hosts, which says "worker" 0."""
+        """The given resolver, or one for the strategy's hosts, with this process as "worker" 0."""
         hosts = dict.fromkeys(device.host for device in self.devices)
         return getattr(self, "_resolver", None) or ControllerResolver(hosts)
 

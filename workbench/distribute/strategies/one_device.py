@@ -10,7 +10,7 @@ from workbench.distribute.strategies.strategy import Strategy
 
 
 class OneDeviceStrategy(Strategy):
-    """One replica on the given device (as tf.distribute.OneDeviceStrategy); for trying a program first.
+    """One replica on the given device (as tf.distribute.OneDeviceStrategy); to try out a program first.
 
     Args:
       device: Its name, such as "CPU:0" or "GPU:1".

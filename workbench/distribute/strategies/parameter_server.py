@@ -1,4 +1,4 @@
-"""ParameterServerStrategy: variables on parameter servers, functions on workers that run when they can."""
+"""ParameterServerStrategy: variables on parameter servers, and functions on workers that run asynchronously."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ _JOBS = frozenset(("chief", "worker", "ps", "evaluator"))
 
 
 class ParameterServerStrategy(Strategy):
-    """Variables on parameter servers, and workers that read and update them each at its own pace.
+    """Variables on parameter servers, which workers read and update, each at its own pace.
 
-    As tf.distribute.ParameterServerStrategy (V2). Devices of the cluster take the roles: workers run functions, which a
-    `ClusterCoordinator` schedules; parameter servers keep variables, each whole variable or shard on one of them, in
-    turn. There is one replica: `run` calls its function where it is called.
+    As tf.distribute.ParameterServerStrategy (V2). Devices of the cluster have two roles: workers run functions, which a
+    `ClusterCoordinator` schedules; parameter servers keep variables, with whole variables or shards distributed
+    round-robin. There is one replica: `run` calls its function where it is called.
 
-    A server writes each update to a journal before it answers. When its process is lost another one takes its place,
-    with every update that was answered; an update that is sent again is applied once.
+    A server writes each update to a journal before it answers. If its process is lost, another one replaces it with
+    every answered update; an update that is sent again is applied once.
 
     Attributes:
       coordinator: Its `ClusterCoordinator`, None before one is made.
 
     Args:
-      cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. A cluster
-        whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones. Where
-        no cluster is connected, the tasks of the resolver that have formed one by `workbench join`.
-        A cluster of tasks that is connected has to have those of the resolver.
-      variable_partitioner: Decides into how many shards a variable is divided; one of
+      cluster_resolver: Says how many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. If
+        the cluster's tasks have these jobs (`workbench join`), their devices are used, otherwise the first and the next
+        ones. If no cluster is connected, the resolver's tasks must have formed one by `workbench join`. A connected
+        cluster of tasks must have those of the resolver.
+      variable_partitioner: Determines the number of shards of a variable; one of
         `wb.distribute.experimental.partitioners`, or a function of shape and dtype.
       servers: Number of parameter servers, if no resolver gives it: the last devices. None takes all tasks of the job
         "ps", or a single device.
-      journal_folder: Where servers keep their journals, on their machines; None is the folder for temporary files. A
-        journal is as large as the variables and some 64 MiB, or four times the variables.
+      journal_folder: Folder of the servers' journals, on their machines; None is the folder for temporary files. A
+        journal is as large as the variables plus about 64 MiB, or four times the variables.
 
     Raises:
-      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver names.
+      FailedPreconditionError: if the connected cluster has other tasks than the resolver names.
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
       TypeError: if `servers` is not a number, `variable_partitioner` not a function, or `cluster_resolver` not a
         resolver.
@@ -132,12 +132,12 @@ class ParameterServerStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver that was passed, or None."""
+        """The given resolver, or None."""
         return self._resolver
 
     @property
     def hosting(self) -> Hosting:
-        """Servers and devices of workers, as the notebook holds them.
+        """The servers and the workers' devices, in the notebook.
 
         Raises:
           RuntimeError: in a function on a worker.
@@ -148,7 +148,7 @@ class ParameterServerStrategy(Strategy):
 
     @property
     def group(self) -> Group:
-        """There is none: workers run functions each on its own.
+        """There is no group, because workers run functions independently.
 
         Raises:
           RuntimeError: always.
@@ -169,10 +169,10 @@ class ParameterServerStrategy(Strategy):
         return ParameterServerExtended(self, self.run)
 
     def status(self) -> ServersStatus:
-        """What servers hold and workers run at the moment, also while another thread waits in `join`.
+        """The current state of servers and workers, even while another thread waits in `join`.
 
         Returns:
-          Prints as tables; in a notebook the strategy itself is shown as a live view.
+          A status that prints as tables; in a notebook, the strategy itself is displayed as a live view.
 
         Raises:
           RuntimeError: in a function on a worker.
@@ -182,8 +182,8 @@ class ParameterServerStrategy(Strategy):
     def close(self) -> None:
         """Ends the servers, and with them the variables; a coordinator ends, too. Idempotent.
 
-        It is done when the strategy is collected, or its cluster is closed. A checkpoint that is being saved in the
-        background becomes complete: it no longer needs the servers. One that begins later is refused.
+        This also happens when the strategy is collected, or its cluster is closed. A background save in progress
+        completes, because it no longer needs the servers. Later saves are refused.
         """
         self.hosting.close()
 
@@ -196,16 +196,16 @@ class ParameterServerStrategy(Strategy):
         kwargs: dict[str, Any] | None = None,
         options: RunOptions | None = None,
     ) -> Any:
-        """Calls `fn` where this is called, in replica context; in a scheduled function that is its worker.
+        """Calls `fn` in the calling process, in replica context; in a scheduled function, on its worker.
 
         Args:
           fn: A function or a `wb.function`.
-          args: Its arguments; distributed values give their component.
-          kwargs: Its keyword arguments, treated alike.
+          args: Its arguments; distributed values are replaced by their component.
+          kwargs: Its keyword arguments, likewise.
           options: Accepted, without effect here.
 
         Returns:
-          What `fn` returns: there is one replica, so nothing is wrapped.
+          The result of `fn`, not wrapped, because there is one replica.
 
         Raises:
           RuntimeError: in a replica function, or in the scope of another strategy.
@@ -216,13 +216,13 @@ class ParameterServerStrategy(Strategy):
             return plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
 
     def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> Any:
-        """The dataset itself: a function on a worker reads all of it; see `Strategy.distribute_dataset`."""
+        """Returns the dataset itself, all of which a function on a worker reads; see `Strategy.distribute_dataset`."""
         return dataset
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> Any:
-        """What `dataset_fn` returns for the only pipeline there is; for functions on workers."""
+        """The dataset that `dataset_fn` returns for the only pipeline; for functions on workers."""
         from workbench.data.context import InputContext  # loads the data pipeline on first use
 
         return dataset_fn(InputContext())
@@ -230,7 +230,7 @@ class ParameterServerStrategy(Strategy):
     # -- variables ----------------------------------------------------------------------------------------------
 
     def next_server(self) -> int:
-        """The servers in turn; within `colocate_vars_with` that of the other variable.
+        """The servers round-robin; within `colocate_vars_with`, that of the other variable.
 
         Raises:
           RuntimeError: in a scheduled function.
@@ -255,7 +255,7 @@ class ParameterServerStrategy(Strategy):
         dtype: Any = None,
         **options: Any,
     ) -> Any:
-        """Creates a variable in as many shards as the partitioner demands; `wb.Variable` calls it.
+        """Creates a variable in as many shards as the partitioner requests; `wb.Variable` calls it.
 
         Args:
           initial_value: An array, or a function that returns one; shards are cut along its first dimension.
@@ -288,7 +288,7 @@ class ParameterServerStrategy(Strategy):
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
-        """Variables created by this thread in the block stay whole."""
+        """Keeps variables that this thread creates in the block whole."""
         outer, _thread.undivided = _thread.undivided, True
         try:
             yield
@@ -297,7 +297,7 @@ class ParameterServerStrategy(Strategy):
 
     @contextmanager
     def on_server(self, server: int) -> Iterator[None]:
-        """Variables created by this thread in the block go to this server, whole."""
+        """Places variables that this thread creates in the block on this server, whole."""
         outer, _thread.server = _thread.server, server
         try:
             yield
@@ -319,7 +319,7 @@ class ParameterServerStrategy(Strategy):
 
 
 class ParameterServerExtended(StrategyExtended):
-    """`strategy.extended` of parameter servers: updates run where they are called, and what they use travels."""
+    """`strategy.extended` for parameter servers: updates run where they are called, and their values travel."""
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
@@ -340,7 +340,7 @@ class ParameterServerExtended(StrategyExtended):
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
-        """Variables created inside live on the server of `colocate_with_variable`, and are not divided.
+        """Places variables created inside on the server of `colocate_with_variable`, undivided.
 
         Raises:
           ValueError: if that is not a variable of this strategy, or has several shards.
@@ -366,12 +366,12 @@ _thread = _Thread()
 
 
 def _close_aside(hosting: Hosting) -> None:
-    """Closes on another thread: closing waits for threads, and the one that collects garbage may be one of them."""
+    """Closes on another thread, because closing waits for threads, and one of them may be collecting garbage."""
     threading.Thread(target=hosting.close, name="wb-servers-close", daemon=True).start()
 
 
 class _NamesOn:
-    """The names of variables on one server, without a reference to the strategy."""
+    """Returns the names of variables on one server, without a reference to the strategy."""
 
     def __init__(self, strategy: weakref.ref[ParameterServerStrategy], server: int) -> None:
         self._strategy = strategy
@@ -384,7 +384,7 @@ class _NamesOn:
 
 
 def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-    """The devices of workers and of servers: of the tasks with these jobs, otherwise the first and the last ones."""
+    """The devices of workers and servers: those of the tasks with these jobs, otherwise the first and the last ones."""
     spec = None if resolver is None else spec_of(resolver)
     workers = None if spec is None else _tasks(spec, "worker")
     wanted = servers if spec is None else _tasks(spec, "ps")
@@ -407,10 +407,10 @@ def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tupl
 
 
 def _tasks(spec: Any, job: str) -> int:
-    """How many tasks a job of the cluster has.
+    """The number of tasks in a job of the cluster.
 
     Raises:
-      InvalidArgumentError: if it has none, or if there are jobs that this strategy does not know.
+      InvalidArgumentError: if there are none, or the cluster has jobs that this strategy does not know.
     """
     if unknown := sorted(set(spec.jobs) - _JOBS):
         raise InvalidArgumentError(
@@ -426,7 +426,7 @@ def _tasks(spec: Any, job: str) -> int:
 
 
 def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any, name: str) -> int:
-    """How many shards a partitioner requests; scalars are not divided."""
+    """The number of shards that a partitioner requests; scalars are not divided."""
     if not shape:
         return 1
     given = partitioner(shape=shape, dtype=dtype)

@@ -1,14 +1,14 @@
-"""Variables after a lost worker was replaced: its replicas get their components again.
+"""Restores variables after a lost worker was replaced: its replicas get their components again.
 
-Mirrored variables are copied from the lowest surviving replica (components that differed, with aggregation NONE, do not
-differ there afterwards). Of a sync-on-read variable a lost component is gone; what takes its place keeps the
-common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in
-central storage is lost with no replica but the last: the memory outlives the process that held it.
+Mirrored variables are copied from the lowest surviving replica. (With aggregation NONE, components that differed are
+equal afterwards.) A lost component of a sync-on-read variable is gone; its replacement keeps the common value of the
+survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in central storage is
+lost only with the last replica, because its memory outlives the process that held it.
 
-Where no replica survived, everything goes back to the newest checkpoint of `Strategy.restorer`, if there is one.
+If no replica survived, everything returns to the newest checkpoint of `Strategy.restorer`, if there is one.
 
-Where a strategy goes on without the lost replicas (`minimum_replicas` of `connect`) nothing takes the place of their
-components: a SUM lacks what they had added, a MEAN is that of the others.
+If a strategy continues without the lost replicas (`minimum_replicas` of `connect`), their components are not replaced:
+a SUM lacks what they had added, a MEAN is that of the others.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _NAMED: Final = 4
 
 
 def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
-    """Gives the replicas `lost` components of all variables of `strategy`.
+    """Gives the replicas `lost` their components of all variables of `strategy`.
 
     Args:
       strategy: The strategy.
-      lost: Ranks whose replicas were replaced.
+      lost: Ranks of the replaced replicas.
       survivors: Ranks of the others.
 
     Raises:
-      ReplicaLost: if no replica survived that could give them, and no checkpoint has them; the strategy can be used
-        again then, the variables once values are assigned to them.
+      ReplicaLost: if no replica survived and no checkpoint has the values. The strategy can then be used again, and the
+        variables once values are assigned to them.
     """
     variables = strategy.kept.variables
     if not variables:
@@ -60,12 +60,12 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
 
 
 def refuse_given_again(restorer: Restorer, arguments: Any) -> None:
-    """Refuses arguments of a step that iterators gave before they went back to a checkpoint, and give again.
+    """Refuses arguments of a step that an iterator will yield again because it went back to a checkpoint.
 
-    Whichever call noticed the loss of all replicas: the step would use them twice.
+    The step would use them twice, whichever call noticed the loss of all replicas.
 
     Raises:
-      WorkbenchError: if such an element is among them; see `GoneBack.refusal`.
+      WorkbenchError: if there is such an argument; see `GoneBack.refusal`.
     """
     behind = restorer.gone_back = [iterator for iterator in restorer.gone_back if iterator.is_behind]
     for leaf in tree.flatten(arguments)[0] if behind else ():
@@ -75,7 +75,7 @@ def refuse_given_again(restorer: Restorer, arguments: Any) -> None:
 
 
 def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
-    """Whether everything went back to a checkpoint because all replicas were lost."""
+    """Restores everything from a checkpoint because all replicas were lost; returns whether that was possible."""
     restorer = strategy.restorer
     if restorer is None:
         return False
@@ -101,7 +101,7 @@ def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
 
 
 def _all_lost(strategy: DescribedStrategy, lost: int) -> str:
-    """Says that all replicas were lost, and how, because this may be the first report of it."""
+    """Text that all replicas were lost, and how, because this may be its first report."""
     ends = [f"worker {name} {end.what}" for name, end in strategy.group.ends.items()]
     more = f"; {len(ends) - _NAMED} more" if len(ends) > _NAMED else ""
     how = f" ({'; '.join(ends[:_NAMED])}{more})" if ends else ""

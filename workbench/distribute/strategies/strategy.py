@@ -1,4 +1,4 @@
-"""Strategy: what all strategies share. Runs functions on replicas, returns their values, distributes data."""
+"""Strategy, the base of all strategies: runs functions on replicas, returns their values, distributes data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class _Alias:
-    """The reference's `experimental_` name for a method that now has the plain one."""
+    """TensorFlow's `experimental_` name for a method with a plain name here."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -67,7 +67,7 @@ class _Alias:
 class Strategy(DescribedStrategy):
     """Replicas that compute together, and the variables and values that they hold (as tf.distribute.Strategy).
 
-    Made by its subclasses. It can travel into replica functions, where it stands for itself.
+    Use its subclasses. It can be passed to replica functions, where a stand-in represents it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Strategy(DescribedStrategy):
         holder: int | None = None,
         placement_of: Callable[[Any, VariableSynchronization], Placement] = placement_of,
     ) -> None:
-        """Takes over a group of replicas; subclasses make it."""
+        """Takes over a group of replicas, which subclasses create."""
         description = StrategyDescription(
             id=new_id(),
             kind=type(self),
@@ -119,14 +119,14 @@ class Strategy(DescribedStrategy):
         self.inputs = InputRegistry()
 
     def describe_again(self, description: StrategyDescription) -> None:
-        """Other replicas take part than before."""
+        """Updates the description after the set of replicas has changed."""
         super().describe_again(description)
         # Prepared functions contain the old description.
         self._functions.clear()
         self._observed_functions.clear()
 
     def resize(self) -> None:
-        """Goes on with the replicas that take part in its group now, and tells them so."""
+        """Continues with the current replicas of its group, and informs them."""
         group = self.group
         seat = self._holder_seat
         holder = None if seat is None else group.taken.index(seat) if seat in group.taken else 0
@@ -155,7 +155,7 @@ class Strategy(DescribedStrategy):
 
     @property
     def input_shape(self) -> Shape:
-        """Over how many hosts, and how many replicas on each, a dataset is divided; `explain_sharding` asks for it."""
+        """Number of hosts, and of replicas on each, over which datasets are divided; for `explain_sharding`."""
         from workbench.data.sharding.model import Shape
         from workbench.distribute.input.plan import input_shape
 
@@ -206,7 +206,7 @@ class Strategy(DescribedStrategy):
           RuntimeError: in a replica function, or in the scope of another strategy.
           CaptureError: if `fn` or an argument cannot be sent to the replicas.
           TypeError: if `args` is not a tuple or list, or `kwargs` is not a dictionary; or if `fn` is a generator or
-            async function, because a call of it would run nothing.
+            async function, because calling it would not run its body.
 
         >>> def step(x):
         ...     return x * wb.distribute.get_replica_context().replica_id_in_sync_group
@@ -271,20 +271,20 @@ class Strategy(DescribedStrategy):
     def _functions_for(
         self, observation: observing.Observation | None
     ) -> weakref.WeakKeyDictionary[Function, Prepared]:
-        """Where prepared functions are kept, by how they are observed."""
+        """The cache of prepared functions for an observation."""
         if observation is None:
             return self._functions
         if observation != self._observation:
             self._observation = observation
             self._observed_functions = weakref.WeakKeyDictionary()
-        # Each time, because an equal observation may belong to another dump.
+        # On each call, because an equal observation may belong to another dump.
         if (writer := current_writer()) is not None:
             writer.runs_on(self)
             self.group.gang.cluster.expect_last_writes()
         return self._observed_functions
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
-        """Has the replicas write what they keep of a dump; `wb.debugging` calls it.
+        """Makes the replicas write their data of a dump; `wb.debugging` calls it.
 
         Args:
           root: The folder of the dump.
@@ -301,21 +301,21 @@ class Strategy(DescribedStrategy):
             result = fn(self, *wrapped(args), **wrapped(kwargs))
         return dealt_out(result, self.group)
 
-    # -- bringing values home -----------------------------------------------------------------------------------
+    # -- fetching values ----------------------------------------------------------------------------------------
 
     def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None) -> Any:
         """Combines a value over replicas, on the host (as tf.distribute.Strategy.reduce).
 
         Args:
           reduce_op: "SUM" or "MEAN", in any letter case. A mean of integers is float64.
-          value: A distributed value, or a nested structure of them. An ordinary array counts as present on every
-            replica; with SUM, no axis and more than one replica, that raises an error.
-          axis: None combines elementwise across replicas. A dimension (usually 0, the batch), or several, are reduced
-            within each replica too; a mean divides by the true number of elements.
+          value: A distributed value, or a nested structure of them. Every replica counts as having an ordinary array;
+            with SUM, no axis and more than one replica, that raises an error.
+          axis: None combines elementwise across replicas. Given dimensions (usually 0, the batch) are also reduced
+            within each replica; a mean divides by the actual number of elements.
 
         Raises:
           InvalidArgumentError: if shapes or dtypes of the components do not fit together.
-          ValueError: if None is among the values; a MEAN without an axis gives it back, as it does ordinary values.
+          ValueError: if None is among the values; a MEAN without an axis returns it, as it does ordinary values.
           RuntimeError: in a replica function.
 
         >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
@@ -354,8 +354,8 @@ class Strategy(DescribedStrategy):
     def local_results(self, value: Any) -> tuple[Any, ...]:
         """Returns the components of a distributed value as a tuple; `(value,)` for an ordinary value.
 
-        The components of a variable are variables. Lists, tuples and dicts, also of ordinary values, give one structure
-        per replica.
+        The components of a variable are variables. Lists, tuples and dicts, even of ordinary values, result in one
+        structure per replica.
 
         >>> strategy.local_results(strategy.run(lambda: "here"))
         ('here', 'here')
@@ -365,7 +365,7 @@ class Strategy(DescribedStrategy):
     # -- distributing -------------------------------------------------------------------------------------------
 
     def distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """Makes a distributed value: calls `value_fn(ValueContext)` once per replica, in order, in the notebook.
+        """Creates a distributed value by calling `value_fn(ValueContext)` once per replica, in order, in the notebook.
 
         Returns:
           A `PerReplica`; if `value_fn` returns a structure, that structure with a `PerReplica` for each leaf.
@@ -406,10 +406,10 @@ class Strategy(DescribedStrategy):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> DistributedDataset:
-        """Distributes what `dataset_fn(InputContext)` returns, called once per input pipeline (one per host).
+        """Distributes the datasets that `dataset_fn(InputContext)` returns for each input pipeline (one per host).
 
         Args:
-          dataset_fn: Returns a dataset batched by the *per-replica* batch size; it is neither split nor sharded, each
+          dataset_fn: Returns a dataset batched by the *per-replica* batch size. It is neither split nor sharded; each
             replica takes one element per step.
           options: How to read; see `InputOptions`.
 
@@ -428,8 +428,8 @@ class Strategy(DescribedStrategy):
           numpy_input: A structure of arrays `(n, ...)`. A list of arrays is stacked; tuples and dicts stay structure.
 
         Returns:
-          A dataset of `n` elements, to be batched by the global batch size and distributed. Each replica gathers its
-          rows of a batch itself.
+          A dataset of `n` elements, to batch by the global batch size and distribute. Each replica itself gathers its
+          rows of a batch.
 
         Raises:
           ValueError: if a component is a scalar, or first dimensions differ.
@@ -476,7 +476,7 @@ def _resize(strategy: Strategy | None) -> None:
 
 
 def _made_before(arguments: Any) -> bool:
-    """Whether some arguments have values that only the present replicas hold; batches can be split again."""
+    """Whether arguments contain values that only the current replicas hold; batches can be split again."""
     handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
     origins = [handle.step.origin for handle in handles if type(handle) is Handle]
     return any(origin is None or not origin.divisible for origin in origins)

@@ -1,4 +1,4 @@
-"""TPUStrategy: replica functions compiled into one program for all TPU cores, real ones or emulated."""
+"""TPUStrategy: replica functions compiled to one program for all TPU cores, real or emulated."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TPUStrategy(Strategy):
     numbers. Variables are inputs and outputs of the program and stay on the cores.
 
     Args:
-      tpu_cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`, one on
-        each host of the TPU; a cluster that is connected has to have them. Code that asks for the resolver gets it.
+      tpu_cluster_resolver: If no cluster is connected, names the tasks that have formed one by `workbench join`, one
+        per host of the TPU; a connected cluster must have these tasks. `cluster_resolver` returns it.
       device_assignment: The cores on which the replicas run; None for all cores.
 
     Raises:
@@ -76,7 +76,7 @@ class TPUStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver that was passed, or None."""
+        """The given resolver, or None."""
         return getattr(self, "_resolver", None)
 
     def sample_collectives(
@@ -87,22 +87,22 @@ class TPUStrategy(Strategy):
         *,
         steps: int = 5,
     ) -> tuple[SampledCollective, ...]:
-        """Runs `fn` for a few steps under JAX's profiler and says how long each collective in its program took.
+        """Runs `fn` for a few steps under JAX's profiler and returns how long each collective in its program took.
 
-        Whole steps are always recorded; what happens inside of a compiled program only shows in a profile, which
-        slows the steps down. So these are samples, and labelled as such.
+        Whole steps are always recorded. Only a profile shows the inside of a compiled program, and it slows the steps
+        down; so these are samples, and labelled as such.
 
         Args:
-          fn: See `run`; the steps are real ones, which change variables.
+          fn: See `run`; these are real steps, which change variables.
           args: Positional arguments.
           kwargs: Keyword arguments.
-          steps: How many steps to sample.
+          steps: Number of steps to sample.
         """
         return sample(self, fn, args, kwargs, steps)
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         plain = plain_function(fn)
-        # Setting all variables in one program takes the least time to compile.
+        # One program that sets all variables takes the least time to compile.
         if forgotten := self.kept.take_forgotten():
             self.run_internal(forget, (forgotten,))
         how = options or RunOptions()

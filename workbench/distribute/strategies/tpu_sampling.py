@@ -1,4 +1,4 @@
-"""Sampling the collectives of traced steps: the only way to see inside a compiled program."""
+"""Samples the collectives of traced steps, the only way to see inside a compiled program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _profiles: dict[int, Profile] = {}  # of this worker process, by group
 
 @dataclass(frozen=True, slots=True)
 class SampledCollective:
-    """One collective of a compiled program, timed in a few sampled steps. Sampled: other steps may differ.
+    """One collective of a compiled program, timed in a few sampled steps; other steps may differ.
 
     Attributes:
       operation: Its name in the compiled program, such as "psum.7".
-      samples: How many durations there are: steps times replicas.
-      median_ns: Median duration, waiting for slower replicas included.
-      min_ns: The shortest: what it takes without waiting.
-      max_ns: The longest.
+      samples: Number of durations: steps times replicas.
+      median_ns: Median duration, including waits for slower replicas.
+      min_ns: The shortest duration: the time without waiting.
+      max_ns: The longest duration.
     """
 
     operation: str
@@ -52,7 +52,7 @@ def sample(
     steps: int,
 ) -> tuple[SampledCollective, ...]:
     """See `TPUStrategy.sample_collectives`."""
-    strategy.local_results(strategy.run(fn, args, kwargs))  # compiled before the profile begins
+    strategy.local_results(strategy.run(fn, args, kwargs))  # compiles it before the profile begins
     strategy.run_internal(start)
     first = strategy.group.number
     try:
@@ -81,8 +81,8 @@ class Seen:
       step: Number of the step among the sampled ones.
       seq: Number of the collective in the step, from 1, the same on all replicas; 0 is the step as a whole.
       name: Its name in the program.
-      operation: What it is, None if the program does not tell.
-      start_ns, end_ns: When, by the clock of the replica's host.
+      operation: Its kind, None if unknown from the program.
+      start_ns, end_ns: Its start and end, by the clock of the replica's host.
     """
 
     rank: int
@@ -96,7 +96,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What one replica's process has seen, if the replica speaks for it."""
+    """The events in one replica's process, if the replica speaks for it."""
 
     entries: tuple[Seen, ...]
 
@@ -110,7 +110,7 @@ def start(env: ReplicaEnv) -> None:
 
 
 def stop(env: ReplicaEnv) -> Events:
-    """Ends it."""
+    """Ends the profile in each process."""
     if not _speaks(env) or env.group_id not in _profiles:
         return Events(())
     found: list[SampledEvent] = _profiles.pop(env.group_id).stop()
@@ -121,12 +121,12 @@ def stop(env: ReplicaEnv) -> Events:
 def _seen(
     events: Sequence[SampledEvent], ranks: dict[int, int], operations: dict[str, Operation]
 ) -> Iterator[Seen]:
-    """The events of a process, numbered so that the replicas' records can be joined."""
+    """The events of a process, numbered so that the records of replicas can be joined."""
     begun: dict[int, int] = {}
     for event in events:
         begun[event.run] = min(event.start_ns, begun.get(event.run, event.start_ns))
     steps = {run: step for step, run in enumerate(sorted(begun, key=begun.__getitem__))}
-    turns: Counter[tuple[int, int, str]] = Counter()  # an operation in a loop happens several times
+    turns: Counter[tuple[int, int, str]] = Counter()  # an operation in a loop runs several times
     placed = []
     for event in sorted(events, key=lambda event: event.start_ns):
         turn = turns[event.device, event.run, event.operation]
@@ -147,12 +147,12 @@ def _seen(
 
 
 def note(env: ReplicaEnv, first: int, seen: tuple[Seen, ...]) -> None:
-    """Puts what was seen of this replica into its telemetry, as sampled.
+    """Writes the events of this replica to its telemetry, marked as sampled.
 
     Args:
       env: The replica.
       first: Number of the first sampled step.
-      seen: What was seen of all replicas.
+      seen: The events of all replicas.
     """
     ready: dict[tuple[int, int], int] = {}
     local = {rank for rank, device in enumerate(env.devices) if device.worker == env.device.worker}

@@ -29,14 +29,14 @@ _SHOWN_CHARACTERS = 80
 class DistributedValues(CopiedByReference):
     """One value per replica; immutable (as tf.distribute.DistributedValues).
 
-    Its subclasses say how the components relate: `PerReplica`, `Mirrored`, and variables. Pass it to `run`, where every
-    replica gets its own component, or bring it to the notebook with `reduce`, `gather` or `local_results`.
+    Its subclasses define how the components relate: `PerReplica`, `Mirrored`, and variables. Pass it to `run`, where
+    every replica gets its own component, or fetch it to the notebook with `reduce`, `gather` or `local_results`.
     """
 
     __slots__ = ("__weakref__", "_components", "_handle")
 
     def __init__(self, components: Sequence[Any] | Handle) -> None:
-        """Wraps what replicas hold (a handle), or one value per replica, in replica order."""
+        """Wraps a handle of values on replicas, or one value per replica, in replica order."""
         if type(components) is Handle:
             self._handle: Handle | None = components
             self._components: tuple[Any, ...] | None = None
@@ -54,7 +54,7 @@ class DistributedValues(CopiedByReference):
 
     @property
     def handle(self) -> Handle | None:
-        """The runtime's handle, or None while the components were not given to replicas."""
+        """The runtime's handle, or None if the components were not sent to replicas."""
         return self._handle
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class DistributedValues(CopiedByReference):
         """The components, if there is one for each of `size` replicas.
 
         Raises:
-          InvalidArgumentError: if it belongs to a strategy with another number of them.
+          InvalidArgumentError: if it belongs to a strategy with another number of replicas.
         """
         if len(self) != size:
             components = "1 component" if len(self) == 1 else f"{len(self)} components"
@@ -78,10 +78,10 @@ class DistributedValues(CopiedByReference):
         return self.values
 
     def own_component(self, env: ReplicaEnv) -> Any:
-        """The component of one replica, also of the one that stands for all while a program is traced.
+        """The component of one replica, or of the one that represents all while a program is traced.
 
         Raises:
-          TracingError: if components were put together that a program cannot choose from.
+          TracingError: if it was made of components between which a program cannot choose.
         """
         if not env.traced:
             return self.values_for(env.size)[env.rank]
@@ -94,7 +94,7 @@ class DistributedValues(CopiedByReference):
         return env.xp.stack(arrays)[env.rank]
 
     def handle_for(self, group: Group) -> Handle:
-        """The components where the replicas of `group` can use them; sent there when they are not yet.
+        """The handle with which the replicas of `group` use the components; first sends them if necessary.
 
         Raises:
           InvalidArgumentError: if there is not one component for each replica.
@@ -123,7 +123,7 @@ class DistributedValues(CopiedByReference):
         return f"{name}:{{\n" + ",\n".join(lines) + "\n}"
 
     def component_text(self, rank: int) -> str:
-        """A component in one line; its value only where it is small and here already, as this does no I/O."""
+        """A component in one line; with its value only if it is small and already here, because this does no I/O."""
         if self._components is not None:
             return _text(self._components[rank])
         handle = self._handle
@@ -153,13 +153,13 @@ def _text(value: Any) -> str:
         return f"{str(value.dtype).rpartition('.')[2]}[{','.join(map(str, shape))}]"
     try:
         text = printable(" ".join(repr(value).split()))
-    except Exception as error:  # a foreign object's repr may raise anything
+    except Exception as error:  # a foreign object's repr may raise any error
         text = f"<{type(value).__name__}, its repr raised {type(error).__name__}>"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 
 
 class PerReplica(DistributedValues):
-    """Components that may differ and are never synchronised; what `run` and distributed datasets give."""
+    """Components that may differ and are never synchronised; `run` and distributed datasets return them."""
 
     __slots__ = ()
 
@@ -175,12 +175,12 @@ class PerReplica(DistributedValues):
 
 
 class Mirrored(DistributedValues):
-    """Components known to be equal, so that any of them stands for all."""
+    """Components known to be equal, so that any one represents all."""
 
     __slots__ = ()
 
     def own_component(self, env: ReplicaEnv) -> Any:
-        """Any of them."""
+        """Any component."""
         return self.values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -209,7 +209,7 @@ _WORDS = {
 
 def _refuse(operation: str) -> Any:
     def refused(self: PerReplica, *_: Any, **__: Any) -> NoReturn:
-        kind = ValueError if operation == _WORDS["array"] else TypeError  # as in the reference
+        kind = ValueError if operation == _WORDS["array"] else TypeError  # as in TensorFlow
         raise kind(
             f"{operation} is not possible on a PerReplica outside of a replica function: its {len(self)} components "
             f"live on the replicas and may differ. Compute in a function given to strategy.run, combine them with "
@@ -226,7 +226,7 @@ for _name in _OPERATORS:
 
 @dataclass(frozen=True, slots=True)
 class PerReplicaSpec:
-    """What the components of a PerReplica look like.
+    """The specs of a PerReplica's components.
 
     Attributes:
       specs: One spec per replica.
@@ -236,7 +236,7 @@ class PerReplicaSpec:
 
     @property
     def shape(self) -> Any:
-        """Shape of the components: that of replica 0."""
+        """Shape of the component of replica 0."""
         return self.specs[0].shape
 
     @property
@@ -251,7 +251,7 @@ def is_distributed(value: Any) -> bool:
 
 
 def handed_over(value: Any, group: Group) -> Any:
-    """The tree `value` with every distributed value replaced by its handle, as `Group.run` takes it."""
+    """The tree `value` with every distributed value replaced by its handle, for `Group.run`."""
     kind = type(value)
     if kind is PerReplica or kind is Mirrored:
         return value.handle_for(group)
@@ -263,13 +263,13 @@ def handed_over(value: Any, group: Group) -> Any:
 
 
 def dealt_out(result: Any, group: Group) -> Any:
-    """What a merge function returned, in the form in which the runtime gives each replica its component."""
+    """The result of a merge function, in the form in which the runtime sends each replica its component."""
 
     def dealt(leaf: Any) -> Any:
         if not isinstance(leaf, DistributedValues):
             return leaf
         if leaf.handle is None and len(leaf) == group.size:
-            return PerRank(leaf.values)  # not on the replicas yet, and needed there once
+            return PerRank(leaf.values)  # not yet on the replicas, and needed there once
         return leaf.handle_for(group)
 
     return tree.map(dealt, result)
@@ -281,5 +281,5 @@ def wrapped(result: Any) -> Any:
 
 
 def select(value: Any, rank: int) -> Any:
-    """The tree `value` as replica `rank` has it."""
+    """The tree `value` with the components of replica `rank`."""
     return tree.map(lambda leaf: leaf.values[rank] if isinstance(leaf, DistributedValues) else leaf, value)

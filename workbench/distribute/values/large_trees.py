@@ -1,4 +1,4 @@
-"""Reducing and gathering trees of very many leaves: those that are alike are computed as one array.
+"""Reduces and gathers trees with very many leaves: similar leaves are computed as one array.
 
 A NumPy call costs more than the arithmetic on a small array, and fetching a value costs a message.
 """
@@ -16,12 +16,12 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime.driver.handle import Handle, fetch_all
 
 FEW = 8
-"""Up to this many leaves are computed one by one, which is no slower."""
+"""Up to this many leaves are computed one by one, which is not slower."""
 _LARGE_BYTES = 64 * 1024  # from this size on, copying an array costs more than the saved calls
 
 
 def bring(leaves: Sequence[Any]) -> None:
-    """Fetches the components of all leaves that are not here yet, with few messages."""
+    """Fetches the missing components of all leaves, with few messages."""
     if len(leaves) > 1:
         handles = [leaf.handle for leaf in leaves if isinstance(leaf, DistributedValues)]
         fetch_all([handle for handle in handles if type(handle) is Handle])
@@ -32,15 +32,15 @@ def together(
     components: dict[int, tuple[Any, ...]],
     axis: Axis,
 ) -> dict[int, Any]:
-    """Combines leaves that are alike as one array with a row for each.
+    """Combines similar leaves as one array with a row for each.
 
     Args:
-      combine: Called with one array per replica, shape (leaves, ...), and `axis` counted in these.
-      components: By the number of the leaf, one value per replica.
+      combine: Called with one array of shape (leaves, ...) per replica, and `axis` counted in these.
+      components: By leaf number, one value per replica.
       axis: The axis that the user gave, counted in a leaf.
 
     Returns:
-      Results by the number of the leaf, without those of leaves that are like too few others, or no plain arrays.
+      Results by leaf number, without leaves that have too few similar ones, or are not plain arrays.
     """
     groups: dict[Any, list[int]] = {}
     for number, parts in components.items():
@@ -55,7 +55,7 @@ def together(
         columns = zip(*[components[number] for number in numbers], strict=True)
         try:
             found = combine([_stacked(column, kind) for column in columns], inner)
-        except InvalidArgumentError:  # leaves are computed one by one, so that the error describes one
+        except InvalidArgumentError:  # computed one by one, so that the error describes a leaf
             continue
         rows = found if kind is float else [found[row, ...] for row in range(len(numbers))]
         results.update(zip(numbers, rows, strict=True))
@@ -66,18 +66,18 @@ _NO_SUCH_AXIS = object()
 
 
 def _inner(axis: Axis, rank: int) -> Any:
-    """A leaf's `axis`, for an array with one more dimension in front."""
+    """A leaf's `axis` in an array with an additional first dimension."""
     if axis is None:
         return None
     axes = axis if isinstance(axis, tuple) else (axis,)
     if any(not -rank <= item < rank for item in axes):
-        return _NO_SUCH_AXIS  # the error is about a leaf
+        return _NO_SUCH_AXIS  # the error then describes a leaf
     moved = tuple(item % rank + 1 for item in axes)
     return moved if isinstance(axis, tuple) else moved[0]
 
 
 def _alike(parts: tuple[Any, ...]) -> Any:
-    """What must be equal for leaves to be computed together; None for leaves that cannot be."""
+    """The properties that leaves computed together must share; None for leaves that are computed alone."""
     first = parts[0]
     kind: Any = type(first)
     if kind is float:

@@ -1,4 +1,4 @@
-"""Distributed values made of, and taken apart into, values of the notebook."""
+"""Makes distributed values of the notebook's values, and splits them into such values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.distribute.values.large_trees import bring
 
 
 def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int) -> Any:
-    """Calls `value_fn` once per replica, in order; its structure with a `PerReplica` for each leaf.
+    """Calls `value_fn` once per replica, in order; returns its structure with a `PerReplica` for each leaf.
 
     Raises:
       ValueError: if it returns different structures for different replicas.
@@ -32,7 +32,7 @@ def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int)
 
 
 def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
-    """The components of a distributed value; one structure per replica of a structure; `(value,)` for all else."""
+    """The components of a distributed value; for a structure, one per replica; `(value,)` for all other values."""
     if isinstance(value, DistributedValues):
         return tuple(value.values)
     leaves, spec = flatten_distributed(value)
@@ -44,27 +44,27 @@ def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
 
 
 def _for_each(leaf: Any, replicas: int) -> Sequence[Any]:
-    """Each replica's value of a leaf: its component, or the same for all, such as a variable kept in one place."""
+    """Each replica's value of a leaf: its component, or one for all, such as a variable with a single copy."""
     if isinstance(leaf, DistributedValues) and len(leaf.values) == replicas:
         return leaf.values
     return (leaf,) * replicas
 
 
 def flatten_distributed(value: Any) -> tuple[list[Any], tree.Spec]:
-    """Leaves and structure of `value`, with variables as leaves: elsewhere they are parts of the structure."""
+    """Leaves and structure of `value`, with variables as leaves; elsewhere they are parts of the structure."""
     return tree.flatten(value, is_leaf=is_distributed)
 
 
 def require_no_none(value: Any, leaves: Sequence[Any], what: str) -> None:
-    """Refuses a structure in which the replicas left something out.
+    """Refuses a structure in which replicas have returned None.
 
     Args:
       value: The structure.
-      leaves: Its leaves, among which None is not.
+      leaves: Its leaves, without None.
       what: The subject of the error's sentence.
 
     Raises:
-      ValueError: if it is None, or None is in it.
+      ValueError: if it is or contains None.
     """
     if len(leaves) == 1 and leaves[0] is value:
         return

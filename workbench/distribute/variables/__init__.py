@@ -1,1 +1,1 @@
-"""Variables: an array per replica that lasts from step to step."""
+"""Variables: an array per replica that persists between steps."""

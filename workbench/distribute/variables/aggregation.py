@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 
 class VariableSynchronization(enum.Enum):
-    """When components of a variable are brought together (as tf.VariableSynchronization).
+    """When the components of a variable are synchronized (as tf.VariableSynchronization).
 
-    AUTO means ON_WRITE. ON_WRITE: every update reaches all components. ON_READ: replicas update their own component,
-    reading outside of replica functions aggregates. NONE: no variable of a strategy can have it.
+    AUTO means ON_WRITE. ON_WRITE: every update reaches all components. ON_READ: replicas update their own component;
+    reading outside replica functions aggregates them. NONE: not allowed for variables of a strategy.
     """
 
     AUTO = 0
@@ -20,9 +20,9 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How values of several replicas become one (as tf.VariableAggregation).
+    """How values of several replicas are combined (as tf.VariableAggregation).
 
-    NONE: not at all, each replica's own counts. SUM, MEAN: over replicas. ONLY_FIRST_REPLICA: that of replica 0.
+    NONE: not at all, each replica uses its own. SUM, MEAN: over replicas. ONLY_FIRST_REPLICA: that of replica 0.
     """
 
     NONE = 0
@@ -35,7 +35,7 @@ _Member = TypeVar("_Member", VariableSynchronization, VariableAggregation)
 
 
 def member(kind: type[_Member], value: Any) -> _Member:
-    """The member of `kind` that `value` means: a member, or its name in any letter case.
+    """Converts `value`, a member of `kind` or its name in any letter case, to a member.
 
     Raises:
       ValueError: if it is neither.

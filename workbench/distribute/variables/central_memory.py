@@ -1,4 +1,4 @@
-"""The memory of one process that holds the variables of a CentralStorageStrategy, and that others of the host map."""
+"""The memory of one process with the variables of a CentralStorageStrategy, which others on the host map."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from workbench.distribute.arrays.as_array import Array
 from workbench.errors import FailedPreconditionError
 
 Place = np.ndarray
-"""The place of a value: process, file descriptor in it, the memory's own number, offset. int64, shape (4,)."""
+"""The place of a value: process, file descriptor there, the memory's number, offset. int64, shape (4,)."""
 
 
 class CentralValue:
-    """The value of a variable, in central memory. Immutable: an update writes another one next to it.
+    """The value of a variable, in central memory. Immutable: an update writes a new one.
 
-    The holder's reference keeps its bytes from being used again. It is dropped once no replica can still need them:
-    after the step that replaced the value was committed.
+    The holder's reference prevents reuse of its bytes. It is dropped once no replica can need them any more: after the
+    step that replaced the value was committed.
 
     Attributes:
-      place: Where it is.
+      place: Its place.
       array: The value in place, read-only.
-      library: What the reading replica computes with.
+      library: The array library of the reading replica.
     """
 
     __slots__ = ("array", "library", "place")
@@ -45,7 +45,7 @@ class CentralValue:
 
 
 class CentralMemory:
-    """What the process of the holder keeps; used by the holder's thread only."""
+    """The memory in the holder's process. Only the holder's thread uses it."""
 
     def __init__(self) -> None:
         file = SharedFile(1)  # so that no value has offset 0, which means "elsewhere"
@@ -54,7 +54,7 @@ class CentralMemory:
         weakref.finalize(self, file.close)
 
     def put(self, array: Array) -> tuple[Place, Array]:
-        """Copies `array` into the memory: where it is, and the array there, to be kept as long as it is used."""
+        """Copies `array` to the memory; returns its place, and the array there, which must be kept while in use."""
         block = self._arena.take(array.nbytes)
         there = block.view(array.dtype).reshape(array.shape)
         there[...] = array
@@ -66,7 +66,7 @@ class MappedMemory:
     """The memory of the holder, in the process of another replica.
 
     Raises:
-      FailedPreconditionError: if the holder's process is out of reach.
+      FailedPreconditionError: if the holder's memory cannot be reached.
     """
 
     def __init__(self, place: Place) -> None:
@@ -88,7 +88,7 @@ class MappedMemory:
         weakref.finalize(self, os.close, own)
 
     def at(self, place: Place, shape: Sequence[int], dtype: np.dtype) -> Array:
-        """The array at `place`, read-only. It stays readable when the holder's process is gone."""
+        """The array at `place`, read-only. It stays readable after the end of the holder's process."""
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         array = self._peer.block(int(place[3]), nbytes).view(dtype).reshape(tuple(shape))
         array.flags.writeable = False

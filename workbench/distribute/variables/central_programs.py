@@ -1,4 +1,4 @@
-"""What the holder and the other replicas of a strategy with central storage run to create and update variables."""
+"""Programs of a strategy with central storage that create and update variables, for the holder and other replicas."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of a variable."""
-_MEMORY = "central memory"  # key in the store; keys of variables have another form
+_MEMORY = "central memory"  # key in the store; keys of variables look different
 _SITE = "central storage"
 
 
 def hold(env: ReplicaEnv, key: str, array: Array, forgotten: Sequence[str], library: Library) -> Place:
-    """Starts to keep a variable for all replicas; returns where it is. The holder's part of creating one.
+    """Creates a variable for all replicas, on the holder; returns its place.
 
     Args:
       env: The replica that holds the variables.
       key: Key of the variable.
-      array: Its first value.
-      forgotten: Keys of variables that the driver has forgotten.
+      array: Its initial value.
+      forgotten: Keys of variables that the driver has dropped.
       library: Array library of the variable.
     """
     programs.forget(env, forgotten)
@@ -42,14 +42,14 @@ def hold(env: ReplicaEnv, key: str, array: Array, forgotten: Sequence[str], libr
 def follow(
     env: ReplicaEnv, key: str, place: Place, kind: Kind, forgotten: Sequence[str], library: Library
 ) -> None:
-    """Learns where the holder keeps a new variable; the others' part of creating one.
+    """Creates a variable on a replica other than the holder: records its place.
 
     Args:
       env: A replica that does not hold the variables.
       key: Key of the variable.
-      place: Where the holder keeps it.
+      place: Its place at the holder.
       kind: Its shape and dtype.
-      forgotten: Keys of variables that the driver has forgotten.
+      forgotten: Keys of variables that the driver has dropped.
       library: Array library of the variable.
     """
     programs.forget(env, forgotten)
@@ -57,7 +57,7 @@ def follow(
 
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Any) -> Place:
-    """Computes and keeps a new value, and returns where; the holder's part of an update.
+    """Updates a variable on the holder; returns the place of the new value.
 
     Args:
       env: The replica that holds the variables.
@@ -72,20 +72,20 @@ def update(env: ReplicaEnv, key: str, how: Update, value: Any) -> Place:
 
 
 def follow_updates(env: ReplicaEnv, places: Mapping[str, Place]) -> None:
-    """Learns where new values are; the others' part of updates."""
+    """Records the places of new values on replicas other than the holder."""
     for key, place in places.items():
         held = programs.stored(env, key)
         _follow(env, key, place, (held.array.shape, held.array.dtype), held.library)
 
 
 def update_together(env: ReplicaEnv, key: str, how: Update, value: Any, holder: int) -> None:
-    """An update in a replica function: all replicas call it, and only the holder has to give the value.
+    """Updates a variable in a replica function. All replicas call it; only the holder must pass the value.
 
     Args:
       env: The replica.
       key: Key of the variable.
       how: The operation, such as "assign_add".
-      value: An array of the variable's shape, or rows; the holder's counts.
+      value: An array of the variable's shape, or rows; used on the holder.
       holder: Rank of the replica that holds the variables.
     """
     mine = update(env, key, how, value) if env.rank == holder else None
@@ -95,13 +95,13 @@ def update_together(env: ReplicaEnv, key: str, how: Update, value: Any, holder: 
 
 
 def reseed(env: ReplicaEnv, kinds: Mapping[str, Kind], root: int, holder: int, library: Library) -> None:
-    """After replicas were replaced: the holder keeps anew what replica `root`, a survivor, can still read.
+    """After replicas were replaced, copies the values that the surviving replica `root` can still read to the holder.
 
     Args:
       env: The replica.
       kinds: Shape and dtype of each variable, by key.
       root: Rank of the survivor.
-      holder: Rank of the replica that holds the variables from now on.
+      holder: Rank of the replica that will hold the variables.
       library: Array library of the variables.
     """
     for key, kind in kinds.items():
@@ -120,13 +120,13 @@ def values(env: ReplicaEnv) -> dict[str, CentralValue]:
 
 
 def changed(env: ReplicaEnv, before: Mapping[str, CentralValue]) -> dict[str, Place]:
-    """Where the values are that have changed since `values` gave `before`."""
+    """The places of values that have changed since `values` returned `before`."""
     return {key: value.place for key, value in values(env).items() if before.get(key) is not value}
 
 
 def _put(env: ReplicaEnv, key: str, array: Array, library: Library) -> Place:
     memory = env.store.get(_MEMORY)
-    if type(memory) is not CentralMemory:  # None, or a value that another replica held before this one
+    if type(memory) is not CentralMemory:  # None, or mapped from a replica that was the holder before
         memory = env.store[_MEMORY] = CentralMemory()
     place, there = memory.put(array)
     env.store[key] = CentralValue(place, there, library)

@@ -1,7 +1,7 @@
-"""Variables of which one replica, the holder, keeps a single copy for all; what replicas run is in `central_programs`.
+"""Variables with a single copy, which one replica, the holder, keeps for all; its programs are in `central_programs`.
 
-An update is computed by the holder, which writes the new value next to the old one; the others learn its place. In a
-replica function they do so by collectives, elsewhere the notebook tells them. The old value stays for undoing.
+The holder computes updates and writes the new value next to the old one; the others get its place: by collectives in
+replica functions, otherwise from the notebook. The old value stays, so that the update can be undone.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NONE = VariableAggregation.NONE
 
 
 class CentralStorage(Placement):
-    """One copy, with nothing to aggregate when it is read: ON_READ is as ON_WRITE."""
+    """One copy, so reading does not aggregate, and ON_READ is the same as ON_WRITE."""
 
     by_replica = False
 
     @property
     def holder(self) -> int:
-        """The replica that keeps the copy; another number, or another replica, after some were lost."""
+        """The replica that keeps the copy; its rank may change, or another one takes over, after a loss."""
         holder = self.strategy.holder
         assert holder is not None
         return holder
@@ -64,11 +64,11 @@ class CentralStorage(Placement):
         return array
 
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
-        """The one copy, for each of them."""
+        """The only copy, for each replica."""
         return [self.read(variable)] * (self.strategy.num_replicas_in_sync if ranks is None else len(ranks))
 
     def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
-        """All of it, at the holder."""
+        """The whole value, at the holder."""
         return (Piece(variable.description.key, (self.holder,), (0,) * variable.ndim, variable.shape),)
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
@@ -89,7 +89,7 @@ class CentralStorage(Placement):
         group: bool,
         ranks: Sequence[int] | None = None,
     ) -> Any:
-        """By the holder alone; the others learn where what it has changed is."""
+        """Runs the function on the holder; the others get the places of changed values."""
         runtime, holder = self.strategy.group, self.holder
         made, places = runtime.run(runtime.prepare(program, user_function=fn), *own, ranks=[holder])
         self._announce({key: place.value(holder) for key, place in places.items()})
@@ -98,7 +98,7 @@ class CentralStorage(Placement):
     def reseed(
         self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
     ) -> None:
-        """The holder keeps anew what a survivor can still read: the memory outlives the process that held it."""
+        """Copies values that a survivor can still read to the holder; the memory outlives the process that held it."""
         kinds = {variable.description.key: (variable.shape, variable.dtype) for variable in variables}
         arguments = (kinds, survivors[0], self.holder, self.strategy.library)
         self.strategy.run_collective(central_programs.reseed, arguments)
@@ -106,7 +106,7 @@ class CentralStorage(Placement):
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> None:
-        """The one copy with what the values come to."""
+        """Updates the only copy with the combined values."""
         if env.size > 1 and variable.aggregation is _NONE:
             checked_update(variable, how, value)
             raise ValueError(
@@ -122,12 +122,12 @@ class CentralStorage(Placement):
         central_programs.update(env, variable.description.key, how, checked_update(variable, how, value))
 
     def call_update(self, env: ReplicaEnv, call: Callable[[], Any]) -> Any:
-        """The result, and where the values are that have changed."""
+        """Returns the result and the places of changed values."""
         before = central_programs.values(env)
         return call(), central_programs.changed(env, before)
 
     def rank_here(self, env: ReplicaEnv) -> Any:
-        """That of the only one."""
+        """The rank of the only component."""
         return 0
 
     def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
@@ -136,7 +136,7 @@ class CentralStorage(Placement):
         return held
 
     def _announce(self, places: Mapping[str, Place]) -> None:
-        """Tells the replicas that are not the holder where new values are."""
+        """Sends the places of new values to the replicas other than the holder."""
         if places:
             self._at_others(central_programs.follow_updates, (dict(places),))
 
@@ -151,7 +151,7 @@ class CentralStorage(Placement):
 
 
 def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchronization) -> Placement:
-    """The placement of variables that one replica holds; where that is the only one, they are with it."""
+    """The placement of variables that one replica holds; with only one replica, they are on it."""
     if strategy.holder is None:
         return on_replicas.placement_of(strategy, synchronization)
     return CentralStorage(strategy)

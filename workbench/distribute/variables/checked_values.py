@@ -1,4 +1,4 @@
-"""What a variable may become: the checks of new values, wherever they come from."""
+"""Checks new values of variables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from workbench.runtime.replica.env import current_env
 if TYPE_CHECKING:
     from workbench.distribute.variables.described_variable import DescribedVariable
 
-# Concatenated rows of several replicas have no meaning for these updates: which of two would win?
+# Concatenated rows of several replicas have no meaning for these updates: with equal indices, which would win?
 _NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
-# Updates that need no arithmetic, and so accept bools and texts.
+# Updates without arithmetic, which accept bools and strings.
 _REPLACING = frozenset(("assign", "scatter_update"))
 
 
 def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Array | IndexedSlices:
-    """`value` as an array of the variable's dtype and shape, not to be written to; rows for scatter updates.
+    """Converts `value` to a read-only array of the variable's dtype and shape; to rows for scatter updates.
 
     Args:
       variable: The variable.
@@ -40,9 +40,9 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
 
     Raises:
       NotImplementedError: for a scatter update that this variable does not have.
-      ValueError: if the shape differs, or the variable's dtype cannot hold an array: not its kind, or not its numbers.
-      TypeError: if the dtype cannot hold a Python number without that.
-      InvalidArgumentError: if it is not finite, where that is checked, or the variable's dtype has no such arithmetic.
+      ValueError: if the shape differs, or the variable's dtype cannot hold an array's kind or numbers.
+      TypeError: if the dtype cannot hold a Python number.
+      InvalidArgumentError: if it is not finite and that is checked, or the variable's dtype has no such arithmetic.
     """
     env = current_env()
     if how not in _REPLACING:
@@ -66,7 +66,7 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
     if array.dtype == variable.dtype:
         return array
     if not holds(variable.dtype, array):
-        # The reference distinguishes these: a Python number of another kind, and an array of another dtype.
+        # TensorFlow distinguishes a Python number of another kind and an array of another dtype.
         refusal = InvalidArgumentError if hasattr(value, "dtype") else TypeError
         raise refusal(
             f"{how} on variable {variable.name!r}: a value of {dtype_text(array.dtype)} does not fit "
@@ -81,7 +81,7 @@ def _dump(variable: DescribedVariable, how: Update, value: Any) -> None:
 
 
 def require_scatter(variable: DescribedVariable, how: str) -> None:
-    """Refuses scatter updates that the reference does not have.
+    """Refuses scatter updates that TensorFlow does not have.
 
     Raises:
       NotImplementedError: for ON_READ variables; and for minimum, maximum and update with aggregation SUM or MEAN.
@@ -102,18 +102,18 @@ def require_scatter(variable: DescribedVariable, how: str) -> None:
 
 
 def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bool) -> IndexedSlices:
-    """`value` with values of the variable's dtype, one row per index.
+    """Converts the values of `value` to the variable's dtype, with one row per index.
 
     Args:
       variable: The variable to change.
       how: The method, for messages.
       value: IndexedSlices whose values have shape `indices.shape + variable.shape[1:]`, or are a scalar.
-      traced: Whether a program is being traced, where nobody can look at indices.
+      traced: Whether a program is being traced, when indices cannot be read.
 
     Raises:
-      TypeError: if it is no IndexedSlices, its indices are no integers, or the variable's dtype cannot hold the values.
-      ValueError: if shapes do not fit.
-      InvalidArgumentError: if an index is outside of the variable.
+      TypeError: if it is not IndexedSlices, its indices are not integers, or the dtype cannot hold the values.
+      ValueError: if shapes do not match.
+      InvalidArgumentError: if an index is out of range.
     """
     where = f"{how} on variable {variable.name!r}"
     if not isinstance(value, IndexedSlices):
@@ -139,12 +139,12 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
 
 
 def checked_rows(variable: Any, indices: Any) -> Array:
-    """Indices of rows to read.
+    """Checks indices of rows to read.
 
     Raises:
       TypeError: if they are not integers.
       ValueError: if the variable is a scalar.
-      InvalidArgumentError: if one is outside of the variable.
+      InvalidArgumentError: if one is out of range.
     """
     where = f"sparse_read of variable {variable.name!r}"
     if not variable.shape:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class VariableComponent(VariableLike):
-    """The component of one replica, to look at and to update alone; `strategy.local_results(variable)` gives them.
+    """The component of one replica, for reading or updating it alone; `strategy.local_results(variable)` returns them.
 
     Attributes:
-      variable: The variable that it is part of.
+      variable: Its variable.
       rank: The replica.
     """
 
@@ -37,13 +37,13 @@ class VariableComponent(VariableLike):
 
     @property
     def name(self) -> str:
-        """The variable's name for replica 0, such as "w:0"; with the replica for others, such as "w/replica_1:0"."""
+        """The variable's name for replica 0, such as "w:0"; for others with the replica, such as "w/replica_1:0"."""
         base = self.variable.description.name
         return f"{base}:0" if self._traced_own or self.rank == 0 else f"{base}/replica_{self.rank}:0"
 
     @property
     def device(self) -> str:
-        """Full name of the device that it lives on."""
+        """Full name of its device."""
         strategy = self.variable.strategy
         if strategy is None:
             return self.variable.plain_device
@@ -84,7 +84,7 @@ class VariableComponent(VariableLike):
         return programs.component(env, self.variable.description.key)
 
     def _update(self, how: Update, value: Any) -> None:
-        """Changes this component only."""
+        """Changes only this component."""
         array = checked_update(self.variable, how, value)
         placement = self.variable.placement
         env = current_env()
@@ -110,7 +110,7 @@ class VariableComponent(VariableLike):
 
     @property
     def _traced_own(self) -> bool:
-        """Whether it belongs to the replica that stands for all while a program is traced."""
+        """Whether it belongs to the replica that represents all while a program is traced."""
         return not isinstance(self.rank, int)
 
     def _identity(self) -> tuple[Any, ...]:

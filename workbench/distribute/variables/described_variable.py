@@ -1,4 +1,4 @@
-"""DescribedVariable: a variable as what updates and reads it knows it: its description, and whose it is."""
+"""DescribedVariable: the part of a variable that placements use: its description and its placement."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class DescribedVariable(VariableLike):
-    """What is known of a variable without its values; `Variable` adds these.
+    """A variable without its values; `Variable` adds these.
 
     Attributes:
-      description: What of it travels.
-      placement: The `Placement` of its values, None of a plain variable; what is built on this is no type here.
-      plain_device: Where a plain variable is, "" for those of strategies.
+      description: The part of it that travels.
+      placement: The `Placement` of its values, None for a plain variable; untyped, because that is built on this class.
+      plain_device: The device of a plain variable, "" for those of strategies.
     """
 
     description: VariableDescription
@@ -73,7 +73,7 @@ class DescribedVariable(VariableLike):
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """How values of several replicas become one."""
+        """How values of several replicas are combined."""
         return self.description.aggregation
 
     @property

@@ -32,7 +32,7 @@ _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, Variable
 
 
 class OnReplicas(Placement):
-    """Mirrored variables: a component on every replica; all get the same updates, so they stay equal."""
+    """Mirrored variables: every replica has a component; all get the same updates, so they stay equal."""
 
     by_replica = True
 
@@ -60,13 +60,13 @@ class OnReplicas(Placement):
         return handle.values() if ranks is None else [handle.value(rank) for rank in ranks]
 
     def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
-        """All of it, on each replica."""
+        """The whole value, on each replica."""
         ranks = tuple(range(self.strategy.num_replicas_in_sync))
         return (Piece(variable.description.key, ranks, (0,) * variable.ndim, variable.shape),)
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
         """See `Placement.update_from_parts`."""
-        # As in the reference, each component gets its own part, whatever the aggregation.
+        # As in TensorFlow, each component gets its own part, whatever the aggregation.
         env = contexts.merging_env()
         if env is not None:
             _update_own(env, variable, how, value.own_component(env))
@@ -92,7 +92,7 @@ class OnReplicas(Placement):
         group: bool,
         ranks: Sequence[int] | None = None,
     ) -> Any:
-        """On every replica, or some; each leaf of the result is a `Mirrored`."""
+        """Runs the function on all or some replicas; each leaf of the result is a `Mirrored`."""
         runtime = self.strategy.group
         prepared = runtime.prepare(program, user_function=fn)
         if ranks is not None:
@@ -105,14 +105,14 @@ class OnReplicas(Placement):
     def reseed(
         self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
     ) -> None:
-        """Copies of a survivor's; a sync-on-read variable that is a SUM goes on with zero."""
+        """Copies a survivor's components; a sync-on-read variable with SUM continues with zero."""
         entries = [(variable.description.key, _policy(variable)) for variable in variables]
         self.strategy.run_collective(programs.reseed, (entries, survivors[0], list(lost)))
 
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> None:
-        """Every component with what the values come to; with its own, where they are not aggregated."""
+        """Updates every component with the combined values, or with its own if there is no aggregation."""
         programs.update(env, variable.description.key, how, self._aggregated(env, variable, how, value, site))
 
     def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
@@ -155,11 +155,11 @@ class SyncOnRead(OnReplicas):
         return np.asarray(reduce_components(op, self.components(variable), None))
 
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
-        """The components; read once: what a replica had that is lost meanwhile is gone with it."""
+        """The components, read without retries, because a component is lost with its replica."""
         return self._components(variable, ranks)
 
     def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
-        """Nothing: the value is what the components come to."""
+        """Empty, because the value is computed from the components."""
         return ()
 
     def part_of(self, variable: DescribedVariable, how: Update, value: Any) -> Any:
@@ -172,19 +172,19 @@ class SyncOnRead(OnReplicas):
                 f"once per replica; add in a replica function, or assign the new total"
             )
         require_reducible(variable.dtype, f"{how} on variable {variable.name!r}, ON_READ with SUM,")
-        # The components must add up to the value; integers are truncated, as in the reference.
+        # The components must add up to the value; integers are truncated, as in TensorFlow.
         share = as_operand(value, variable.dtype) / self.strategy.num_replicas_in_sync
         return share.astype(variable.dtype)
 
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> None:
-        """Only this replica's component."""
+        """Updates only this replica's component."""
         _update_own(env, variable, how, value)
 
 
 def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchronization) -> Placement:
-    """The placement of variables that are with each replica."""
+    """The placement of variables with a component on each replica."""
     on_read = synchronization is VariableSynchronization.ON_READ
     return SyncOnRead(strategy) if on_read else OnReplicas(strategy)
 

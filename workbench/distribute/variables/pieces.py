@@ -1,4 +1,4 @@
-"""Piece: a part of a variable's value that replicas keep, so that they can write it to a file themselves."""
+"""Piece: a part of a variable's value that replicas keep and can themselves write to a file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a variable's value, mostly all of it.
+    """A part of a variable's value; mostly the whole value.
 
     Attributes:
       key: Its name in the stores of replicas.
-      ranks: The replicas that have it; each can give it.
-      start: Where it begins in the value, by dimension.
+      ranks: The replicas that have it.
+      start: Its first index in the value, by dimension.
       shape: Its shape.
     """
 

@@ -1,6 +1,6 @@
-"""Placement: where the values of variables are, and so how they are created, read, updated and given back.
+"""Placement: where the values of variables are, and how they are created, read, updated and restored.
 
-A strategy's variables all act alike to the user; what differs is behind this: a component on every replica
+All variables behave alike for the user. Placements hide the difference: a component on every replica
 (`on_replicas.py`), or one copy that a replica holds for all (`central_storage.py`).
 """
 
@@ -41,14 +41,14 @@ _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
 
 
 class Placement(ABC):
-    """Where variables of a strategy are.
+    """The placement of a strategy's variables.
 
-    Its methods are called in the notebook, or by a replica, whose `env` they then take. A merge function that is traced
-    counts as the notebook, and runs on the replicas all the same: `contexts.merging_env()`.
+    Its methods are called in the notebook, or on a replica, whose `env` they then take. A traced merge function counts
+    as the notebook although it runs on the replicas: see `contexts.merging_env()`.
 
     Attributes:
-      strategy: The strategy whose variables they are.
-      by_replica: Each replica has a component of its own, which it can look at and update alone.
+      strategy: The strategy of the variables.
+      by_replica: Whether each replica has its own component, which it can read and update alone.
     """
 
     by_replica: ClassVar[bool]
@@ -60,13 +60,13 @@ class Placement(ABC):
     # ------------------------------------------------------------------------------------------------
 
     def create(self, variable: DescribedVariable, array: Array) -> None:
-        """Gives a new variable its value, or one that was lost a new one."""
+        """Sets the value of a new or lost variable."""
         self.place(variable, array, self.strategy.kept.take_forgotten())
         self.strategy.kept.add(variable)
 
     @abstractmethod
     def place(self, variable: DescribedVariable, array: Array, forgotten: Sequence[str]) -> None:
-        """Puts a new value in its place; `forgotten` are keys of variables that nobody uses any more.
+        """Places a new value.
 
         Args:
           variable: The variable.
@@ -85,18 +85,18 @@ class Placement(ABC):
 
     @abstractmethod
     def common_value(self, variable: DescribedVariable) -> Array:
-        """See `read`, which has checked that this is not a replica function."""
+        """See `read`, which has checked that no replica function is running."""
 
     @abstractmethod
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
-        """What each replica reads, or each of `ranks`.
+        """The value that each replica, or each of `ranks`, reads.
 
         Raises:
-          ReplicaLost: if a replica is lost meanwhile, and with it what it alone had.
+          ReplicaLost: if a replica is lost meanwhile, and with it a value that only it had.
         """
 
     def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
-        """What of a variable's value which replicas have; nothing where reading it computes it from all of them."""
+        """The pieces of a variable's value and their replicas; empty if the value is computed from all components."""
         return ()
 
     def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
@@ -108,7 +108,7 @@ class Placement(ABC):
           value: An array, a `Mirrored`, or a `PerReplica` with a value for each component.
 
         Raises:
-          ValueError: if the shape differs, or what the components would become has no meaning.
+          ValueError: if the shape differs, or the result has no meaning.
         """
         contexts.require_cross_replica(self.strategy, how)
         if how in SCATTERS:
@@ -127,7 +127,7 @@ class Placement(ABC):
 
     @abstractmethod
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
-        """Updates a variable of which the notebook gives a value per replica.
+        """Updates a variable with one value per replica, from the notebook.
 
         Args:
           variable: The variable.
@@ -136,18 +136,18 @@ class Placement(ABC):
         """
 
     def part_of(self, variable: DescribedVariable, how: Update, value: Any) -> Any:
-        """What each component shall be updated with, so that the variable is with `value`.
+        """The value with which to update each component, so that the whole variable is updated with `value`.
 
         Args:
           variable: The variable.
           how: The operation, such as "assign_add".
-          value: What the variable is updated with as a whole.
+          value: The update of the whole variable.
         """
         return value
 
     @abstractmethod
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
-        """Updates a variable with a value that was checked.
+        """Updates a variable with a checked value.
 
         Args:
           variable: The variable.
@@ -158,7 +158,7 @@ class Placement(ABC):
     def for_update(
         self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What `run_update` gives a user's update function, which is given a component besides where it runs.
+        """The arguments that `run_update` passes to a user's update function, where it runs, with the component.
 
         Args:
           variable: The variable, None for functions that update none.
@@ -180,50 +180,50 @@ class Placement(ABC):
         """Runs a user's update function where the values are; see `StrategyExtended.update`.
 
         Args:
-          program: What replicas run; calls `call_update`.
+          program: The program for the replicas; it calls `call_update`.
           fn: The user's function, for messages.
-          own: Positional and keyword arguments, of distributed values the handles.
+          own: Positional and keyword arguments, with handles in place of distributed values.
           group: See `StrategyExtended.update`.
-          ranks: The replicas that run it, where each has a component of its own; None for all.
+          ranks: The replicas that run it, if each has its own component; None for all.
         """
 
     @abstractmethod
     def reseed(
         self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
     ) -> None:
-        """Gives replicas that were replaced what they had of variables.
+        """Restores the components of replaced replicas.
 
         Args:
-          variables: All of them, wherever each is.
-          lost: Ranks of the replicas that have nothing.
+          variables: All variables, with any placement.
+          lost: Ranks of the replicas without values.
           survivors: Ranks of the replicas that still have them; at least one.
         """
 
-    # -- what it is called
+    # -- names and places
     # --------------------------------------------------------------------------------------------
 
     def kind(self, variable: DescribedVariable) -> str:
-        """How components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
+        """The kind of variable, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
         if self.strategy.description.parameter_device is not None:
             return "CentralVariable"
         on_read = variable.synchronization is VariableSynchronization.ON_READ
         return "SyncOnReadVariable" if on_read else "MirroredVariable"
 
     def whereabouts(self, variable: DescribedVariable) -> str:
-        """Where components are, in words, such as "on 2 replicas"."""
+        """The places of components in words, such as "on 2 replicas"."""
         central, count = self.strategy.description.parameter_device, self.strategy.num_replicas_in_sync
         return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
 
     def devices_in_words(self, variable: DescribedVariable) -> str:
-        """On which devices components are, such as "on CPU:0, CPU:1"."""
+        """The devices of components in words, such as "on CPU:0, CPU:1"."""
         return f"on {places(self.strategy.parameter_devices)}"
 
     def component_device(self, variable: DescribedVariable, rank: int) -> str:
-        """Full name of the device that a component is on."""
+        """Full name of a component's device."""
         return self.strategy.parameter_devices[rank].string
 
     def gather(self, variable: DescribedVariable, indices: Array) -> Array:
-        """Rows of the common value; in the notebook."""
+        """Reads rows of the common value, in the notebook."""
         rows: Array = self.read(variable)[indices]
         return rows
 
@@ -234,7 +234,7 @@ class Placement(ABC):
     def update_together(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> None:
-        """An update in a replica function, which all replicas call with values of their own.
+        """Updates a variable in a replica function; all replicas call it with their own values.
 
         Args:
           env: The replica.
@@ -249,27 +249,27 @@ class Placement(ABC):
 
     @abstractmethod
     def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
-        """An update by an update function, which runs where the value is: of that one only.
+        """Updates, in an update function, only the component where the function runs.
 
         Args:
           env: The replica that runs the update function.
           variable: The variable.
           how: The operation, such as "assign_add".
-          value: What to update the component with.
+          value: The value for the update.
         """
 
     @abstractmethod
     def call_update(self, env: ReplicaEnv, call: Callable[[], Any]) -> Any:
-        """Calls a user's update function; what `run_update` needs of it."""
+        """Calls a user's update function; returns the result for `run_update`."""
 
     @abstractmethod
     def rank_here(self, env: ReplicaEnv) -> Any:
-        """The number of the component that the update functions of this replica get."""
+        """The rank of the component that update functions on this replica get."""
 
     def _aggregated(
         self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
     ) -> Array | IndexedSlices:
-        """The replicas' values combined by the variable's aggregation, on all of them or where it is needed."""
+        """The replicas' values combined by the variable's aggregation, on all replicas or where needed."""
         array = checked_update(variable, how, value)
         aggregation = variable.aggregation
         if env.size == 1 or aggregation is _NONE:
@@ -290,7 +290,7 @@ class Placement(ABC):
 
     @abstractmethod
     def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
-        """The sum or mean of all replicas' arrays, where it is needed.
+        """The sum or mean of all replicas' arrays, where needed.
 
         Args:
           env: The replica.
@@ -310,9 +310,9 @@ def _first(env: ReplicaEnv, array: Array, site: str) -> Array:
 
 
 def again_if_lost(read: Callable[[], T]) -> T:
-    """What `read` gives, which may be asked twice: a replica that is lost meanwhile gets a copy from the others.
+    """Calls `read`, and repeats it once if a replica is lost, because the replica gets a copy from the others.
 
-    The step of which the loss is an error would have changed something; reading does not.
+    A loss is an error for steps that change something; reading does not.
     """
     try:
         return read()
@@ -321,7 +321,7 @@ def again_if_lost(read: Callable[[], T]) -> T:
 
 
 def alone(result: Any, group: bool) -> Any:
-    """The leaves of an update function that ran once, as `StrategyExtended.update` gives them."""
+    """The leaves of an update function that ran once, in the form of `StrategyExtended.update`."""
     if group:
         return result
     leaves, spec = tree.flatten(result, lambda value: isinstance(value, VariableLike))

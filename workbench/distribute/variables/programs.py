@@ -1,4 +1,4 @@
-"""What replicas run to keep variables: their components live in the replica's store, under the variable's key."""
+"""Programs for variables on replicas. Components are in the replica's store, under the variable's key."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Update = Literal["assign", "assign_add", "assign_sub"] | Scatter
 def create(
     env: ReplicaEnv, key: str, value: Array, forgotten: Sequence[str], library: Library = "numpy"
 ) -> None:
-    """Starts to keep a variable, and stops keeping those that the driver has forgotten.
+    """Creates a variable, and drops those that the driver has dropped.
 
     Args:
       env: The replica.
       key: Key of the variable.
-      value: The first value of its component.
-      forgotten: Keys of variables that the driver has forgotten.
+      value: The initial value of its component.
+      forgotten: Keys of variables that the driver has dropped.
       library: Array library of the component.
     """
     forget(env, forgotten)
@@ -40,19 +40,19 @@ def create(
 
 
 def forget(env: ReplicaEnv, forgotten: Sequence[str]) -> None:
-    """Stops keeping variables."""
+    """Drops variables."""
     for old in forgotten:
         if old in env.store:
             del env.store[old]
 
 
 def read_variable(env: ReplicaEnv, key: str) -> Array:
-    """This replica's component, in the memory of the host, for the notebook."""
+    """This replica's component in host memory, for the notebook."""
     return np.asarray(view(fetched(component(env, key))))
 
 
 def component(env: ReplicaEnv, key: str) -> Array:
-    """This replica's component, or its copy of what the holder keeps for all.
+    """This replica's component, or a copy of the holder's value.
 
     Raises:
       FailedPreconditionError: if the replica does not have the variable.
@@ -63,7 +63,7 @@ def component(env: ReplicaEnv, key: str) -> Array:
 
 
 def stored(env: ReplicaEnv, key: str) -> Any:
-    """What the replica keeps of a variable: an array, or a `CentralValue`.
+    """The stored form of a variable on the replica: an array, or a `CentralValue`.
 
     Raises:
       FailedPreconditionError: if the replica does not have the variable.
@@ -79,7 +79,7 @@ def stored(env: ReplicaEnv, key: str) -> Any:
 
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices) -> None:
-    """Puts a new array in place of this replica's component; the old one stays as it is, for undoing.
+    """Replaces this replica's component by a new array; the old one stays unchanged, for undoing.
 
     Args:
       env: The replica.
@@ -93,7 +93,7 @@ def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices)
 
 
 def update_at_line(env: ReplicaEnv, line: Line | None, program: Callable[..., Any], *args: Any) -> Any:
-    """Runs one of the programs as if `line`, of the notebook, had called it: what NumPy warns of names that.
+    """Runs a program as if called from `line` of the notebook, which NumPy's warnings then name.
 
     Args:
       env: The replica.
@@ -105,7 +105,7 @@ def update_at_line(env: ReplicaEnv, line: Line | None, program: Callable[..., An
 
 
 def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
-    """A new array: `old` after an update.
+    """Returns `old` after an update, as a new array.
 
     Args:
       old: The component before.
@@ -128,12 +128,12 @@ def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
 
 
 def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, lost: Sequence[int]) -> None:
-    """Gives replicas that were replaced what replica `root` holds; see `recovery`.
+    """Sends the components of replica `root` to replaced replicas; see `recovery`.
 
     Args:
       env: The replica.
-      variables: (key, policy) of each variable; policy "copy", or "zero" for what only adds up over replicas.
-      root: A replica that survived.
+      variables: (key, policy) of each variable; policy "copy", or "zero" for components that are summed over replicas.
+      root: A surviving replica.
       lost: Replicas without components.
     """
     for key, policy in variables:

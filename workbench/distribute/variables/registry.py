@@ -1,4 +1,4 @@
-"""VariableRegistry: the variables of a strategy, and what of them the replicas may forget."""
+"""VariableRegistry: the variables of a strategy, and those that the replicas may drop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.distribute.variables.variable_description import VariableDescript
 
 
 class Described(Protocol):
-    """A variable as its registry knows it."""
+    """A variable from the point of view of its registry."""
 
     description: VariableDescription
 
@@ -18,7 +18,7 @@ V = TypeVar("V", bound=Described)
 
 
 class VariableRegistry(Generic[V]):
-    """Knows the variables that live on the replicas, without keeping them, except those that nobody else can."""
+    """Knows the variables on the replicas without keeping them alive, except those that nothing else can keep."""
 
     def __init__(self) -> None:
         self._variables: weakref.WeakValueDictionary[str, V] = weakref.WeakValueDictionary()
@@ -34,21 +34,21 @@ class VariableRegistry(Generic[V]):
         return variable.description.key in self._variables
 
     def add(self, variable: V) -> None:
-        """Remembers a variable for as long as it lives."""
+        """Adds a variable, for as long as it lives."""
         key = variable.description.key
         self._variables[key] = variable
-        # The next new variable's message informs the replicas, because a finalizer may run at any point of any
+        # The message of the next new variable informs the replicas, because a finalizer may run at any point in any
         # thread.
         weakref.finalize(variable, self._forgotten.append, key).atexit = False
 
     def hold(self, variable: V) -> None:
-        """Keeps a variable that a replica function created for as long as the strategy: only replicas know it."""
+        """Keeps a variable that a replica function created as long as the strategy, because only replicas know it."""
         self._held.append(variable)
 
     def clear(self) -> None:
-        """All replicas were lost, and the values of all variables with them."""
+        """Called when all replicas were lost, and with them the values of all variables."""
         self._variables.clear()
 
     def take_forgotten(self) -> list[str]:
-        """Keys of variables that the replicas were not told of yet that nobody uses them any more."""
+        """Takes the keys of unused variables that the replicas have not yet been asked to drop."""
         return [self._forgotten.pop() for _ in range(len(self._forgotten))]

@@ -50,7 +50,7 @@ _AT = {
 def aggregated_slices(
     env: ReplicaEnv, how: VariableAggregation, rows: IndexedSlices, site: str
 ) -> IndexedSlices:
-    """The rows that all replicas change, by a variable's aggregation; a collective.
+    """The changed rows of all replicas, combined by a variable's aggregation; a collective.
 
     Args:
       env: The replica.
@@ -65,7 +65,7 @@ def aggregated_slices(
 
 
 def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
-    """A new array: `old` after a scatter update; rows that occur twice count twice.
+    """Returns `old` after a scatter update, as a new array; repeated rows are applied each time.
 
     Args:
       old: The array before.
@@ -84,7 +84,7 @@ def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
 
 
 def scatter_into(array: Array, how: str, values: Array, indices: Array) -> None:
-    """Changes rows of `array`, of NumPy, where they lie; rows that occur twice count twice.
+    """Changes rows of a NumPy `array` in place; repeated rows are applied each time.
 
     Args:
       array: Shape `(rows, ...)`.
@@ -101,7 +101,7 @@ def scatter_into(array: Array, how: str, values: Array, indices: Array) -> None:
 
 
 def _divided(new: Array, indices: Array, values: Array) -> Array:
-    """Integer division truncated towards zero, as in the reference."""
+    """Integer division truncated towards zero, as in TensorFlow."""
     signs, sizes = np.sign(new), np.abs(new)
     np.multiply.at(signs, indices, np.sign(values))
     apply_at_users_line()(np.floor_divide.at, sizes, indices, np.abs(values))

@@ -1,4 +1,4 @@
-"""Single elements, or slices, of a variable by their coordinates (as tf.Variable.scatter_nd_add and its relatives)."""
+"""Changes elements or slices of a variable by coordinates (as tf.Variable.scatter_nd_add and related methods)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from workbench.errors import InvalidArgumentError
 
 
 def changed(old: Array, how: str, indices: Any, updates: Any, where: str) -> Array:
-    """A new array: `old` with some of its elements changed; coordinates that occur twice count twice.
+    """Returns `old` with some elements changed, as a new array; repeated coordinates are applied each time.
 
     Args:
       old: The array before.
       how: The operation, such as "scatter_add".
-      indices: Coordinates, shape `(..., k)`: they name slices of `old` of shape `old.shape[k:]`.
+      indices: Coordinates, shape `(..., k)`; each denotes a slice of `old` of shape `old.shape[k:]`.
       updates: Shape `indices.shape[:-1] + old.shape[k:]`.
       where: The method and the variable, for messages.
 
     Raises:
       TypeError: if indices are not integers, or the dtype of `old` cannot hold `updates`.
-      ValueError: if shapes do not fit.
-      InvalidArgumentError: if coordinates are outside of `old`.
+      ValueError: if shapes do not match.
+      InvalidArgumentError: if coordinates are out of range.
     """
     rows, depth = _rows(old.shape, indices, where)
     values: Array = as_operand(updates, old.dtype)
@@ -44,7 +44,7 @@ def gathered(array: Array, indices: Any, where: str) -> Array:
     """The slices at some coordinates.
 
     Args:
-      array: Where they are.
+      array: The array.
       indices: See `changed`.
       where: See `changed`.
 
@@ -54,7 +54,7 @@ def gathered(array: Array, indices: Any, where: str) -> Array:
     Raises:
       TypeError: if indices are not integers.
       ValueError: if there are more coordinates than dimensions.
-      InvalidArgumentError: if coordinates are outside of `array`.
+      InvalidArgumentError: if coordinates are out of range.
     """
     rows, depth = _rows(array.shape, indices, where)
     found: Array = _flat(array, depth)[rows]
@@ -62,7 +62,7 @@ def gathered(array: Array, indices: Any, where: str) -> Array:
 
 
 def coordinates(indices: Any, where: str) -> Array:
-    """Coordinates of the slices that `batch_scatter_update` changes: each index with its own place before it.
+    """Coordinates of the slices that `batch_scatter_update` changes: each index, preceded by its own position.
 
     Args:
       indices: Shape `(b1, ..., bm, n)`, integers.
@@ -78,7 +78,7 @@ def coordinates(indices: Any, where: str) -> Array:
 
 
 def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]:
-    """The numbers of the slices, counted through the first dimensions, and how many dimensions these are."""
+    """The slices' numbers, counted over the first dimensions, and the number of these dimensions."""
     places = on_host(integers(indices, where))
     depth = places.shape[-1] if places.ndim else 0
     if not 0 < depth <= len(shape):
@@ -99,5 +99,5 @@ def _rows(shape: tuple[int, ...], indices: Any, where: str) -> tuple[Array, int]
 
 
 def _flat(array: Array, depth: int) -> Array:
-    """The array with its first `depth` dimensions as one."""
+    """The array with its first `depth` dimensions merged."""
     return array.reshape(math.prod(array.shape[:depth]), *array.shape[depth:])

@@ -1,4 +1,4 @@
-"""What scatter updates take: values of the variable's dtype, and indices."""
+"""Arguments of scatter updates: values of the variable's dtype, and indices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from workbench.errors import WrongType
 
 
 def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
-    """`values` as an array of `dtype`.
+    """Converts `values` to an array of `dtype`.
 
     Raises:
-      TypeError: if it cannot hold them without losing their kind.
+      TypeError: if it cannot hold values of their kind.
     """
     if values.dtype == dtype:
         return values
@@ -30,7 +30,7 @@ def fitted(values: Array, dtype: np.dtype[Any], where: str) -> Array:
 
 
 def integers(indices: Any, where: str) -> Array:
-    """Indices as an array of integers; an empty list, which has no dtype of its own, may stand for none.
+    """Converts indices to an array of integers. An empty list, which has no dtype, means no indices.
 
     Raises:
       TypeError: if they are not integers.
@@ -44,5 +44,5 @@ def integers(indices: Any, where: str) -> Array:
 
 
 def on_host(indices: Array) -> Array:
-    """Indices as an array of NumPy, int64."""
+    """Indices as a NumPy array of int64."""
     return np.asarray(view(fetched(indices))).astype(np.int64, copy=False)

@@ -1,8 +1,8 @@
-"""Merge functions in traced programs: what others do while their replicas pause becomes part of the program.
+"""Merge functions in traced programs: instead of pausing the replicas, they become part of the program.
 
-A merge function sees the components of all replicas. While it is traced there is one replica, which stands for all:
-its own component is known, those of others come through collectives, only where somebody looks at them. So every
-replica computes the same, and no program has to stop.
+A merge function sees the components of all replicas. While it is traced, one replica represents all: its own component
+is known, and those of others are gathered by collectives only if they are read. So every replica computes the same,
+and no program has to stop.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class TracedPerReplica(PerReplica):
-    """A component per replica, of which this replica's own is known.
+    """One component per replica; only this replica's own is known.
 
     Attributes:
-      own: The component of the replica that is traced.
+      own: The component of the traced replica.
     """
 
     __slots__ = ("_env", "own")
@@ -51,11 +51,11 @@ class TracedPerReplica(PerReplica):
         return self._env.size
 
     def own_component(self, env: ReplicaEnv) -> Any:
-        """What is known already."""
+        """The known component."""
         return self.own
 
     def component_text(self, rank: int) -> str:
-        """A component in one line: a traced value has no number."""
+        """A component in one line, without a number, because it is traced."""
         return f"{self.own!r}"
 
 
@@ -66,7 +66,7 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Calls a merge function while its replicas are traced; returns what the replica that stands for all gets of it."""
+    """Calls a merge function while its replicas are traced; returns the result for the replica that represents all."""
     given_args, given_kwargs = _spread((args, kwargs), env)
     with contexts.cross_replica(strategy, "merge"):
         result = fn(strategy, *given_args, **given_kwargs)
@@ -76,7 +76,7 @@ def run(
 def update(
     program: Callable[..., Any], env: ReplicaEnv, args: tuple[Any, ...], kwargs: dict[str, Any], group: bool
 ) -> Any:
-    """Runs an update program on the replica that stands for all; see `StrategyExtended.update`."""
+    """Runs an update program on the replica that represents all; see `StrategyExtended.update`."""
     own_args, own_kwargs = _own_parts((args, kwargs), env)
     result = program(env, *own_args, **own_kwargs)
     together = _spread(result, env)
@@ -84,12 +84,12 @@ def update(
 
 
 def own_component(value: Any, env: ReplicaEnv) -> Any:
-    """The component that this replica has of a distributed value; other values as they are."""
+    """This replica's component of a distributed value; other values unchanged."""
     return value.own_component(env) if isinstance(value, DistributedValues) else value
 
 
 def reduce(env: ReplicaEnv, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
-    """As `reduce_components`, of the replicas' own components."""
+    """As `reduce_components`, for the replicas' own components."""
     own = own_component(value, env)
     op = reduce_op.value.lower()
     if isinstance(own, IndexedSlices):
@@ -102,13 +102,13 @@ def reduce(env: ReplicaEnv, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
     require_reducible(array.dtype, "reduce")
     if axis is not None:
         check_axis(array, axis)
-        xp = env.xp  # all components have one shape, so the mean of their means is the mean of all
+        xp = env.xp  # all components have the same shape, so the mean of their means is the mean of all
         array = xp.sum(array, axis=axis, dtype=array.dtype) if op == "sum" else xp.mean(array, axis=axis)
     return env.communicator.all_reduce([array], Reduction(op, site="merge_call"))[0]
 
 
 def gather(env: ReplicaEnv, value: Any, axis: int) -> Any:
-    """As `gather_components`, of the replicas' own components."""
+    """As `gather_components`, for the replicas' own components."""
     return all_gather_leaf(env.communicator, own_component(value, env), axis, "merge_call", None)
 
 
@@ -119,7 +119,7 @@ def read_component(env: ReplicaEnv, key: str, rank: int) -> Array:
 
 
 def update_component(env: ReplicaEnv, key: str, rank: int, how: programs.Update, array: Any) -> None:
-    """Updates the component of replica `rank`; the others keep theirs."""
+    """Updates only the component of replica `rank`."""
     old = programs.component(env, key)
     programs.update(env, key, how, array)
     env.store[key] = env.choose(env.rank == rank, programs.component(env, key), old)

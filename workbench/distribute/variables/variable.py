@@ -1,4 +1,4 @@
-"""Variable: an array that lasts from step to step, on every replica of a strategy, or on the host."""
+"""Variable: an array that persists between steps, on every replica of a strategy, or on the host."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
 DEFAULT_NAME: Final = "Variable"
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
-# Variables of this process by key, so that one that travels to a replica and back is the same object.
+# Variables of this process by key, so that a variable that travels to a replica and back is the same object.
 _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
 
 
 class Variable(DescribedVariable, DistributedValues):
     """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
 
-    Created in `strategy.scope()`, it has a component on every replica. Inside replica functions it acts as the
-    replica's component, elsewhere as the common value. Outside of scopes it is a plain variable on the host.
+    Created in `strategy.scope()`, it has a component on every replica. In replica functions it behaves like the
+    replica's component, elsewhere like the common value. Outside scopes it is a plain variable on the host.
 
     Args:
       initial_value: An array, a number, nested lists, or a function without arguments that returns one of them. The
@@ -57,7 +57,7 @@ class Variable(DescribedVariable, DistributedValues):
       name: A name that views and errors show; "Variable" by default.
       dtype: The dtype to which the initial value is converted.
       synchronization: ON_WRITE (and AUTO) keeps the components equal. ON_READ lets replicas change their own components
-        and aggregates them when you read the variable outside of replica functions.
+        and aggregates them when you read the variable outside replica functions.
       aggregation: How to combine the values that replicas assign (ON_WRITE), or the components (ON_READ).
       constraint: A function that an optimizer applies to the value after each update. The variable only stores it.
 
@@ -78,7 +78,7 @@ class Variable(DescribedVariable, DistributedValues):
     travels_by_id = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Variable:
-        """A new variable; in a replica function the one that the notebook has created for all replicas."""
+        """A new variable; in a replica function, the one that the notebook has created for all replicas."""
         variable = object.__new__(cls)
         if isinstance(context := contexts.thread.context, contexts.CrossReplica):
             divided = context.strategy.divided(*args, **kwargs)
@@ -169,7 +169,7 @@ class Variable(DescribedVariable, DistributedValues):
         return f"variable {self.name!r} {d.dtype.name}[{shape}] is {placement.devices_in_words(self)}"
 
     def _create_inside(self, array: Array) -> None:
-        """In a replica function, all replicas stop, and the driver creates one variable for them."""
+        """Called in a replica function: all replicas pause, and the driver creates one variable for them."""
         context = contexts.entered_replica()
         assert context is not None
         d = self.description
@@ -193,7 +193,7 @@ class Variable(DescribedVariable, DistributedValues):
         """The function given as `constraint`, or None.
 
         Raises:
-          RuntimeError: on a replica in another process: the function stays with the notebook.
+          RuntimeError: on a replica in another process, because the function stays in the notebook.
         """
         if self.description.constrained and self._constraint is None:
             raise RuntimeError(
@@ -204,17 +204,17 @@ class Variable(DescribedVariable, DistributedValues):
 
     @property
     def kind(self) -> str:
-        """How its components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
+        """The kind of variable, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
         return "Variable" if self.placement is None else self.placement.kind(self)
 
     @property
     def whereabouts(self) -> str:
-        """Where its components are, in words, such as "on 2 replicas"; a plain variable's are nowhere else."""
+        """The places of its components in words, such as "on 2 replicas"; "" for a plain variable."""
         return "" if self.placement is None else self.placement.whereabouts(self)
 
     @property
     def device(self) -> str:
-        """Full name of the device of the component that it acts as: that of replica 0 outside of replica functions."""
+        """Full name of the current component's device; that of replica 0 outside replica functions."""
         env = current_env()
         if (
             env is not None
@@ -232,7 +232,7 @@ class Variable(DescribedVariable, DistributedValues):
 
     @property
     def handle(self) -> None:
-        """None: the runtime's handles stand for values that never change."""
+        """Always None, because the runtime's handles stand for immutable values."""
         return None
 
     def values_for(self, size: int) -> tuple[VariableComponent, ...]:
@@ -250,7 +250,7 @@ class Variable(DescribedVariable, DistributedValues):
         return components
 
     def handle_for(self, group: Group) -> NoReturn:
-        """Refuses: variables travel to replica functions as themselves.
+        """Refuses, because variables travel to replica functions as themselves.
 
         Raises:
           TypeError: always.
@@ -261,7 +261,7 @@ class Variable(DescribedVariable, DistributedValues):
         )
 
     def component_text(self, rank: int) -> str:
-        """A component in one line; without its value, as this does no I/O."""
+        """A component in one line; without its value, because this does no I/O."""
         return repr(self.values[rank])
 
     def __len__(self) -> int:
@@ -323,7 +323,7 @@ class Variable(DescribedVariable, DistributedValues):
         super()._scatter_nd(how, indices, updates, where)
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Array:
-        """Rows of the value: `v[indices]`. Of a variable on parameter servers these rows alone travel.
+        """Reads rows of the value: `v[indices]`. For a variable on parameter servers, only these rows travel.
 
         Args:
           indices: Integers of any shape.
@@ -333,7 +333,7 @@ class Variable(DescribedVariable, DistributedValues):
           An array of shape `indices.shape + v.shape[1:]`.
 
         Raises:
-          InvalidArgumentError: if an index is outside of the variable.
+          InvalidArgumentError: if an index is out of range.
         """
         wanted = checked_rows(self, indices)
         env = current_env()
@@ -345,7 +345,7 @@ class Variable(DescribedVariable, DistributedValues):
     # -- travelling and showing ---------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
-        """A new variable of the same strategy with the same components, as `copy.deepcopy` of a model needs it."""
+        """A new variable of the same strategy with the same components, for `copy.deepcopy` of a model."""
         if current_env() is not None:
             raise RuntimeError(
                 f"variable {self.name!r} cannot be copied in a replica function: a copy is a new variable; copy it in "
@@ -380,7 +380,7 @@ class Variable(DescribedVariable, DistributedValues):
 
 
 def no_coordinates(where: str) -> str:
-    """Why a strategy's variables do not change by coordinates, as tf.distribute's do not: which replica's would count?
+    """Explains why a strategy's variables, as tf.distribute's, cannot be changed by coordinates.
 
     Args:
       where: The method and the variable.
@@ -392,7 +392,7 @@ def no_coordinates(where: str) -> str:
 
 
 def variable_of(description: VariableDescription) -> Variable:
-    """The variable that `description` describes: the object that this process knows, or one that stands for it."""
+    """The described variable: the object that this process knows, or a stand-in."""
     known = _known.get(description.key)
     if known is None:
         assert description.strategy is not None
@@ -406,7 +406,7 @@ def variable_of(description: VariableDescription) -> Variable:
 
 
 class _PlainEnv:
-    """Only a store, which is all that updating a plain variable needs."""
+    """An env with only a store, which suffices for updating a plain variable."""
 
     __slots__ = ("store",)
     traced = False
@@ -416,7 +416,7 @@ class _PlainEnv:
 
 
 def initial_array(initial_value: Any, dtype: Any) -> Array:
-    """The array that a variable starts with; a function is called."""
+    """The initial array of a variable; calls `initial_value` if it is a function."""
     value = initial_value() if isinstance(initial_value, Callable) else initial_value  # type: ignore[arg-type]
     if isinstance(value, PerReplica) and len(value) == 1:
         (value,) = value.values

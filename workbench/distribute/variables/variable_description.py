@@ -14,21 +14,21 @@ from workbench.errors import CaptureError
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableDescription:
-    """What of a variable travels: everything but its values. Equal where the key is.
+    """The part of a variable that travels: everything but its values. Descriptions with the same key are equal.
 
-    That of a plain variable does not travel; pickling it says so with a CaptureError.
+    The description of a plain variable does not travel; pickling it raises CaptureError.
 
     Attributes:
       key: Name of its components in the replicas' stores, unique.
-      strategy: The strategy whose variable it is, or None for a plain one.
+      strategy: The strategy of the variable, or None for a plain one.
       name: The user's name for it.
       shape: Its shape.
       dtype: Its dtype.
       trainable: Whether training should change it.
       synchronization: AUTO for plain variables, else ON_WRITE or ON_READ.
-      aggregation: How values of several replicas become one.
+      aggregation: How values of several replicas are combined.
       constrained: Whether it has a constraint, which does not travel.
-      server: Which parameter server holds it, if its strategy has some.
+      server: The parameter server that holds it, if its strategy has such servers.
     """
 
     key: str

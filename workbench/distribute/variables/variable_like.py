@@ -1,4 +1,4 @@
-"""VariableLike: what a variable and one of its components share, the methods that change them."""
+"""VariableLike: the methods that change a variable or one of its components."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from workbench.distribute.variables.programs import Update
 class VariableLike(ArrayLike):
     """An array that can be changed as a whole (`assign`) or by rows (`scatter_add`), as tf.Variable.
 
-    All methods return the variable. Their further arguments are the reference's: `use_locking` and `name` have no
-    effect, and with `read_value=False` nothing is returned, except of a `ShardedVariable`.
+    All methods return the variable. The other arguments are TensorFlow's: `use_locking` and `name` have no effect, and
+    with `read_value=False` nothing is returned, except for a `ShardedVariable`.
     """
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class VariableLike(ArrayLike):
 
     @property
     def name(self) -> str:
-        """What views and errors call it, such as "w:0"."""
+        """Its name in views and errors, such as "w:0"."""
         raise NotImplementedError
 
     @property
@@ -47,9 +47,9 @@ class VariableLike(ArrayLike):
     ) -> Any:
         """Sets the value.
 
-        In a replica function a variable's `aggregation` says what of the replicas' values becomes everybody's; with
-        NONE each replica keeps its own. For ON_READ variables a replica sets its own component. Outside of replica
-        functions every component gets `value`, of a `PerReplica` its own part; ON_READ with SUM shares `value` out.
+        In a replica function, a variable's `aggregation` combines the replicas' values for all; with NONE each replica
+        keeps its own. For ON_READ variables, a replica sets its own component. Outside replica functions, every
+        component gets `value`, or its own part of a `PerReplica`; ON_READ with SUM divides `value` among them.
 
         Args:
           value: An array or number of the variable's shape, or a distributed value.
@@ -58,7 +58,7 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
 
         Raises:
-          ValueError: if the shape differs, or a Python number is to be summed over replicas.
+          ValueError: if the shape differs, or a Python number would be summed over replicas.
           InvalidArgumentError: if the dtype cannot hold an array.
           TypeError: if the dtype cannot hold a Python number.
         """
@@ -77,7 +77,7 @@ class VariableLike(ArrayLike):
           read_value: Whether to return the variable.
 
         Raises:
-          ValueError: outside of replica functions, if the variable is ON_READ with SUM.
+          ValueError: outside replica functions, if the variable is ON_READ with SUM.
         """
         self._update("assign_add", value)
         return self if read_value else None
@@ -97,9 +97,9 @@ class VariableLike(ArrayLike):
         return self if read_value else None
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Adds rows: `v[indices[i]] += values[i]`; an index that occurs twice counts twice.
+        """Adds rows: `v[indices[i]] += values[i]`; repeated indices are applied each time.
 
-        In a replica function the variable's `aggregation` combines the rows of all replicas first, duplicates kept.
+        In a replica function, the variable's `aggregation` first combines the rows of all replicas, with duplicates.
 
         Args:
           sparse_delta: `IndexedSlices` with values of shape `indices.shape + v.shape[1:]`, or a scalar for all rows.
@@ -107,9 +107,9 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: if it is not an IndexedSlices, or does not fit the dtype.
-          ValueError: if its shape does not fit.
-          InvalidArgumentError: if an index is outside of the variable.
+          TypeError: if it is not IndexedSlices, or the dtype cannot hold it.
+          ValueError: if its shape does not match.
+          InvalidArgumentError: if an index is out of range.
           NotImplementedError: for ON_READ variables.
         """
         self._update("scatter_add", sparse_delta)
@@ -138,7 +138,7 @@ class VariableLike(ArrayLike):
         return self
 
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Divides rows, whole numbers cut off towards zero; see `scatter_add`.
+        """Divides rows, truncating integers towards zero; see `scatter_add`.
 
         Args:
           sparse_delta: See `scatter_add`.
@@ -174,7 +174,7 @@ class VariableLike(ArrayLike):
         return self
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Sets rows; of an index that occurs twice the last values count; see `scatter_min`.
+        """Sets rows; for repeated indices, the last values count. See `scatter_min`.
 
         Args:
           sparse_delta: See `scatter_add`.
@@ -187,7 +187,7 @@ class VariableLike(ArrayLike):
     def batch_scatter_update(
         self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
     ) -> Any:
-        """Sets slices, each within its own place of the first dimensions: `v[i, indices[i, j]] = values[i, j]`.
+        """Sets slices, each within its own position in the first dimensions: `v[i, indices[i, j]] = values[i, j]`.
 
         Args:
           sparse_delta: `IndexedSlices` with indices of shape `(b1, ..., bm, n)` and values of shape
@@ -196,7 +196,7 @@ class VariableLike(ArrayLike):
           name: Without effect.
 
         Raises:
-          TypeError: if it is not an IndexedSlices; see `scatter_nd_add` for the others.
+          TypeError: if it is not IndexedSlices; see `scatter_nd_add` for other errors.
         """
         where = f"batch_scatter_update of variable {self.name!r}"
         if not isinstance(sparse_delta, IndexedSlices):
@@ -208,7 +208,7 @@ class VariableLike(ArrayLike):
         return self
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Adds to elements, or slices, that are named by their coordinates; those that occur twice count twice.
+        """Adds to elements or slices, given by coordinates; repeated coordinates are applied each time.
 
         Args:
           indices: Shape `(..., k)`, integers: the last dimension holds coordinates in the first `k` dimensions.
@@ -217,9 +217,9 @@ class VariableLike(ArrayLike):
 
         Raises:
           TypeError: if indices are not integers, or the dtype cannot hold `updates`.
-          ValueError: if shapes do not fit.
-          InvalidArgumentError: if coordinates are outside of the variable.
-          NotImplementedError: for variables of a strategy, as in the reference.
+          ValueError: if shapes do not match.
+          InvalidArgumentError: if coordinates are out of range.
+          NotImplementedError: for variables of a strategy, as in TensorFlow.
 
         >>> wb.Variable([[1.0, 2.0], [3.0, 4.0]]).scatter_nd_add([[0, 1], [1, 0]], [10.0, 20.0]).numpy()
         array([[ 1., 12.],
@@ -240,7 +240,7 @@ class VariableLike(ArrayLike):
         return self
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Sets elements; of coordinates that occur twice the last values count. See `scatter_nd_add`.
+        """Sets elements; for repeated coordinates, the last values count. See `scatter_nd_add`.
 
         Args:
           indices: See `scatter_nd_add`.
@@ -273,7 +273,7 @@ class VariableLike(ArrayLike):
         return self
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Any:
-        """The elements, or slices, at some coordinates: an array of shape `indices.shape[:-1] + v.shape[k:]`.
+        """The elements or slices at some coordinates: an array of shape `indices.shape[:-1] + v.shape[k:]`.
 
         Args:
           indices: See `scatter_nd_add`.
@@ -286,7 +286,7 @@ class VariableLike(ArrayLike):
         return self.shape
 
     def is_initialized(self) -> bool:
-        """True: a variable has a value from the beginning."""
+        """Always True, because a variable has a value from the beginning."""
         return True
 
     def _scatter_nd(self, how: str, indices: Any, updates: Any, where: str) -> None:
@@ -295,12 +295,12 @@ class VariableLike(ArrayLike):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VariableReference:
-    """A variable as the key of a dictionary or an element of a set (what tf.Variable.ref returns).
+    """A variable as a dictionary key or set element (as returned by tf.Variable.ref).
 
     References are equal if they refer to the same variable, whatever its value.
 
     Attributes:
-      identity: What tells the variable from others.
+      identity: Distinguishes the variable from others.
     """
 
     identity: tuple[Any, ...]
