@@ -1,7 +1,7 @@
 """Input pipelines: `Dataset` with its sources and stages, sharding, and the split of batches among replicas.
 
-A pipeline is a description (a source and a tuple of frozen stages) that travels to the hosts which read it.
-Names are loaded when they are first used.
+A pipeline is a description (a source and a tuple of frozen stages) that is sent to the hosts that read it. Names are
+loaded when they are first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ways to make a dataset: out of memory, numbers, functions, names of files, and other datasets."""
+"""The ways to make a dataset: from memory, numbers, functions, file names, and other datasets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workbench.errors import WrongType
 
 
 class Constructors(ABC):
-    """Sources; `Dataset` is the only one that inherits it. A `name` shows up in texts and errors."""
+    """The constructors of `Dataset`, the only class that inherits it. A `name` appears in texts and errors."""
 
     @classmethod
     @abstractmethod
@@ -53,7 +53,7 @@ class Constructors(ABC):
 
     @classmethod
     def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> Self:
-        """Numbers as Python's range gives them.
+        """The numbers of Python's `range`.
 
         Args:
           *args: `stop`, or `start, stop`, or `start, stop, step`.
@@ -86,8 +86,8 @@ class Constructors(ABC):
           name: Name of the source.
 
         Raises:
-          TypeError: if neither signature nor types are given, or they are none, or `generator` is no function, as one
-            that was called already.
+          TypeError: if neither a signature nor types are given, if those given are invalid, or if `generator` is not a
+            function, such as the result of calling one.
 
         >>> dataset = wb.data.Dataset.from_generator(lambda: (n / 2 for n in range(3)), output_types="float32")
         >>> [float(x) for x in dataset]
@@ -114,8 +114,8 @@ class Constructors(ABC):
         """Names of the files that match the patterns; shuffled unless `shuffle=False`, else sorted.
 
         Args:
-          file_pattern: A pattern as of a shell, also of a URL (`s3://bucket/*.csv`), or a list of them.
-          shuffle: Whether each iteration has an order of its own (default True).
+          file_pattern: A shell pattern, which may be a URL (`s3://bucket/*.csv`), or a list of them.
+          shuffle: Whether each iteration has its own order (default True).
           seed: Seed of that order.
           name: Name of the source.
 
@@ -138,7 +138,7 @@ class Constructors(ABC):
           name: Name of the source.
 
         Raises:
-          TypeError: if there is none, or something else is among them.
+          TypeError: if there is no dataset, or an argument is not one.
 
         >>> numbers = wb.data.Dataset.range(2)
         >>> [(int(a), int(b)) for a, b in wb.data.Dataset.zip(numbers, numbers.map(lambda x: 10 * x))]
@@ -159,7 +159,7 @@ class Constructors(ABC):
         """Endless random whole numbers from 0 to 2**32 - 1, int64 scalars.
 
         Args:
-          seed: Makes the numbers repeatable for a dataset built again; they are not those of TensorFlow.
+          seed: Makes the numbers repeatable when the dataset is built again; they differ from TensorFlow's.
           rerandomize_each_iteration: Whether each iteration has other numbers (default False).
           name: Name of the source.
         """
@@ -182,13 +182,12 @@ class Constructors(ABC):
     def choose_from_datasets(
         cls, datasets: Sequence[Any], choice_dataset: Pipeline, stop_on_empty_dataset: bool = True
     ) -> Self:
-        """Elements of the dataset whose number comes next out of `choice_dataset`.
+        """Takes each element from the dataset whose number `choice_dataset` gives next.
 
         Args:
           datasets: At least one.
-          choice_dataset: Gives int64 scalars from 0 to `len(datasets) - 1`.
-          stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended; else that choice is passed
-            over.
+          choice_dataset: A dataset of int64 scalars from 0 to `len(datasets) - 1`.
+          stop_on_empty_dataset: Whether to end when an exhausted dataset is chosen; if not, that choice is skipped.
 
         Raises:
           InvalidArgumentError: if there is no dataset.
@@ -205,15 +204,15 @@ class Constructors(ABC):
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Self:
-        """Elements of datasets that are chosen at random.
+        """Takes each element from a dataset chosen at random.
 
         Args:
           datasets: At least one.
-          weights: How often each is chosen, in proportion: numbers of at least 0, or a dataset of arrays of such,
-            one array per element; None for all alike.
-          seed: Makes the choices repeatable for a dataset built again.
-          stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended; else the others go on.
-          rerandomize_each_iteration: Whether each iteration chooses otherwise (default True).
+          weights: How often each is chosen, in proportion: numbers of at least 0, or a dataset with one array of them
+            per element; None for equal weights.
+          seed: Makes the choices repeatable when the dataset is built again.
+          stop_on_empty_dataset: Whether to end when an exhausted dataset is chosen; if not, the others continue.
+          rerandomize_each_iteration: Whether each iteration makes other choices (default True).
 
         Raises:
           InvalidArgumentError: if there is no dataset, or weights do not fit.

@@ -1,4 +1,4 @@
-"""What a dataset function learns about its place, and how its datasets are replicated."""
+"""What a dataset function learns about its pipeline, and how its datasets are replicated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class InputContext:
-    """Where an input pipeline stands among all.
+    """The position of an input pipeline among all of them.
 
     Attributes:
       num_input_pipelines: Number of pipelines: hosts, or replicas with `PER_REPLICA`.
@@ -28,7 +28,7 @@ class InputContext:
         return f"wb.distribute.InputContext({place})"
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The rows of a global batch that fall to one replica.
+        """The rows of a global batch that one replica gets.
 
         Raises:
           ValueError: if the batch cannot be divided evenly.
@@ -55,22 +55,22 @@ class InputOptions:
     """How a distributed dataset reaches its replicas (as tf.distribute.InputOptions, with its names of all releases).
 
     Attributes:
-      experimental_fetch_to_device: Whether batches are made ready in the device's memory; None for the default, True.
-        Without effect: batches lie in the host's memory, and are on the replica's device when its function is called.
-      experimental_replication_mode: Pipelines per host or per replica; the latter only for datasets from
-        functions.
-      experimental_place_dataset_on_device: Whether the pipeline itself runs on the device; only with
-        `PER_REPLICA`.
-      experimental_per_replica_buffer_size: Batches made ready ahead for a replica. Without effect: batches are
-        fetched in chunks that follow the pace of the loop.
+      experimental_fetch_to_device: Whether to prepare batches in the device's memory; None for the default, True.
+        Without effect: batches stay in the host's memory until the replica's function is called; then they are on its
+        device.
+      experimental_replication_mode: Pipelines per host or per replica; the latter only for datasets from functions.
+      experimental_place_dataset_on_device: Whether the pipeline itself runs on the device; only with `PER_REPLICA`.
+      experimental_per_replica_buffer_size: Batches to prepare ahead for a replica. Without effect: batches are fetched
+        in chunks that follow the pace of the loop.
       experimental_prefetch_to_device: The earlier name of `experimental_fetch_to_device`.
-      input_process: Whether a process of its own reads for the replicas of a host, so that functions of stages take no
-        replica's time. None lets the host decide: yes where they are called or files are read, replicas are in
-        processes of their own on Linux, and there are two cores; no for arrays in memory, of which each replica gathers
-        its rows in less time than it takes to ask another process.
+      input_process: Whether a separate process reads for the replicas of a host, so that functions of stages take no
+        time from replicas. None lets the host decide: yes if functions are called or files are read, each replica has
+        its own process on Linux, and there are two cores; no for arrays in memory, because a replica gathers its rows
+        faster than it could ask another process.
 
     Raises:
-      ValueError: if the two names of one option have different values, or the buffer size is no whole number above 0.
+      ValueError: if the two names of one option have different values, or the buffer size is not a whole number above
+        0.
     """
 
     experimental_fetch_to_device: bool | None = None
@@ -95,11 +95,11 @@ class InputOptions:
 
     @property
     def per_replica(self) -> bool:
-        """Whether every replica has a pipeline of its own."""
+        """Whether every replica has its own pipeline."""
         return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
 
     def check_for_dataset(self) -> None:
-        """Refuses what `distribute_dataset` cannot do.
+        """Rejects what `distribute_dataset` cannot do.
 
         Raises:
           NotImplementedError: for `PER_REPLICA`.
@@ -111,7 +111,7 @@ class InputOptions:
             )
 
     def check_for_function(self) -> None:
-        """Refuses combinations that `distribute_datasets_from_function` cannot do.
+        """Rejects combinations that `distribute_datasets_from_function` cannot do.
 
         Raises:
           ValueError: for placing on the device together with PER_WORKER or prefetching.

@@ -38,7 +38,7 @@ _TWIN = 1 << 20  # the level for stages that share a seed, higher than any numbe
 class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Computing):
     """A description of where elements come from and what is done to them (as tf.data.Dataset).
 
-    It holds no iterator and no open file, so it can be sent to other processes; each `iter` starts anew.
+    It holds no iterator and no open file, so it can be sent to other processes; each `iter` starts from the beginning.
     Elements are arrays, NumPy scalars or bytes, in tuples and dicts.
 
     Attributes:
@@ -102,7 +102,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """Returns `transformation_func(self)`, so that calls can be chained.
 
         Raises:
-          TypeError: if that is not a dataset.
+          TypeError: if the result is not a dataset.
         """
         result = function(transformation_func, "apply: transformation_func")(self)
         if not isinstance(result, Dataset):
@@ -112,7 +112,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
     # Options
 
     def options(self) -> Options:
-        """The options of this dataset; later transformations carry them on. `with_options` sets others."""
+        """The options of this dataset; later transformations keep them. `with_options` changes them."""
         return self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
@@ -132,7 +132,8 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         """Nested `TensorSpec`s of an element. Functions of map stages are called to find out.
 
         Raises:
-          OutOfRangeError: if a function refuses made-up values, and no element could be made; its error is the cause.
+          OutOfRangeError: if a function raises for made-up values, and no element could be made; its error is the
+            cause.
         """
         if self._element_spec is None:
             upstream = self.upstream()
@@ -142,7 +143,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
     @property
     def known_element_spec(self) -> Any:
-        """`element_spec`; None if only calls of the user's functions would tell it, or nothing does."""
+        """`element_spec`; None if it is unknown without calling the user's functions."""
         if self._element_spec is None and not calls_functions(self):
             with suppress(OutOfRangeError):
                 return self.element_spec
@@ -197,20 +198,20 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         raise OutOfRangeError(f"{self!r} has no element")
 
     def attempted(self) -> Iterator[Any]:
-        """The elements of one pass, and `Failed` in the place of those that could not be made."""
+        """The elements of one pass, with a `Failed` for each one that could not be made."""
         return elements_of(self.open(self.numbered_pass(0))) if self._reads else iter(())
 
     def explain(self, elements: int | None = None, seconds: float = DEFAULT_SECONDS) -> InputExplanation:
-        """Runs the pipeline for a moment, and shows what each stage costs and which one holds it back.
+        """Runs the pipeline briefly, and shows what each stage costs and which one limits it.
 
-        It makes a separate pass, up to the bound that comes first, so iterators and shuffled orders of the dataset stay
-        as they are. It calls the functions of stages, and reads generators and files. It reads a complete cache or
-        snapshot, but neither fills nor writes an incomplete one. It counts elements that cannot be made, and reads the
-        clock between elements.
+        It makes a separate pass, which ends at whichever bound comes first, so the dataset's iterators and shuffled
+        orders do not change. It calls the functions of stages, and reads generators and files. It reads a complete
+        cache or snapshot, but neither fills nor writes an incomplete one. It counts elements that cannot be made, and
+        reads the clock between elements.
 
         Args:
-          elements: Largest number of elements to take; None for no bound.
-          seconds: Longest time to take elements, in seconds.
+          elements: The most elements to take; None for no bound.
+          seconds: The longest time to take elements.
 
         Raises:
           InvalidArgumentError: if the bounds leave nothing to measure.
@@ -220,7 +221,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
             self, replace(self.numbered_pass(0), keeps=False), elements=elements, seconds=seconds
         )
 
-    # The seams for stages, sharding and distribution
+    # The interface for stages, sharding and distribution
 
     def next_pass(self, *, provenance: bool = False) -> Pass:
         """The description of this dataset's next iteration."""
@@ -228,11 +229,11 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return self.numbered_pass(self._epoch - 1, provenance=provenance)
 
     def numbered_pass(self, epoch: int, *, provenance: bool = False) -> Pass:
-        """The description of one iteration, by its number."""
+        """The description of the iteration with this number."""
         return Pass(Dataset, epoch, provenance, options=self._options)
 
     def open(self, current: Pass) -> Iterator[Run]:
-        """Starts a pass; gives runs of elements."""
+        """Starts a pass; yields runs of elements."""
         return self._opener(len(self.stages), current, current.meter.input_of(self))()
 
     @classmethod
@@ -249,7 +250,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return self._with(source, stages, self._options)
 
     def with_element_spec(self, spec: Any) -> Dataset:
-        """The same dataset with an element spec that is already known, so that no function is called to find out."""
+        """The same dataset with an element spec that is already known, so that no function is called to find it out."""
         known = self.with_source(self.source, self.stages)
         known._element_spec = spec
         return known
@@ -259,14 +260,14 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return self.with_source(self.source, self.stages[:-1]) if self.stages else None
 
     def unread(self) -> Dataset:
-        """This dataset for questions when a stage is made: none of its elements is read to answer them."""
+        """This dataset as new stages inspect it: inspection reads none of its elements."""
         source = self.source.with_inputs(tuple(each.unread() for each in self.source.inputs()))
         other = self.with_source(source, self.stages).with_element_spec(self._element_spec)
         other._reads = False
         return other
 
     def _with(self, source: Source, stages: tuple[Stage, ...], options: Options) -> Dataset:
-        """Another pipeline. It may read elements when a stage is added if this one may."""
+        """Another pipeline. Adding a stage to it may read elements if the same holds for this one."""
         other = Dataset(source, stages, options)
         other._reads = self._reads
         return other
@@ -300,7 +301,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return open_stage
 
     def _twins(self, depth: int) -> int:
-        """How many earlier stages have the seed of stage number `depth`; these must not draw the same numbers."""
+        """How many earlier stages share the seed of stage `depth`, and so must draw other numbers."""
         seed = getattr(self.stages[depth - 1], "seed", None)
         if seed is None:
             return 0

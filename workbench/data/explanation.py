@@ -34,15 +34,15 @@ _WIDTH: Final = 88
 _NAME_WIDTH: Final = 30
 _MOST_REPLICAS: Final = 32
 _LONGEST: Final = 8
-"""Of more than `_MOST_REPLICAS` replicas, only this many are listed: those that waited longest."""
+"""Above `_MOST_REPLICAS` replicas, only this many are listed: those that waited longest."""
 _HEADINGS: Final = ("stage", "elements/s", "range", "now", "MB/s", "busy", "own/element", "queue", "workers")
 DEFAULT_SECONDS: Final = 1.0
 listeners: Final[list[Callable[[InputExplanation], object]]] = []
-"""Each is called with an explained dataset and must return at once, so that this layer needs to know no view."""
+"""Each is called with each explanation and must return at once. They keep this layer independent of the views."""
 
 
 class InputExplanation:
-    """What the stages of an input pipeline cost, and which of them holds it back. Prints as a table.
+    """What the stages of an input pipeline cost, and which one limits it. Prints as a table.
 
     Attributes:
       flow: The numbers.
@@ -55,12 +55,12 @@ class InputExplanation:
         follow: Callable[[], InputFlow] | None = None,
         ended: Callable[[], bool] | None = None,
     ) -> None:
-        """Holds the numbers, and tells `listeners`.
+        """Keeps the numbers, and calls the `listeners`.
 
         Args:
           flow: The numbers now.
-          follow: Gives them later, while replicas read; None where nobody does.
-          ended: Whether they will stay as they are.
+          follow: Returns newer numbers while replicas read; None if none do.
+          ended: Whether the numbers are final.
         """
         self.flow = flow
         self._follow = follow
@@ -69,12 +69,12 @@ class InputExplanation:
             listener(self)
 
     def now(self) -> InputFlow:
-        """The newest numbers, where replicas are still reading; else `flow`."""
+        """The newest numbers if replicas are still reading, otherwise `flow`."""
         return self.flow if self._follow is None else self._follow()
 
     @property
     def ended(self) -> bool:
-        """Whether the numbers stay as they are."""
+        """Whether the numbers are final."""
         return self._ended is None or self._ended()
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class InputExplanation:
 def explain_dataset(
     dataset: Pipeline, current: Pass, *, elements: int | None, seconds: float
 ) -> InputExplanation:
-    """See `Dataset.explain`; `current` is the pass that it goes through."""
+    """See `Dataset.explain`; `current` is the pass to run."""
     if elements is not None:
         elements = count(elements, "explain: elements", otherwise=", or None for no bound")
     if not seconds > 0:
@@ -157,13 +157,13 @@ def input_flow(
     elapsed_seconds: float,
     limit: str = "",
 ) -> InputFlow:
-    """The model of all pipelines, with what holds them back.
+    """The model of all pipelines, with what limits them.
 
     Args:
       pipelines: One per host.
-      replicas: How long each waited; none where there are none.
+      replicas: How long each waited; empty without replicas.
       status: See `InputFlow.status`.
-      elapsed_seconds: How long was measured.
+      elapsed_seconds: How long the measurement took.
       limit: Why it ended.
     """
     sentence, advice = verdict(pipelines, replicas)
@@ -185,7 +185,7 @@ def input_flow(
 
 
 def verdict_line(flow: InputFlow) -> str:
-    """What holds the input back and what would help, as one sentence."""
+    """One sentence on what limits the input and what would help."""
     return f"{flow.sentence.rstrip('.')}: {flow.advice}." if flow.advice else flow.sentence
 
 
@@ -200,7 +200,7 @@ def _hosts(flow: InputFlow) -> int:
 
 
 def _caption(pipeline: PipelineFlow) -> str:
-    """The pipeline's host, how it stands out, and, for many hosts, that the figures are medians."""
+    """The pipeline's host, what is special about it, and, for many hosts, that the figures are medians."""
     parts = [pipeline.name, pipeline.why, _count(pipeline.processes, "process", "es")]
     if pipeline.hosts:
         parts.append("medians")

@@ -1,8 +1,9 @@
 """How elements that cannot be made are handled: each raises once, at its place, and later ones follow.
 
-A generator that raises has ended. So in a pipeline nothing raises: `Failed` stands for the element, and only who reads
-the elements (`Elements`, `Reader`) raises. Most stages need not know of it: theirs wait while the stage looks for the
-next element, and come before what it gives next. What a stage holds back, such as the buffer of a shuffle, stays.
+A generator that raises has ended. So nothing raises in a pipeline: a `Failed` replaces the element, and only the reader
+of the elements (`Elements`, `Reader`) raises. Most stages need not know about this: failures wait while a stage looks
+for its next element, and are yielded before the stage's next result. The stage keeps what it has buffered, such as a
+shuffle's elements.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Upstream:
     __slots__ = ("_runs", "_waiting")
 
     def __init__(self, runs: Iterator[Run], waiting: deque[Failed]) -> None:
-        """Goes through `runs`; what failed is put into `waiting`."""
+        """Reads `runs`; failures go to `waiting`."""
         self._runs = runs
         self._waiting = waiting
 
@@ -36,10 +37,11 @@ class Upstream:
         return run
 
     def fail(self, failed: Failed) -> None:
-        """Has an element wait that could not be made.
+        """Queues an element that could not be made.
 
         Raises:
-          Exception: why it could not, if nothing else has come for long: a stage may look for an element for ever.
+          Exception: the element's error, after a long series of nothing but failures: a stage could look for an element
+            forever.
         """
         if len(self._waiting) >= _MOST_WAITING:
             raise failed.error
@@ -47,10 +49,10 @@ class Upstream:
 
 
 def opened(open_stage: Callable[[_Opener], Iterator[Run]], below: _Opener) -> Iterator[Run]:
-    """What a stage gives, which does not know of failures: those below it come at their places.
+    """The runs of a stage that does not know about failures; those from below it are yielded at their places.
 
     Args:
-      open_stage: Starts the stage, given what starts its upstream.
+      open_stage: Starts the stage; its argument starts the upstream.
       below: Starts the stages below it.
     """
     waiting: deque[Failed] = deque()
@@ -63,11 +65,11 @@ def opened(open_stage: Callable[[_Opener], Iterator[Run]], below: _Opener) -> It
 
 
 def guarded(runs: Iterator[Run]) -> Iterator[Run]:
-    """`runs`; what they raise comes as their last element."""
+    """`runs`; an error that they raise becomes their last element."""
     failed = None
     try:
-        # `yield from` would also close the generators, which fails where Python collects both at once: not an
-        # element's error.
+        # `yield from` would also close the generators. If Python collects both at once, that fails, without an error of
+        # an element.
         for run in runs:  # noqa: UP028
             yield run
     except Exception as error:
@@ -77,7 +79,7 @@ def guarded(runs: Iterator[Run]) -> Iterator[Run]:
 
 
 def raised(runs: Iterator[Run]) -> Iterator[Run]:
-    """`runs` for who needs all of them: raises what could not be made."""
+    """`runs` for a reader that needs all of them: raises the error of an element that could not be made."""
     for run in runs:
         if isinstance(run, Failed):
             raise run.taken()

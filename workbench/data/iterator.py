@@ -48,7 +48,7 @@ class IteratorSpec(ElementsSpec):
 
     @property
     def value_type(self) -> type:
-        """The class of what has such a spec."""
+        """The class of the values with this kind of spec."""
         return DatasetIterator
 
 
@@ -73,7 +73,7 @@ class OptionalSpec(ElementsSpec):
 
     @property
     def value_type(self) -> type:
-        """The class of what has such a spec."""
+        """The class of the values with this kind of spec."""
         return Optional
 
 
@@ -87,7 +87,7 @@ class Optional:
     __slots__ = ("_element_spec", "_value")
 
     def __init__(self, value: Any = _NOTHING, element_spec: Any = None) -> None:
-        """`value`, or nothing; `element_spec` is found out from the value where it is None."""
+        """Holds `value`, or nothing; `element_spec` is derived from the value if it is None."""
         self._value = value
         self._element_spec = element_spec
 
@@ -99,7 +99,7 @@ class Optional:
 
     @classmethod
     def empty(cls, element_spec: Any) -> Optional:
-        """An optional without a value, of which only the spec is known."""
+        """An optional without a value; only its spec is known."""
         return cls(_NOTHING, element_spec)
 
     @property
@@ -112,7 +112,7 @@ class Optional:
 
     @property
     def spec_class(self) -> type[OptionalSpec]:
-        """The class of what stands for it in the spec of an element."""
+        """The class that represents it in the spec of an element."""
         return OptionalSpec
 
     def has_value(self) -> bool:
@@ -123,7 +123,7 @@ class Optional:
         """The value.
 
         Raises:
-          InvalidArgumentError: if there is none; ask `has_value()` first.
+          InvalidArgumentError: if there is none; check `has_value()` first.
         """
         if self._value is _NOTHING:
             raise InvalidArgumentError(
@@ -136,15 +136,15 @@ class Optional:
 
 
 class Elements:
-    """Goes through elements once. One that failed raises, once, and the next one follows.
+    """Iterates over elements once.
 
-    After an exception from the iterator itself, which cannot go on then, comes the end.
+    A failed element raises once; then the next one follows. An exception from the iterator itself ends the iteration.
     """
 
     __slots__ = ("_items",)
 
     def __init__(self, items: Iterator[Any]) -> None:
-        """Goes through `items`: elements, and `Failed` in the place of those that could not be made."""
+        """Iterates over `items`: elements, with a `Failed` for each one that could not be made."""
         self._items = items
 
     def __iter__(self) -> Elements:
@@ -158,14 +158,14 @@ class Elements:
 
 
 def elements_of(runs: Iterator[Run]) -> Iterator[Any]:
-    """Elements in their structure, and `Failed` in the place of those that could not be made."""
+    """Elements in their structure, with a `Failed` for each one that could not be made."""
     for run in runs:
         if isinstance(run, Failed):
             yield run
             continue
         table = run.table
         if isinstance(table, BytesTable):
-            yield from table.chosen(run.rows)  # a fast path, because lines and records come by the million
+            yield from table.chosen(run.rows)  # a fast path, because files have millions of lines and records
             continue
         row, pack = table.row, table.structure.pack
         for index in run.indices():
@@ -177,7 +177,7 @@ def elements_of(runs: Iterator[Run]) -> Iterator[Any]:
 
 
 class DatasetIterator:
-    """Goes through a dataset once; independent of other iterators over the same dataset."""
+    """Iterates over a dataset once; independent of other iterators over the same dataset."""
 
     __slots__ = ("_dataset", "_failed", "_given", "_items", "_pass")
 
@@ -219,14 +219,14 @@ class DatasetIterator:
 
     @property
     def spec_class(self) -> type[IteratorSpec]:
-        """The class of what stands for it in the spec of an element."""
+        """The class that represents it in the spec of an element."""
         return IteratorSpec
 
     def get_next(self) -> Any:
         """The next element.
 
         Raises:
-          OutOfRangeError: if there is none, also when asked again.
+          OutOfRangeError: if there is none; each further call raises again.
         """
         element = next(self, _NOTHING)
         if element is _NOTHING:
@@ -239,7 +239,7 @@ class DatasetIterator:
         return Optional(element) if element is not _NOTHING else Optional.empty(spec_if_learnt(self._dataset))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes where this iterator is to the file `path`, for `restore`; a few hundred bytes, no elements.
+        """Writes the position of this iterator to the file `path`, for `restore`: a few hundred bytes, no elements.
 
         Raises:
           InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.
@@ -249,7 +249,7 @@ class DatasetIterator:
         write_position(path, self.position())
 
     def position(self) -> Position:
-        """Where this iterator is, for `go_to`; see `save`."""
+        """The position of this iterator, for `go_to`; see `save`."""
         return Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
 
     @property
@@ -258,14 +258,16 @@ class DatasetIterator:
         return Place(self._pass.epoch, self._given)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
-        """Goes on where an iterator over the same dataset was, also in another process: the same elements follow.
+        """Continues at the position of an iterator over the same dataset, also of one in another process.
 
-        The pass is opened again and what was given is left out. `map` and `batch` at the end of the dataset are not
-        computed for it, unless elements failed; other functions are called again, and files are read again.
+        The same elements follow.
+
+        The pass is opened again, and earlier elements are skipped. `map` and `batch` at the end of the dataset do not
+        compute skipped elements, unless elements failed; other functions are called again, and files are read again.
 
         Raises:
-          InvalidArgumentError: if the position is one in another dataset; a shuffle without seed is another one
-            each time it is described.
+          InvalidArgumentError: if the position belongs to another dataset; each shuffle made without a seed differs
+            from the others.
           NotFoundError: if there is no such file.
           DataLossError: if the file is damaged.
         """
@@ -274,16 +276,16 @@ class DatasetIterator:
         self._go_to(position)
 
     def go_to(self, position: Position) -> None:
-        """Goes on where an iterator over the same dataset was; see `restore`.
+        """Continues at the position of an iterator over the same dataset; see `restore`.
 
         Raises:
-          InvalidArgumentError: if the position is one in another dataset.
+          InvalidArgumentError: if the position belongs to another dataset.
         """
         self.check(position)
         self._go_to(position)
 
     def check(self, position: Position) -> None:
-        """Refuses a position in another dataset.
+        """Rejects a position in another dataset.
 
         Raises:
           InvalidArgumentError: if it is one.

@@ -1,13 +1,13 @@
 """Measures what a pass costs, stage by stage: elements, bytes, time, queues, workers.
 
-A pass is opened with a `Meter`; `Dataset.open` then hands each source and stage a `StageMeter` of its own, as
-`current.meter`, and goes through what the stage gives with `StageMeter.around`. Elements move in runs of many rows, so
-that is two looks at the clock for each run and stage. In a pass without a meter `current.meter` is `UNMEASURED`, which
+A pass is opened with a `Meter`; `Dataset.open` then gives each source and stage its own `StageMeter`, as
+`current.meter`, and iterates over the stage's runs with `StageMeter.around`. Elements move in runs of many rows, so
+this reads the clock twice for each run and stage. In a pass without a meter, `current.meter` is `UNMEASURED`, which
 does nothing.
 
-Each thread has one account at a time that its time is charged to. Asking a stage for its next run opens the stage's
-account, and the one before goes on afterwards; so a stage's own time is without the stages above it. A stage that
-works in threads of its own says what these do with `working`, `waiting` and `blocked`.
+Each thread charges its time to one account at a time. Requesting a stage's next run opens the stage's account;
+afterwards, the previous account continues. So a stage's own time excludes the stages above it. A stage with its own
+threads reports what they do with `working`, `waiting` and `blocked`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from workbench.data.structure import Array, Structure
 from workbench.data.tables import Failed, Leaves, Rows, Run, Segment, Table, nbytes
 
 _MOST_INPUTS: Final = 8
-"""The most pipelines with different stages that one stage may open and still have measured separately."""
+"""The most pipelines with different stages that are measured separately below one stage."""
 _SAMPLED_RUNS: Final = 64  # measures the size of elements in one of this many runs
 
 
 class Measurable(Protocol):
-    """What a meter asks a dataset for; see `Pipeline`."""
+    """What a meter reads of a dataset; see `Pipeline`."""
 
     @property
     def source(self) -> _Source:
@@ -50,7 +50,7 @@ class _Source(_Stage, Protocol):
 
 
 class Unmeasured:
-    """Stands for a stage's meter where nobody measures."""
+    """Replaces a stage's meter in a pass that is not measured."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class _Account:
 
     Attributes:
       ns: The nanoseconds.
-      above: The account that gets the time of another stage while this one waits for it.
+      above: The account that is charged while this stage waits for another one.
     """
 
     __slots__ = ("above", "ns")
@@ -111,7 +111,7 @@ class _Account:
 
 
 class _Hand:
-    """Which account a thread's time goes to, and since when. Only its own thread writes this, in one assignment."""
+    """The account that a thread's time goes to, and since when. Only that thread writes it, in one assignment."""
 
     __slots__ = ("__weakref__", "span")
 
@@ -120,7 +120,7 @@ class _Hand:
 
 
 class _Stopwatch:
-    """Knows for each thread which account gets its time. `lock` guards every number of a meter."""
+    """Keeps the current account of each thread. `lock` guards every number of a meter."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -139,7 +139,7 @@ class _Stopwatch:
             return hand
 
     def under_way(self) -> dict[_Account, int]:
-        """The time that each account is still owed by threads at work. The caller holds the lock."""
+        """The time of running spans that is not yet charged, by account. The caller holds the lock."""
         now = perf_counter_ns()
         found: dict[_Account, int] = {}
         for hand in self._hands:
@@ -149,7 +149,7 @@ class _Stopwatch:
 
 
 class _Span:
-    """Books the time inside of a `with` to a stage's account."""
+    """Charges the time inside a `with` block to a stage's account."""
 
     __slots__ = ("_account", "_before", "_began", "_hand", "_since", "_watch")
 
@@ -171,7 +171,7 @@ class _Span:
         with self._watch.lock:
             self._account.ns += now - resumed
             before.ns += self._began - self._since
-            # Two spans with one account above are one stage, which does not wait for itself.
+            # Two spans with the same account above are one stage, which does not wait for itself.
             if before.above is not self._account.above:
                 before.above.ns += now - self._began
 
@@ -179,7 +179,7 @@ class _Span:
 class StageMeter:
     """Measures one stage, or a source; its methods may be called from any thread.
 
-    The first use of it in a thread registers that thread.
+    Its first use in a thread registers that thread.
     """
 
     def __init__(self, name: str, watch: _Stopwatch) -> None:
@@ -195,33 +195,33 @@ class StageMeter:
         self._note = ""
         self._inputs: dict[object, list[StageMeter]] = {}
 
-    # What a stage tells
+    # What a stage reports
 
     def working(self) -> AbstractContextManager[None]:
-        """In a thread of the stage's own: what happens inside is its work."""
+        """In a stage's own thread: counts the block as work."""
         return _Span(self._watch, self._own)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """What happens inside is waiting for what the stages above make, as at an empty queue."""
+        """Counts the block as waiting for the stages above, as at an empty queue."""
         return _Span(self._watch, self._waited)
 
     def blocked(self) -> AbstractContextManager[None]:
-        """What happens inside is waiting for those who take from the stage, as at a full queue."""
+        """Counts the block as waiting for the stage's consumers, as at a full queue."""
         return _Span(self._watch, self._idle)
 
     def worked(self, elapsed_ns: int) -> None:
-        """Another process has worked for the stage for so long."""
+        """Adds work that another process did for the stage."""
         with self._watch.lock:
             self._own.ns += elapsed_ns
 
     def queue(self, fill: int, capacity: int, *, chosen: bool = False, held_bytes: int = 0) -> None:
-        """Tells how full the queue behind the stage is; to be called when something is put in or taken out.
+        """Reports how full the queue behind the stage is; called when something is put in or taken out.
 
         Args:
           fill: Elements that wait now.
-          capacity: Most elements that may wait.
+          capacity: The most elements that may wait.
           chosen: Whether AUTOTUNE chose the capacity.
-          held_bytes: Memory of those that wait, 0 where it is not known.
+          held_bytes: Memory of those that wait, 0 if unknown.
         """
         with self._watch.lock:
             before = self._queue
@@ -229,10 +229,10 @@ class StageMeter:
             self._queue = QueueProfile(capacity, chosen, fills + fill, looks + 1, held_bytes)
 
     def workers(self, count: int, kind: str = "threads", *, chosen: bool = False) -> None:
-        """Tells who works for the stage; to be called when that changes.
+        """Reports the stage's workers; called when they change.
 
         Args:
-          count: How many at a time.
+          count: How many work at a time.
           kind: "threads" or "processes".
           chosen: Whether AUTOTUNE chose the number.
         """
@@ -240,24 +240,24 @@ class StageMeter:
             self._workers = Workers(count, kind, chosen)
 
     def left_out(self) -> None:
-        """An element that could not be made is left out here, and nobody else hears of it."""
+        """Counts an element that could not be made and that this stage drops silently."""
         with self._watch.lock:
             self._left_out += 1
 
     def blocks(self, rows: int) -> None:
-        """The function of the stage is computed for so many rows at a time; 0 if it is called for each again."""
+        """Reports how many rows the stage's function computes at a time; 0 if it is called for each row again."""
         with self._watch.lock:
             self._block_rows = rows
 
     def note(self, text: str) -> None:
-        """Tells how the stage works, in a few words that explanations show."""
+        """Describes how the stage works, in a few words for explanations."""
         with self._watch.lock:
             self._note = text
 
-    # What goes by
+    # What passes through
 
     def around(self, open_runs: Callable[[], Iterator[Run]]) -> Iterator[Run]:
-        """Goes through what the stage gives, and measures it."""
+        """Iterates over the stage's runs and measures them."""
         watch, own, clock = self._watch, self._own, perf_counter_ns
         runs: Iterator[Run] | None = None
         count = 0
@@ -296,7 +296,7 @@ class StageMeter:
     def input_of(self, dataset: Measurable) -> list[StageMeter] | None:
         """The meters of the source and the stages of a dataset that this stage opens.
 
-        Datasets that a function gives share meters if they have the same stages. None if there are too many kinds.
+        Datasets returned by a function share meters if they have the same stages. None if there are too many kinds.
         """
         with self._watch.lock:
             known = self._inputs.get(id(dataset))
@@ -309,19 +309,19 @@ class StageMeter:
             return known
 
     def expect(self, inputs: Sequence[Measurable]) -> None:
-        """Measures each of these by itself, also those with the same stages; they must outlive the meter."""
+        """Measures each of these separately, even those with the same stages; they must outlive the meter."""
         for dataset in inputs:
             meters = self._inputs[id(dataset)] = [StageMeter(text, self._watch) for text in _texts(dataset)]
             meters[0].expect(dataset.source.inputs())
 
     def gathered(self, leaves: Leaves, elements: int) -> None:
-        """Elements were put together out of the stage's table."""
+        """Counts elements assembled from the stage's table."""
         with self._watch.lock:
             self._sampled += elements
             self._sampled_bytes += nbytes(leaves)
 
     def profile(self, elapsed_seconds: float, under_way: Mapping[_Account, int]) -> StageProfile:
-        """The numbers so far, with what is under way. The caller holds the lock."""
+        """The numbers so far, including running spans. The caller holds the lock."""
 
         def seconds(account: _Account) -> float:
             return (account.ns + under_way.get(account, 0)) / 1e9
@@ -347,14 +347,14 @@ class StageMeter:
             self._failures += 1
 
     def _gathering(self, run: Run) -> Run:
-        """The run, wrapped so that making its elements later counts as this stage's work."""
+        """The run, wrapped so that assembling its elements later counts as this stage's work."""
         return (
             run if isinstance(run.table, GatheringTable) else Run(GatheringTable(run.table, self), run.rows)
         )
 
 
 class GatheringTable:
-    """A table that puts elements together only when asked for them, which is work of the stage that gave it.
+    """A table that assembles elements on request, and counts this as work of the stage that made it.
 
     Attributes:
       table: The table.
@@ -400,14 +400,14 @@ class Meter(StageMeter):
     """Measures a pass: the root that stands for the reader of the elements."""
 
     def __init__(self, *datasets: Measurable) -> None:
-        """Begins to measure; `datasets` are those that will be opened."""
+        """Starts measuring; `datasets` will be opened."""
         super().__init__("", _Stopwatch())
         self._datasets = datasets  # kept, because `expect` needs it
         self.expect(datasets)
         self._began_ns = perf_counter_ns()
 
     def pipelines(self) -> tuple[PipelineProfile, ...]:
-        """The profile of each dataset that was opened with it, and of those that it expects."""
+        """The profile of each dataset that was opened with this meter or that it expects."""
         with self._watch.lock:
             elapsed_seconds = (perf_counter_ns() - self._began_ns) / 1e9
             return self.profile(elapsed_seconds, self._watch.under_way()).inputs

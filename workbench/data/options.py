@@ -13,7 +13,7 @@ from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
 
 AUTOTUNE: Final = -1
-"""In place of a number: the value that a measurement finds."""
+"""Requests, instead of a number, the value that a measurement finds."""
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -32,7 +32,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.IntEnum):
-    """What happens to state of functions that a description of a dataset cannot hold."""
+    """What happens to the state of functions that a dataset's description cannot hold."""
 
     WARN = 0
     IGNORE = 1
@@ -40,7 +40,7 @@ class ExternalStatePolicy(enum.IntEnum):
 
 
 class AutotuneAlgorithm(enum.IntEnum):
-    """How the reference looks for the best settings; here one way serves all."""
+    """How the reference searches for the best settings; workbench has one algorithm for all."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -50,12 +50,12 @@ class AutotuneAlgorithm(enum.IntEnum):
 
 
 class WorkerKind(enum.IntEnum):
-    """Who calls functions of stages that work in parallel.
+    """What calls the functions of parallel stages.
 
-    THREADS suit functions that wait, or that compute in libraries which let other threads run. PROCESSES suit Python
-    that computes: they have copies of the function and of what it refers to, so changes of that are lost. AUTO is
-    threads, and with `AUTOTUNE` what a measurement finds; it never takes processes for functions that refer to lists,
-    dicts or other objects that can change.
+    THREADS suit functions that wait, or that compute in libraries which release the GIL. PROCESSES suit computations in
+    Python: they copy the function and the objects that it refers to, so changes to these are lost. AUTO means threads,
+    or with `AUTOTUNE` what a measurement finds; it never uses processes for functions that refer to mutable objects,
+    such as lists and dicts.
     """
 
     AUTO = 0
@@ -66,8 +66,8 @@ class WorkerKind(enum.IntEnum):
 class _Settings:
     """Attributes with defaults, None where the default may change.
 
-    Refuses unknown names and values of a wrong type, so that a mistake does not pass silently. Also refuses to change
-    the options of a dataset.
+    Rejects unknown names and values of a wrong type, so that mistakes do not go unnoticed. The options of a dataset
+    cannot be changed.
     """
 
     __slots__ = ("__dict__", "_frozen")  # not a setting, so it has a slot of its own
@@ -117,7 +117,7 @@ class _Settings:
             except (KeyError, TypeError, ValueError):
                 names = ", ".join(kind.__members__)
                 raise InvalidArgumentError(f"unknown {name} {value!r}; use one of {names}") from None
-        with suppress(TypeError):  # refused below
+        with suppress(TypeError):  # rejected below
             if kind is int:
                 return whole_number(value, name)
             if kind is bool:
@@ -139,7 +139,7 @@ class _Settings:
         return f"{type(self).__name__}({changed})"
 
     def frozen(self) -> Any:
-        """A copy that refuses changes."""
+        """A read-only copy."""
         return self._copy(True)
 
     def _copy(self, frozen: bool) -> Any:
@@ -150,7 +150,7 @@ class _Settings:
         return result
 
     def merge(self, options: _Settings) -> Any:
-        """A new object with the settings of both, lists joined; where they differ, `options` wins, with a warning."""
+        """A new object with the settings of both, lists joined; where they conflict, `options` wins, with a warning."""
         result = self._copy(False)
         fresh = type(self)()
         for name, new in vars(options).items():
@@ -187,8 +187,8 @@ class ThreadingOptions(_Settings):
     """Threads of a pipeline.
 
     Attributes:
-      max_intra_op_parallelism: Most threads within one function, or None.
-      private_threadpool_size: Most calls at a time that AUTOTUNE may choose for a stage, or None for no such bound.
+      max_intra_op_parallelism: The most threads within one function, or None.
+      private_threadpool_size: The most calls at a time that AUTOTUNE may choose for a stage, or None for no bound.
       worker_kind: A `WorkerKind` (or its name): whether threads or processes call functions in parallel; None for AUTO.
     """
 
@@ -207,11 +207,11 @@ class AutotuneOptions(_Settings):
 
     Attributes:
       autotune_algorithm: An `AutotuneAlgorithm`; without effect.
-      cpu_budget: Most threads that it may give to stages together, or None for the machine's cores.
+      cpu_budget: The most threads for all stages together, or None for the machine's cores.
       enabled: Whether it chooses at all (default True).
-      initial_parallelism: Calls at a time that it begins with; without effect.
-      min_parallelism: Fewest calls at a time; without effect.
-      ram_budget: Most bytes that may wait between two stages, however large `prefetch` is; None for 256 MiB. One
+      initial_parallelism: Calls at a time to start with; without effect.
+      min_parallelism: The fewest calls at a time; without effect.
+      ram_budget: The most bytes that may wait between two stages, whatever `prefetch` says; None for 256 MiB. One
         element may always wait.
     """
 
@@ -232,14 +232,15 @@ class AutotuneOptions(_Settings):
 
 
 class OptimizationOptions(_Settings):
-    """Rewritings of the reference's graphs. They are kept for the caller: here a pipeline runs as it is written.
+    """Graph rewrites of the reference.
 
-    Two have an effect, the same one: whether `map` computes many rows of arrays at a time with a function that provably
-    gives the same then, bit for bit (`Dataset.map` says which functions those are).
+    Most are only stored: workbench runs a pipeline as written. Two have an effect, the same one: whether `map` computes
+    many rows of arrays at a time with functions whose results are provably the same, bit for bit (`Dataset.map` says
+    which functions these are).
 
     Attributes:
-      map_vectorization: Whether it does; None for True, unless `apply_default_optimizations` is False.
-      apply_default_optimizations: Whether what no option is set for is done (default True).
+      map_vectorization: Whether `map` does so; None for True, unless `apply_default_optimizations` is False.
+      apply_default_optimizations: Whether optimizations without a setting are applied (default True).
     """
 
     _kinds: ClassVar[dict[str, type]] = dict.fromkeys(
@@ -294,7 +295,7 @@ class StatsOptions(_Settings):
 
 
 class Options(_Settings):
-    """Options of a whole dataset; later transformations carry them on. None means the default.
+    """Options of a whole dataset; later transformations keep them. None means the default.
 
     Attributes:
       autotune: `AutotuneOptions`.
@@ -302,12 +303,12 @@ class Options(_Settings):
       experimental_deterministic: Whether order must be kept (default True); also spelled `deterministic`.
       experimental_distribute: `DistributeOptions`.
       experimental_external_state_policy: An `ExternalStatePolicy` (or its name); kept for the caller.
-      experimental_optimization: `OptimizationOptions`; workbench never rewrites a pipeline without being asked.
+      experimental_optimization: `OptimizationOptions`; workbench never rewrites a pipeline on its own.
       experimental_slack: Kept for the caller (default False).
       experimental_stats: `StatsOptions`.
       experimental_symbolic_checkpoint: Kept for the caller: iterators are always saved by position.
       experimental_threading: `ThreadingOptions`; also spelled `threading`.
-      experimental_warm_start: Kept for the caller: a pass begins when its iterator is made.
+      experimental_warm_start: Kept for the caller: a pass starts when its iterator is created.
       framework_type: Names of frameworks, for readers.
 
     >>> options = wb.data.Options()

@@ -1,4 +1,4 @@
-"""One pass over a dataset: what its stages need to know besides their own description."""
+"""One pass over a dataset: what its stages need besides their own description."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ _MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
 class Pass:
     """One iteration of a dataset, from first to last element.
 
-    Every host that reads the same dataset makes its own pass with the same `epoch`, and so gets the same
-    orders.
+    Every host that reads the same dataset makes its own pass with the same `epoch`, and so gets the same orders.
 
     Attributes:
-      dataset: Makes a dataset of a source, for stages whose elements are datasets.
-      epoch: How often this dataset had been iterated before; reshuffling depends on it.
+      dataset: Makes a dataset from a source, for stages whose elements are datasets.
+      epoch: How often this dataset was iterated before; reshuffling depends on it.
       provenance: Whether stages keep track of which source elements their results came from.
-      options: Those of the dataset that is iterated.
-      place: Where in the pass this opening is: level and number of each repetition, or element, that it lies in.
-        Random numbers depend on it, and not on when a thread comes there.
-      in_order: Whether stages keep the order also where they need not: elements are read again, and left out, by their
-        numbers.
-      keeps: Whether stages that keep elements for later passes do so, and statistics are collected.
-      meter: The meter of the stage that is opened; before a dataset is opened, of its reader.
+      options: The options of the iterated dataset.
+      place: Where in the pass this opening is: the level and number of each repetition or element around it. Random
+        numbers depend on this place, not on when a thread reaches it.
+      in_order: Whether stages keep the order even if they need not, because elements are read again, and skipped, by
+        their numbers.
+      keeps: Whether stages such as caches keep elements for later passes, and statistics are collected.
+      meter: The meter of the stage being opened; before a dataset is opened, its reader's.
     """
 
     dataset: Callable[[Any], Any]
@@ -48,7 +47,7 @@ class Pass:
     _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
     def measured_by(self, meter: StageMeter) -> Pass:
-        """The same pass, as a stage sees it that is measured by `meter`."""
+        """The same pass, for a stage that `meter` measures."""
         return replace(self, meter=meter)
 
     def generator(self, seed: int, *, reshuffle: bool) -> np.random.Generator:
@@ -58,11 +57,11 @@ class Pass:
         return np.random.default_rng((seed, self.epoch, *self.place))
 
     def inside(self, level: int, number: int) -> Pass:
-        """The pass as stages know it that are opened several times.
+        """The pass for stages that are opened several times.
 
         Args:
-          level: Tells the ways apart in which something is opened again: which repetition, say.
-          number: How often it was opened before; the first opening is where the pass is.
+          level: Distinguishes the reasons for opening again, such as nested repetitions.
+          number: How often it was opened before; the first opening has the place of the pass.
         """
         if not number:
             return self
@@ -81,9 +80,9 @@ class Pass:
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.
 
-        A table is wrapped once as long as anything holds the wrapped one: stages tell by identity whether runs belong
-        to one table, and must take the same decisions with and without provenance. It is not kept beyond, or a reader
-        would hold all that it has read.
+        A table is wrapped only once while its wrapper is alive: stages compare tables by identity, and must make the
+        same decisions with and without provenance. The wrapper is not kept longer, or a reader would hold everything it
+        has read.
         """
         if not self.provenance or offset == 0 or isinstance(run, Failed):
             return run

@@ -22,7 +22,7 @@ DATASET_MASK = (1 << DATASET_SHIFT) - 1
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class OffsetTable:
-    """A table whose ids are moved by `offset`, to tell them from those of other files or datasets."""
+    """A table whose ids are moved by `offset`, to distinguish them from those of other files or datasets."""
 
     at_rest: ClassVar[bool] = False
     table: Table

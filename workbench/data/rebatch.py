@@ -41,12 +41,12 @@ def scheduled_sizes(global_batch_size: int, replicas: int) -> tuple[int, ...]:
 def batch_sizes_for_worker(
     global_batch_size: int, num_workers: int, num_replicas_per_worker: int, worker_index: int
 ) -> list[int]:
-    """The sizes one worker goes through: rotated, so that every global step sums to the batch.
+    """The sizes that one worker cycles through, rotated so that every global step sums to the batch.
 
     Args:
       global_batch_size: Rows of a global batch.
       num_workers: Number of hosts.
-      num_replicas_per_worker: Replicas on each.
+      num_replicas_per_worker: Replicas on each host.
       worker_index: Which host this is.
     """
     sizes = scheduled_sizes(global_batch_size, num_workers * num_replicas_per_worker)
@@ -55,10 +55,10 @@ def batch_sizes_for_worker(
 
 
 def compute_batch_size(dataset: Pipeline) -> int:
-    """The size of the batches that a dataset gives, or -1 if its description does not show it.
+    """The size of a dataset's batches, or -1 if its description does not show it.
 
-    It is known from static shapes, and from the last `batch` or `padded_batch` if only stages follow that
-    keep batches whole.
+    It is known from static shapes, and from the last `batch` or `padded_batch` if only stages follow that keep batches
+    whole.
 
     Raises:
       InvalidArgumentError: if elements are scalars, which have no batch dimension.

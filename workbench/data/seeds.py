@@ -32,14 +32,14 @@ def set_seed(seed: int | None) -> None:
 
 
 class DrawnSeed(int):
-    """A seed that nobody chose for its stage."""
+    """A seed that was drawn, because the user chose none for the stage."""
 
 
 def draw(seed: int | None) -> int:
     """The seed of one stage: the one given, or a `DrawnSeed`, which is derived from `set_seed` or random.
 
     Raises:
-      TypeError: if one is given that is not a whole number.
+      TypeError: if `seed` is not a whole number.
     """
     if seed is not None:
         return whole_number(seed, "seed") & _MASK

@@ -20,7 +20,10 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Cardinality(int):
-    """A number of elements: as an element of another dataset it is an int64, where other Python numbers are int32."""
+    """A number of elements.
+
+    As an element of another dataset it becomes int64, while other Python numbers become int32.
+    """
 
 
 class Spec(ABC):
@@ -38,7 +41,7 @@ class Spec(ABC):
         """
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a spec or value fits: of one kind, structure and dtype, and sizes agree where both are known."""
+        """Whether a spec or value has the same kind, structure and dtype, and the same sizes where both are known."""
         try:
             other = spec_or_value if isinstance(spec_or_value, Spec) else self.from_value(spec_or_value)
         except TypeError:
@@ -46,7 +49,7 @@ class Spec(ABC):
         return self._fits(other)
 
     def most_specific_compatible_type(self, other: Any) -> Self:
-        """The closest spec that covers this one and `other`.
+        """The most specific spec that covers this one and `other`.
 
         Raises:
           ValueError: if there is none: kinds, structures or dtypes differ.
@@ -62,7 +65,7 @@ class Spec(ABC):
 
     @abstractmethod
     def _covering(self, other: Any) -> Self:
-        """The closest spec that covers both; TypeError if there is none."""
+        """The most specific spec that covers both; TypeError if there is none."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -72,7 +75,7 @@ class TensorSpec(Spec):
     Attributes:
       shape: Dimensions, None for one that varies; None in place of the tuple for an unknown rank.
       dtype: NumPy dtype. Text and bytes have dtype `object` (their elements are `bytes`), named "string".
-      name: A label for readers, or None; two specs that differ in nothing else are equal.
+      name: A label for readers, or None; ignored when specs are compared.
     """
 
     shape: Shape
@@ -113,7 +116,7 @@ class TensorSpec(Spec):
         return TensorSpec(None, self.dtype)
 
     def relaxed(self, other: TensorSpec) -> TensorSpec:
-        """The closest spec that covers this one and `other`; dtypes must agree.
+        """The most specific spec that covers this one and `other`; dtypes must agree.
 
         Raises:
           TypeError: if the dtypes differ.
@@ -174,14 +177,14 @@ class ElementsSpec(Spec):
     element_spec: Any
 
     def __hash__(self) -> int:
-        leaves, structure = tree.flatten_records(self.element_spec)  # dicts are possible in it
+        leaves, structure = tree.flatten_records(self.element_spec)  # it may contain dicts
         return hash((type(self), structure, tuple(leaves)))
 
     def batched(self, size: int | None) -> ElementsSpec:
         """The spec of `size` of them stacked.
 
         Raises:
-          TypeError: as only datasets can be stacked.
+          TypeError: always: only datasets can be stacked.
         """
         raise TypeError(f"elements that hold {self} cannot be batched; map them to what it holds")
 
@@ -189,16 +192,16 @@ class ElementsSpec(Spec):
         """The spec of one row.
 
         Raises:
-          TypeError: as only arrays of datasets have rows.
+          TypeError: always: only arrays of datasets have rows.
         """
         raise TypeError(f"elements that hold {self} have no rows; map them to what it holds")
 
     def of_any_size(self) -> Self:
-        """The spec of such with elements of any size."""
+        """The same kind of spec for elements of any size."""
         return replace(self, element_spec=any_size(self.element_spec))
 
     def of_any_rank(self) -> Self:
-        """The spec of such with elements of any shape."""
+        """The same kind of spec for elements of any shape."""
         return replace(self, element_spec=any_rank(self.element_spec))
 
     def _fits(self, other: Spec) -> bool:
@@ -264,13 +267,13 @@ class DatasetSpec(ElementsSpec):
 
 
 def is_dataset(value: Any) -> bool:
-    """Whether a value is a dataset, and not only an iterator or optional, which have an `element_spec` as well."""
-    kind = type(value)  # asking the value itself for its spec could call user functions
+    """Whether a value is a dataset, and not an iterator or optional, which also have an `element_spec`."""
+    kind = type(value)  # reading the value's own spec could call user functions
     return hasattr(kind, "element_spec") and hasattr(kind, "cardinality")
 
 
 class UnknownSpec(NamedTuple):
-    """Stands for what elements look like where there is none to learn it from: a tree without leaves, but not `()`."""
+    """The spec of a dataset without an element to learn it from: a tree without leaves, but not `()`."""
 
 
 def spec_if_learnt(dataset: Any) -> Any:
@@ -282,7 +285,7 @@ def spec_if_learnt(dataset: Any) -> Any:
 
 
 def required_spec(dataset: Any, what: str) -> Any:
-    """The nested spec of a dataset's elements, for what cannot do without.
+    """The nested spec of a dataset's elements, for callers that cannot work without it.
 
     Args:
       dataset: The dataset.
@@ -298,7 +301,7 @@ def required_spec(dataset: Any, what: str) -> Any:
 
 
 def spec_unread(dataset: Any) -> Any:
-    """As `spec_if_learnt`, as far as it is known without reading an element."""
+    """As `spec_if_learnt`, but reads no element."""
     return spec_if_learnt(dataset.unread())
 
 
@@ -320,7 +323,7 @@ def is_shape(node: Any) -> bool:
 
 
 def may_agree(shape: Shape, other: Shape) -> bool:
-    """Whether arrays of both shapes could be one: sizes agree where both are known."""
+    """Whether an array could have both shapes: sizes agree where both are known."""
     if shape is None or other is None:
         return True
     return len(shape) == len(other) and all(
@@ -333,7 +336,7 @@ def _covering_shape(shape: tuple[int | None, ...], other: tuple[int | None, ...]
 
 
 def fits(spec: Any, other: Any) -> bool:
-    """Whether two nested specs have one structure, and every component is compatible."""
+    """Whether two nested specs have the same structure, and every component is compatible."""
     leaves, structure = tree.flatten_records(spec)
     others, found = tree.flatten_records(other)
     return structure == found and all(

@@ -1,4 +1,4 @@
-"""Elements put together to batches: stacked one by one, or in blocks; errors say which component of which differs."""
+"""Combines elements into batches, one by one or in blocks; errors say which component of which element differs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def stack(elements: list[list[Any]], structure: Structure) -> list[Any]:
     """Stacks elements component by component.
 
     Args:
-      elements: The components of each.
+      elements: The components of each element.
       structure: The structure of an element, for errors.
 
     Raises:
@@ -34,8 +34,8 @@ def concatenate(blocks: list[list[Any]], structure: Structure | None) -> list[An
     """Concatenates blocks of elements component by component.
 
     Args:
-      blocks: The components of each, with a first dimension.
-      structure: The structure of an element, for errors; None where it is not known.
+      blocks: The components of each block, with a first dimension.
+      structure: The structure of an element, for errors; None if unknown.
 
     Raises:
       InvalidArgumentError: if shapes, dtypes or the number of components differ.
@@ -47,7 +47,7 @@ def concatenate(blocks: list[list[Any]], structure: Structure | None) -> list[An
 
 
 def check_structures(structures: Sequence[Structure], lengths: Sequence[int]) -> None:
-    """Refuses to put elements of different structure into one batch: components would get under each other's names.
+    """Rejects elements of different structures in one batch: components would get each other's names.
 
     Args:
       structures: The structures of successive blocks of elements.

@@ -1,4 +1,4 @@
-"""The two seams of a pipeline: sources and stages. A new one is one small file with a frozen dataclass."""
+"""The two interfaces of a pipeline: sources and stages. A new one is a small file with a frozen dataclass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pipeline(Protocol):
         """The nested spec of an element."""
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
 
     def options(self) -> Options:
         """The options of this dataset."""
@@ -39,10 +39,10 @@ class Pipeline(Protocol):
         """The first element."""
 
     def unread(self) -> Self:
-        """The same for questions when a stage is made: none of its elements is read to answer them."""
+        """The same pipeline as new stages inspect it: inspection reads none of its elements."""
 
     def attempted(self) -> Iterator[Any]:
-        """The elements of one pass, and `Failed` in the place of those that could not be made."""
+        """The elements of one pass, with a `Failed` for each one that could not be made."""
 
     def next_pass(self) -> Pass:
         """The description of this dataset's next iteration."""
@@ -54,7 +54,7 @@ class Pipeline(Protocol):
         """Another pipeline with this one's options."""
 
     def with_element_spec(self, spec: Any) -> Self:
-        """The same pipeline, of which the spec is known."""
+        """The same pipeline with a known spec."""
 
 
 class _Named:
@@ -67,7 +67,7 @@ class _Named:
     label: ClassVar[str] = ""
 
     def named(self, label: str | None) -> Self:
-        """The same under the user's name, unless that is None."""
+        """A copy with the user's name, unless that is None."""
         if label is None:
             return self
         other = copy.copy(self)
@@ -79,8 +79,8 @@ class Source(_Named, ABC):
     """Where elements come from. Subclasses are frozen dataclasses: they hold no open file.
 
     Attributes:
-      name: What the source is called in texts.
-      random_access: Whether a pass is one run, of which any row can be read without those before it.
+      name: The source's name in texts.
+      random_access: Whether a pass is one run whose rows can be read in any order.
     """
 
     name: ClassVar[str]
@@ -88,7 +88,7 @@ class Source(_Named, ABC):
 
     @property
     def is_shared(self) -> bool:
-        """Whether hosts that read it share its elements anyway, so that it must not be divided among them."""
+        """Whether its readers on different hosts already share its elements, so that it must not be sharded."""
         return False
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Source(_Named, ABC):
 
     @property
     def text(self) -> str:
-        """The source with the name that the user has given it."""
+        """The source, with the user's name for it."""
         return f"{self.name} {self.label!r}" if self.label else self.name
 
     def inputs(self) -> tuple[Pipeline, ...]:
@@ -120,7 +120,7 @@ class Source(_Named, ABC):
         return merged
 
     def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Source:
-        """The same combination of other datasets."""
+        """The same source for other datasets."""
         return self
 
 
@@ -128,10 +128,10 @@ class Stage(_Named, ABC):
     """One transformation. Subclasses are frozen dataclasses.
 
     Attributes:
-      name: What the stage is called in texts.
+      name: The stage's name in texts.
       keeps_batches: Whether a batch size known before the stage still holds after it.
-      sees_failures: Whether it reads `Failed` where an element could not be made; else these pass by it.
-      calls_functions: Whether functions of the user are called to find out what its elements look like.
+      sees_failures: Whether it reads the `Failed` of elements that could not be made; otherwise they bypass it.
+      calls_functions: Whether its element spec is found by calling the user's functions.
     """
 
     name: ClassVar[str]
@@ -141,10 +141,10 @@ class Stage(_Named, ABC):
 
     @abstractmethod
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs that `upstream()` starts."""
 
     def after(self, pipeline: Pipeline) -> Stage:
-        """The stage for a pass over `pipeline`; itself, unless it depends on what comes before."""
+        """The stage for a pass over `pipeline`; itself, unless it depends on the stages before it."""
         return self
 
     def element_spec(self, upstream: Pipeline) -> Any:
@@ -161,12 +161,12 @@ class Stage(_Named, ABC):
 
     @property
     def text(self) -> str:
-        """The stage with the name that the user has given it."""
+        """The stage, with the user's name for it."""
         return f"{self.describe()} {self.label!r}" if self.label else self.describe()
 
 
 def calls_functions(dataset: Pipeline) -> bool:
-    """Whether functions of the user are called to find out what a dataset's elements look like."""
+    """Whether a dataset's element spec is found by calling the user's functions."""
     return any(stage.calls_functions for stage in dataset.stages) or any(
         calls_functions(inner) for inner in dataset.source.inputs()
     )

@@ -1,6 +1,6 @@
 """How values become elements: nested structures of arrays, with Python numbers, text and lists converted.
 
-Tuples, named tuples, dicts, dataclasses and classes of attrs are structure. A list is one array (as tf.data), Python
+Tuples, named tuples, dicts, dataclasses and attrs classes are structures. A list is one array (as tf.data), Python
 numbers become int32 and float32, text becomes bytes.
 """
 
@@ -98,7 +98,7 @@ def flatten(value: Any, component: Callable[[Any], Any] | None = None) -> tuple[
 
     Args:
       value: An element.
-      component: What converts a leaf, `convert` by default.
+      component: Converts a leaf; `convert` by default.
     """
     if type(value) is np.ndarray and value.dtype.kind not in "OUS":
         return [native(value)], LEAF
@@ -112,15 +112,15 @@ def flatten(value: Any, component: Callable[[Any], Any] | None = None) -> tuple[
 
 
 def flatten_result(value: Any) -> tuple[list[Any], Structure]:
-    """As `flatten`, for what a user's function returned: a list at the top is a tuple of components."""
+    """As `flatten`, for the result of a user's function: a list at the top is a tuple of components."""
     return flatten(tuple(value)) if isinstance(value, list) else flatten(value)
 
 
 def flatten_element(value: Any) -> tuple[list[Any], Structure]:
-    """As `flatten_result`, where that becomes an element.
+    """As `flatten_result`, for a result that becomes an element.
 
     Raises:
-      InvalidArgumentError: if it has no component, as what a function gives that lacks its `return`.
+      InvalidArgumentError: if it has no component, as from a function without `return`.
     """
     leaves, structure = flatten_result(value)
     if not leaves:
@@ -179,7 +179,7 @@ def convert(value: Any) -> Any:
 def _from_list(values: list[Any]) -> Array:
     if values and all(map(is_dataset, values)):
         datasets = np.empty(len(values), STRING)
-        for index, value in enumerate(values):  # one `np.asarray` for all would search them for rows
+        for index, value in enumerate(values):  # a single `np.asarray` would search them for rows
             datasets[index] = value
         return datasets
     first: Any = values
@@ -214,7 +214,7 @@ def _from_list(values: list[Any]) -> Array:
 
 
 def _strings(array: Array) -> Array:
-    """An object array of bytes only; `S` arrays would lose trailing NUL bytes."""
+    """An object array that holds only bytes; `S` arrays would lose trailing NUL bytes."""
     items = array.reshape(-1).tolist()
     if array.dtype == STRING and items and all(map(is_dataset, items)):
         return array  # an array of datasets

@@ -1,8 +1,7 @@
 """Elements at rest: tables of rows, runs of rows, and segments (rows that make a batch, which may still be cut).
 
-A pipeline moves `Run`s: a table and the rows of it that come next. Index stages (shuffle, take, shard, ...)
-change only the rows; arrays are gathered when an element is handed over, so rows that nobody keeps are never
-read.
+A pipeline moves `Run`s: a table and the rows of it that come next. Index stages (shuffle, take, shard, ...) change only
+the rows; arrays are gathered when an element is delivered, so rows that are dropped are never read.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Segment(Protocol):
         """Rows `start` to `stop`, without copying."""
 
     def ids(self) -> Array:
-        """Numbers of the source elements behind the rows; empty where they are not known."""
+        """Numbers of the source elements behind the rows; empty if unknown."""
 
 
 class Table(Protocol):
@@ -44,7 +43,7 @@ class Table(Protocol):
 
     @property
     def at_rest(self) -> bool:
-        """Whether its elements exist, so that fetching one takes no work worth measuring."""
+        """Whether its elements already exist, so that fetching one is too cheap to measure."""
 
     @property
     def structure(self) -> Structure:
@@ -57,7 +56,7 @@ class Table(Protocol):
         """The components of several elements, stacked."""
 
     def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`; empty where they are not known."""
+        """Numbers of the source elements behind `rows`; empty if unknown."""
 
     def segment(self, index: int) -> Segment:
         """One element seen as a batch of rows."""
@@ -78,7 +77,7 @@ class Run:
         return self.table.take(self.rows)
 
     def segment(self, index: int) -> Segment | Failed:
-        """One element seen as a batch of rows; why that cannot be, if it cannot."""
+        """One element seen as a batch of rows; a `Failed` if it is not a batch."""
         try:
             return self.table.segment(index)
         except Exception as error:  # not a batch, or one that cannot be assembled
@@ -105,10 +104,10 @@ class Run:
 
 
 class Failed(Run):
-    """Stands in a pipeline for an element that could not be made. Reading it raises; the next elements follow.
+    """Replaces, in a pipeline, an element that could not be made.
 
-    Stages let it pass, at its place. One that makes it gives it behind the `except` block, not in there, where a
-    generator keeps the error while it waits; see `taken`.
+    Reading it raises; the next elements follow. Stages pass it on at its place. A stage that makes one yields it after
+    the `except` block, because a generator waiting inside the block would keep the error alive; see `taken`.
 
     Attributes:
       error: What making the element raised.
@@ -118,16 +117,16 @@ class Failed(Run):
 
     def __init__(self, error: Exception) -> None:
         self.rows = range(0)
-        if isinstance(error, StopIteration):  # a StopIteration inside an iterator would end it
+        if isinstance(error, StopIteration):  # inside an iterator, a StopIteration would end it
             stopped = RuntimeError("a function of a dataset raised StopIteration, as next() does at the end")
             stopped.__cause__ = error
             error = stopped
         self.error = error
 
     def taken(self) -> Exception:
-        """The error, for who raises it; it is kept no longer.
+        """Returns the error for the caller to raise, and forgets it.
 
-        Its traceback will hold frames of the reader, and so the reader: an iterator that is dropped would go on living.
+        Its traceback will refer to the reader's frames, and would keep a dropped iterator alive.
         """
         error, self.error = self.error, RuntimeError("the error of this element was raised before")
         return error
@@ -195,7 +194,7 @@ class ArrayTable(NumberedRows):
 
 @dataclass(slots=True, eq=False)
 class RangeTable(NumberedRows):
-    """The numbers `start + step * row`, computed when asked for."""
+    """The numbers `start + step * row`, computed on request."""
 
     at_rest: ClassVar[bool] = True
     start: int
@@ -257,7 +256,7 @@ class ListTable:
 
 @dataclass(slots=True, eq=False)
 class BytesTable:
-    """Bytes in a list; an object array is made only of those that go into a batch."""
+    """Bytes in a list; only those that go into a batch become an object array."""
 
     at_rest: ClassVar[bool] = True
     items: list[bytes]
@@ -311,8 +310,8 @@ def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:
     """Elements one by one: components, structure, and (if asked for) ids of the source elements.
 
     Args:
-      runs: What a stage reads; one that cannot be gathered waits there.
-      provenance: Whether to tell ids.
+      runs: What a stage reads; a run that cannot be gathered waits there.
+      provenance: Whether to include ids.
     """
     for item in attempts(runs, provenance):
         if isinstance(item, Failed):
@@ -322,7 +321,7 @@ def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:
 
 
 def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
-    """As `items`, with those that failed at their places."""
+    """As `items`, with failures at their places."""
     for run in runs:
         if isinstance(run, Failed):
             yield run
@@ -342,18 +341,18 @@ def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
 
 
 def as_runs(attempted: Iterable[Item | Failed]) -> Iterator[Run]:
-    """Runs of an element each: the way back from `attempts`."""
+    """Runs of one element each: the inverse of `attempts`."""
     return (item if isinstance(item, Failed) else single(*item) for item in attempted)
 
 
 def spec_shown_by(item: Item) -> Any:
-    """The nested spec of elements as one of them shows it; arrays of others may have any size."""
+    """The nested spec of elements, derived from one of them; arrays of others may have any size."""
     leaves, structure, _ = item
     return any_size(structure.pack([spec_of(leaf) for leaf in leaves]))
 
 
 def nbytes(leaves: Leaves) -> int:
-    """Memory of an element's components, without what Python adds."""
+    """Memory of an element's components, without Python's overhead."""
     return sum(len(leaf) if isinstance(leaf, bytes) else getattr(leaf, "nbytes", 0) for leaf in leaves)
 
 

@@ -1,7 +1,8 @@
 """A process that calls a function, for functions that hold the interpreter's lock.
 
-It is a Python of its own, connected by a socket pair: no fork, no import of the caller's main module, and allowed
-within processes of Dask and multiprocessing. Arrays travel as they lie in memory, beside what is pickled.
+It is a separate Python interpreter, connected by a socket pair: it does not fork or import the caller's main module,
+and may be started within processes of Dask and multiprocessing. Memory of arrays is sent unchanged, beside the pickled
+values.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SMALL_BYTES: Final = 1 << 16
 RETURNED: Final = "returned"
 RAISED: Final = "raised"
 PRINTED: Final = "printed"
-"""Kinds of messages from such a process: an answer to a call, or text printed before one."""
+"""Kinds of messages from such a process: an answer to a call, or text that was printed before it."""
 _END_SECONDS: Final = 10.0  # a killed process is gone much sooner
 _PROGRAM: Final = """
 import json, signal, socket, sys
@@ -49,17 +50,17 @@ class Returned:
 
 
 class CallProcess:
-    """Calls one function in a process of its own, which ends with this object, or with this process.
+    """Calls one function in a separate process, which ends with this object or with this process.
 
-    Calls wait in the socket: the process makes one after the other, without anybody between them. Writing never waits,
-    as the process may wait itself for somebody who reads its answers.
+    Calls wait in the socket, and the process makes one after the other. Writing never blocks, because the process may
+    itself be blocked until its answers are read.
     """
 
     def __init__(self, function: bytes, what: str) -> None:
         """Starts no process yet.
 
         Args:
-          function: What is called, pickled; see `portable`.
+          function: The function to call, pickled; see `portable`.
           what: The stage, for errors.
         """
         self._function = function
@@ -79,10 +80,10 @@ class CallProcess:
         return self._socket.fileno()
 
     def call(self, *arguments: Any) -> None:
-        """Asks for a call, of which `answer` gives the result.
+        """Requests a call; `answer` returns its result.
 
         Raises:
-          Exception: what pickling an argument raises; then nothing is sent.
+          Exception: if pickling an argument fails; then nothing is sent.
         """
         parts = packed(arguments)
         if self._socket is None:
@@ -91,7 +92,7 @@ class CallProcess:
         self.write()
 
     def write(self) -> None:
-        """Sends what waits, as far as there is room; that the process has ended shows in its answers."""
+        """Sends as many waiting calls as fit. If the process has ended, `answer` reports it."""
         assert self._socket is not None
         try:
             while self._unwritten:
@@ -107,14 +108,14 @@ class CallProcess:
             self._unwritten.clear()
 
     def answer(self) -> Returned | Exception | None:
-        """The next thing that the process sent; waits for it.
+        """Waits for the next message of the process.
 
         Returns:
-          What the oldest call returned, or what it raised, with its traceback as a note; None for text that it printed.
+          What the oldest call returned, or what it raised, with its traceback as a note; None for printed text.
 
         Raises:
           EOFError: if the process has ended.
-          Exception: if what it sent cannot be unpickled here.
+          Exception: if the message cannot be unpickled here.
         """
         assert self._socket is not None
         try:
@@ -156,7 +157,7 @@ class CallProcess:
         self._unwritten.extend(packed(self._function))
 
     def ended(self) -> Exception:
-        """Closes what has ended, and gives what that is to the call that was under way."""
+        """Closes an ended process, and returns the error for the call that was in progress."""
         process = self._process
         self.close()
         status = None if process is None else process.returncode
@@ -171,7 +172,7 @@ class CallProcess:
 
 
 def portable(function: Any) -> bytes:
-    """The function as it travels to a process.
+    """The function in the form that is sent to a process.
 
     Raises:
       Exception: whatever pickling raises.
@@ -180,7 +181,7 @@ def portable(function: Any) -> bytes:
 
 
 def packed(value: Any) -> list[memoryview]:
-    """A value as it travels, the memory of its arrays as it lies."""
+    """A value in the form that is sent; the memory of its arrays is not copied."""
     buffers: list[pickle.PickleBuffer] = []
     body = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     parts: list[bytes | memoryview] = [body, *(buffer.raw() for buffer in buffers)]
@@ -193,17 +194,17 @@ def packed(value: Any) -> list[memoryview]:
 
 
 def send(sock: socket.socket, message: list[memoryview]) -> None:
-    """Sends what was packed."""
+    """Sends a packed message."""
     for part in message:
         sock.sendall(part)
 
 
 def receive(sock: socket.socket) -> list[bytearray]:
-    """What the other end sent, to be unpacked.
+    """The next message from the other end, still packed.
 
     Raises:
       EOFError: if the other end is gone.
-      OSError: if the connection ended otherwise.
+      OSError: if the connection fails.
     """
     count, first = _HEAD.unpack(_read(sock, _HEAD.size))
     others = struct.unpack(f"<{count - 1}Q", _read(sock, 8 * (count - 1))) if count > 1 else ()
@@ -211,7 +212,7 @@ def receive(sock: socket.socket) -> list[bytearray]:
 
 
 def unpacked(message: list[bytearray]) -> Any:
-    """The value; raises whatever unpickling raises."""
+    """The value in a message; raises whatever unpickling raises."""
     body, *buffers = message
     return pickle.loads(body, buffers=buffers)
 
@@ -229,9 +230,7 @@ def _read(sock: socket.socket, size: int) -> bytearray:
 
 def _print(stream: str, text: str) -> None:
     """Prints on the calling thread, so that the text appears where that thread prints: in a notebook, in the cell."""
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # nobody reads the output any more; that is no reason to lose an element
+    with contextlib.suppress(OSError, ValueError):  # a closed output is no reason to lose an element
         print(text, end="", file=getattr(sys, stream), flush=True)
 
 

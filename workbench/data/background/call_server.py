@@ -1,4 +1,4 @@
-"""The program of a `CallProcess`: calls a function for each element that comes through a socket."""
+"""The program of a `CallProcess`: calls a function for each element that a socket delivers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LONGEST_LINE = 8192  # characters
 
 
 def serve(sock: socket.socket) -> None:
-    """Calls until the other end is gone, which also ends a call that is under way."""
+    """Serves calls until the other end is gone, which also ends a call in progress."""
     sending = threading.Lock()
     sys.stdout, sys.stderr = _Printed("stdout", sock, sending), _Printed("stderr", sock, sending)
     threading.Thread(target=_end_with, args=(sock,), daemon=True).start()
     try:
-        # Everything runs on the main thread, as libraries may require. A second thread that receives would have to
-        # wait for the interpreter's lock, which the function holds.
+        # Everything runs on the main thread, as libraries may require. A second thread that receives would wait for the
+        # interpreter's lock, which the function holds.
         function = _unpickled(unpacked(receive(sock)))
         while True:
             answer = _answer(function, receive(sock))
@@ -81,7 +81,7 @@ class _Printed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """As `io.TextIOBase.write`; waits while the other process has much left to read."""
+        """As `io.TextIOBase.write`; waits while the other process has a lot of output to read."""
         with self._sending:
             self._waiting += text
             if "\n" in text or len(self._waiting) > _LONGEST_LINE:

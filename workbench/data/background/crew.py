@@ -13,7 +13,7 @@ from workbench.data.tables import Failed, Run
 from workbench.errors import CancelledError
 
 Call = Callable[[Any], Run]
-"""Makes a run from a task; an error that it raises stands for the element."""
+"""Makes a run from a task; an error that it raises replaces the element."""
 _AHEAD: Final = 2  # tasks per thread that may wait or be in progress: one of each
 _MOST_THREADS: Final = 1024
 
@@ -40,17 +40,17 @@ class Crew:
         most_bytes: int,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> None:
-        """Threads start with tasks that no other has time for, so that its owner can close it.
+        """Starts no thread yet, so that the owner can close it; a thread starts when a task finds the others busy.
 
         Args:
           call: Makes the result of a task.
           count: How many threads; 1,024 at most.
           name: The name of the threads.
-          in_order: Whether results come in the order of the tasks, or as they are there.
-          most_bytes: How many bytes of results may wait; beyond that threads begin no further task.
+          in_order: Whether results come in the order of the tasks, or as soon as they are ready.
+          most_bytes: How many bytes of results may wait; above that, threads start no further task.
           meter: The meter of the stage.
         """
-        # Two conditions on one lock, so that a result does not wake all threads, nor a task the reader.
+        # Two conditions on one lock, so that a result does not wake all threads, and a task does not wake the reader.
         signal = Signal()
         self._lock, self._changed, self._added = signal.lock, signal.changed, signal.condition()
         self.threads = Threads(signal)
@@ -68,7 +68,7 @@ class Crew:
         self._fatal: BaseException | None = None
 
     def run(self, tasks: Iterator[Any]) -> Iterator[Run]:
-        """The results of all tasks; what failed before stays at its place."""
+        """The results of all tasks; elements that had failed before keep their places."""
         most = _AHEAD * self._count
         try:
             for task in tasks:
@@ -139,7 +139,7 @@ class Crew:
                 self._changed.notify_all()
 
     def _do_one(self) -> bool:
-        """Does the next task; False if the reader is gone.
+        """Performs the next task; False if the reader is gone.
 
         The thread must keep no reference to the task: a raised error holds the reader's stack, and so the reader.
         """
@@ -162,8 +162,7 @@ class Crew:
 
     def _take(self) -> _Task | None:
         with self._lock:
-            # Threads begin tasks in order. While results are held back, a task that the reader needs before them can
-            # begin.
+            # Threads start tasks in order. While results are held back, a task that the reader needs first can start.
             while not (self._todo and self._held_bytes <= self._most_bytes) and not self.threads.closed:
                 self._added.wait(CHECK_SECONDS)
             if self.threads.closed:

@@ -6,7 +6,7 @@ from workbench.data.tables import ArrayTable, Failed, ListTable, Run, nbytes
 
 
 def held_bytes(run: Run) -> int:
-    """What the elements of a run hold, without what Python adds; 0 for those that are made when they are asked for."""
+    """Memory of a run's elements, without Python's overhead; 0 for elements that are made on request."""
     if isinstance(run, Failed):
         return 0
     table = run.table

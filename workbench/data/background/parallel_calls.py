@@ -28,14 +28,14 @@ _PAIRED: Final = 6
 _SHORT_SECONDS: Final = 100e-6
 _WAITING_SHARE: Final = 0.5
 _PAIR_GAIN: Final = (
-    # Two threads are worth it if an element takes less than this part of one thread's time; 0.5 would be perfect.
+    # Two threads are worth it if an element takes less than this share of one thread's time; 0.5 would be perfect.
     0.7
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """Who calls a function.
+    """What calls a function.
 
     Attributes:
       count: How many at a time; 0 for the reader's own thread.
@@ -50,11 +50,11 @@ class Parallelism:
 
 @dataclass(frozen=True, slots=True)
 class ParallelCalls:
-    """Calls of one stage in one pass.
+    """The calls of one stage in one pass.
 
     Attributes:
-      function: The user's function, for what it refers to; None where only threads may call.
-      call: Takes components, structure and number of an element; gives components and structure.
+      function: The user's function, to inspect what it refers to; None if only threads may call.
+      call: Takes components, structure and number of an element; returns components and structure.
       what: The stage, for errors.
       options: The options of the dataset.
       in_order: Whether results keep the order of the elements.
@@ -74,8 +74,9 @@ class ParallelCalls:
         """The results for `tasks`.
 
         Args:
-          tasks: What to call for.
-          count: Calls at a time. `AUTOTUNE` for as many as turn out to be useful, by whom turns out to be best.
+          tasks: The elements to call the function for.
+          count: Calls at a time. `AUTOTUNE` measures how many are useful, and whether threads or processes should make
+            them.
         """
         if count != AUTOTUNE:
             yield from self._fixed(tasks, count)

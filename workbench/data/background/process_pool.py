@@ -1,8 +1,8 @@
 """Processes that call a function, once per element, and return the results in order.
 
-Each has a call to make and one to follow: it goes on with that before its answer is fetched. The reader itself sends
-calls and fetches answers; a thread for each process would have to be woken twice per element, and Python lets one of
-them work at a time.
+Each has two calls, so that it starts the second one before the first answer is fetched. The reader itself sends calls
+and fetches answers: a thread for each process would be woken twice per element, and only one of them could run Python
+code at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workbench.data.tables import Failed, Run, Task, single
 from workbench.errors import CancelledError
 
 _SENT: Final = 2  # calls that a process may have: one in progress and the next
-_AHEAD: Final = 4  # tasks per process: its calls, and as many results that wait for an earlier one
+_AHEAD: Final = 4  # tasks per process: its calls, and as many results waiting for an earlier one
 
 
 class _Call:
@@ -60,11 +60,12 @@ class ProcessPool:
         """The processes start with the first tasks, and end with the iterator.
 
         Args:
-          function: Takes components, structure and number of an element; gives components and structure. Pickled.
+          function: The pickled function, which takes components, structure and number of an element and returns
+            components and structure.
           what: The stage, for errors.
           count: How many processes.
-          in_order: Whether results come in the order of the tasks, or as they are there.
-          most_bytes: How many bytes of results may wait; beyond that no further call is sent.
+          in_order: Whether results come in the order of the tasks, or as soon as they are ready.
+          most_bytes: How many bytes of results may wait; above that, no further call is sent.
           meter: The meter of the stage.
         """
         self._members = [_Member(CallProcess(function, what)) for _ in range(count)]
@@ -75,12 +76,12 @@ class ProcessPool:
         self._meter = meter
         self._waiting: deque[_Call] = deque()
         self._todo: deque[_Call] = deque()
-        # Starts no threads, but like them, the processes end with the thread that created this.
+        # There are no threads, but the processes end in the same way, with the thread that created this.
         self._threads = Threads()
         self._threads.at_end(self._kill)
 
     def run(self, tasks: Iterator[Task]) -> Iterator[Run]:
-        """The results of all tasks; what failed before stays at its place."""
+        """The results of all tasks; elements that had failed before keep their places."""
         most = _AHEAD * len(self._members)
         try:
             for task in tasks:
@@ -125,7 +126,7 @@ class ProcessPool:
     def _send(self) -> None:
         """Sends calls to processes that have room for them, in the order of the tasks."""
         while self._todo and not self._threads.closed:
-            # A call that the others wait for is sent in any case; it returns even if its process ends.
+            # A call that the others wait for is always sent; it returns even if its process ends.
             if self._held_bytes > self._most_bytes and self._todo[0] is not self._waiting[0]:
                 return
             member = min(self._members, key=lambda each: len(each.unanswered))
@@ -140,11 +141,11 @@ class ProcessPool:
                 call.result = Failed(error)
             else:
                 member.unanswered.append(call)
-        if self._threads.closed:  # possibly just before there was a process to kill
+        if self._threads.closed:  # possibly just before the process was there to kill
             self._kill()
 
     def _fetch(self, seconds: float) -> None:
-        """Waits for an answer for up to `seconds`, receives all that have come, then sends further calls."""
+        """Waits for an answer for up to `seconds`, receives all that have arrived, then sends further calls."""
         poll = select.poll()
         members = {}
         for member in self._members:
@@ -163,7 +164,7 @@ class ProcessPool:
             answer = member.process.answer()
         except EOFError:
             call = member.unanswered.popleft()
-            # Other processes take over the calls behind this one, in the order of the tasks.
+            # Other processes take over this process's later calls, in the order of the tasks.
             undone = {*member.unanswered, *self._todo}
             self._todo = deque(call for call in self._waiting if call in undone)
             member.unanswered.clear()

@@ -21,13 +21,11 @@ _MOST_ELEMENTS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may wait to be read.
-
-    At least one run may, however large it is.
+    """How much may wait to be read. One run may always wait, however large it is.
 
     Attributes:
       bytes: Bytes of arrays and texts.
-      elements: Number of elements, or None for as many as turn out to be useful.
+      elements: Number of elements, or None for as many as prove useful.
     """
 
     bytes: int
@@ -35,7 +33,7 @@ class Limits:
 
 
 class ReadAhead:
-    """Goes through runs on a thread of its own, and gives them in their order."""
+    """Reads runs on its own thread, and yields them in their order."""
 
     def __init__(
         self,
@@ -48,18 +46,18 @@ class ReadAhead:
         signal: Signal | None = None,
         gate: threading.Semaphore | None = None,
     ) -> None:
-        """The thread starts when it is told to, or with the first question.
+        """The thread starts with `start`, or with the first request.
 
-        An interrupt may come while it starts: then the owner of this object must be about to close it.
+        An interrupt may come while it starts, so the owner of this object must already be prepared to close it.
 
         Args:
-          open_runs: Called on the thread; gives what it reads.
+          open_runs: Called on the thread; returns the runs to read.
           limits: How far it may be ahead.
           name: The name of the thread.
           provenance: Whether ids of source elements are kept.
           meter: The meter of the stage that reads ahead.
-          signal: What several of them share, for who waits for any of them.
-          gate: Held while the next run is made, so that only so many of them work at a time.
+          signal: Shared by several of them, for a reader that waits for any of them.
+          gate: Held while the next run is made, to limit how many work at a time.
         """
         self.threads = Threads(signal)
         self._lock, self._changed = self.threads.lock, self.threads.changed
@@ -81,7 +79,7 @@ class ReadAhead:
         return self
 
     def start(self) -> None:
-        """Starts to read, unless it has."""
+        """Starts reading, if it has not started yet."""
         if self._open_runs is not None:
             open_runs, self._open_runs = self._open_runs, None
             self.threads.start(self._read, open_runs, name=self._name)
@@ -106,16 +104,16 @@ class ReadAhead:
 
     @property
     def ready(self) -> bool:
-        """Whether the next run, or the end, is there without waiting; the lock is held."""
+        """Whether the next run, or the end, is available without waiting; the lock is held."""
         return bool(self._ready) or self.ended
 
     @property
     def ended(self) -> bool:
-        """Whether no further run comes into the queue; the lock is held."""
+        """Whether no further run will enter the queue; the lock is held."""
         return self._ended or self.threads.closed
 
     def is_over(self) -> bool:
-        """Whether everything was taken, so that nothing is left to close."""
+        """Whether everything was taken, so that there is nothing to close."""
         with self._lock:
             return self._ended and not self._ready
 
@@ -124,7 +122,7 @@ class ReadAhead:
         self.threads.close()
 
     def _grow(self) -> None:
-        # The reader waits although the queue was full: it reads in bursts, which a longer queue would have covered.
+        # The reader waits although the queue was full: it reads in bursts, and needs a longer queue.
         if self._grows and self._was_full:
             self._most, self._was_full = min(2 * self._most, _MOST_ELEMENTS), False
 
@@ -133,7 +131,7 @@ class ReadAhead:
         self._elements -= len(run) or 1
         self._bytes -= size
         self._tell()
-        # Not after each run, because every wake-up takes both threads' time.
+        # Not after each run, because every wake-up costs both threads time.
         room = 2 * self._elements <= self._most and 2 * self._bytes <= self._most_bytes
         if self._full and (room or not self._ready):
             self._full = False
@@ -189,7 +187,7 @@ class ReadAhead:
         return Run(ListTable([leaves], run.table.structure, ids), range(1))
 
     def _put(self, run: Run) -> bool:
-        """Puts a run into the queue as soon as there is room; False if the reader is gone."""
+        """Puts a run into the queue once there is room; False if the reader is gone."""
         count, size = len(run) or 1, held_bytes(run)
         with self._lock:
             if not self._has_room(count, size):

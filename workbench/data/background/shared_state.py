@@ -30,7 +30,7 @@ _CODE: Final = (types.ModuleType, type, types.BuiltinFunctionType, np.ufunc)
 
 
 def shared_state(function: Any) -> str:
-    """The first such thing by name, as in "list 'seen'"; "" if there is none."""
+    """The first such object, by kind and name, such as "list 'seen'"; "" if there is none."""
     return next(_found(function, getattr(function, "__name__", type(function).__name__), set(), False), "")
 
 

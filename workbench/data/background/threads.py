@@ -17,24 +17,23 @@ from workbench.errors import FailedPreconditionError
 
 _T = TypeVar("_T")
 CHECK_SECONDS: Final = 1.0
-"""How often a waiting thread looks around; wake-ups do not wait for it."""
+"""How often a waiting thread checks its state; wake-ups do not wait for this."""
 _GRACE_SECONDS: Final = 0.5
-"""How long closing waits for threads. A thread in a user function then continues until that returns."""
+"""How long closing waits for threads. A thread in a user's function continues until that returns."""
 _here = threading.local()
 _living: weakref.WeakSet[Threads] = weakref.WeakSet()
 
 
 def inherited(target: Callable[..., _T]) -> Callable[..., _T]:
-    """`target`, for another thread: it warns at the user's line that runs now, and is checked for NaN as this one."""
+    """`target` for another thread, which inherits the user's current line, for warnings, and the checks for NaN."""
     return users_line.shared(numerics.shared(target))
 
 
 class Signal:
-    """A lock, and a condition that is notified of what changes under it.
+    """A lock, and a condition that is notified of changes under it.
 
-    The lock can be taken again by the thread that has it, as the garbage collector may close iterators at any moment.
-    It is taken by itself, as in `with signal.lock`: a condition gives it back in Python code, and an interrupt that
-    comes there would leave it taken.
+    The lock is reentrant, because the garbage collector may close iterators at any moment. Take the lock itself, as in
+    `with signal.lock`: a condition releases it in Python code, and an interrupt there would leave it locked.
 
     Attributes:
       lock: The lock.
@@ -48,24 +47,24 @@ class Signal:
         self.changed = self.condition()
 
     def condition(self) -> threading.Condition:
-        """Another condition of the same lock."""
+        """Another condition on the same lock."""
         return forks.lock(threading.Condition(self.lock))
 
 
 class Threads:
     """Threads of one stage of one pass.
 
-    Threads that are started by one of them end with it: a prefetch that is closed must not wait for the ones below it.
+    Threads that one of them starts end with it: closing a prefetch must not wait for those below it.
 
     Attributes:
-      lock: Held to look at what the threads share with their reader.
-      changed: Notified of changes of that.
+      lock: Guards what the threads share with their reader.
+      changed: Notified when that changes.
       closed: Whether the reader is gone.
-      forked: Whether this is a copy in a forked process, which does not have the threads.
+      forked: Whether this is a copy in a forked process, which lacks the threads.
     """
 
     def __init__(self, signal: Signal | None = None) -> None:
-        """Starts none yet; stages that wait for several of them give them one `signal`."""
+        """Starts no thread yet. A stage that waits for several of these objects passes the same `signal` to each."""
         signal = signal or Signal()
         self.lock, self.changed = signal.lock, signal.changed
         self.closed = False
@@ -80,24 +79,24 @@ class Threads:
         forks.tell(self)
 
     def start(self, target: Callable[..., None], *args: Any, name: str) -> None:
-        """Starts a thread; once the reader is gone, `target` should return soon.
+        """Starts a thread; `target` should return soon after the reader is gone.
 
         Args:
           target: What the thread calls.
           name: Name of the thread.
           *args: Arguments of `target`.
         """
-        # Daemon threads, because one that hangs in a user's function must not keep the process from ending.
+        # Daemon threads, because one that hangs in a user's function must not keep the process alive.
         thread = threading.Thread(target=self._run, args=(inherited(target), args), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def at_end(self, end: Callable[[], None]) -> None:
-        """Has `end` called when the reader is gone, to wake threads that wait for something else."""
+        """Calls `end` when the reader is gone, to wake threads that wait for something else."""
         self._ends.append(end)
 
     def close(self) -> None:
-        """Ends the threads; waits for them, but not for long."""
+        """Ends the threads and waits for them briefly."""
         close_all([self])
 
     def disown(self) -> None:
@@ -105,7 +104,7 @@ class Threads:
         self.forked = self.closed = True
 
     def failed_by_fork(self) -> Failed:
-        """What a forked child gets in the place of an element."""
+        """What a forked child gets instead of an element."""
         return Failed(
             FailedPreconditionError(
                 "the threads of this iterator are those of the process that this one was forked off; make a new "
@@ -117,7 +116,7 @@ class Threads:
         with self.lock:
             self._inner.add(inner)
             closed = self.closed
-        if closed:  # the reader closed it just before this thread got here
+        if closed:  # the reader closed it just before this point
             inner._stop()
 
     def _run(self, target: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -125,7 +124,7 @@ class Threads:
         target(*args)
 
     def _stop(self) -> list[threading.Thread]:
-        """Tells all threads to end, and returns them."""
+        """Asks all threads to end, and returns them."""
         with self.lock:
             first = not self.closed
             self.closed = True
@@ -139,14 +138,14 @@ class Threads:
 
 
 def close_all(groups: Iterable[Threads]) -> None:
-    """Ends the threads of several objects at once."""
+    """Ends the threads of several objects together."""
     threads = [thread for group in groups for thread in group._stop()]
     owner: Threads | None = getattr(_here, "owner", None)
     if owner is not None and owner.closed:  # another thread waits for this one
         return
     deadline = time.monotonic() + _GRACE_SECONDS
     for thread in threads:
-        # An interrupt may have come before it ran. Any of the threads may collect garbage, and find the reader there.
+        # An interrupt may have come before it ran. The reader may also be garbage that any of the threads collects.
         if thread.ident is not None and thread is not threading.current_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -155,6 +154,6 @@ def _close_living() -> None:
     close_all(list(_living))
 
 
-# Threads no longer run while the interpreter exits, so an iterator in a global variable would wait for its own
+# Threads no longer run while the interpreter exits, so an iterator in a global variable would wait for its threads
 # forever.
 atexit.register(_close_living)

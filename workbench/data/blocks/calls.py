@@ -1,4 +1,4 @@
-"""How `map` calls a function for blocks of rows, and finds out whether it may."""
+"""Calls the function of `map` for blocks of rows, after checking whether it may."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blocks_wanted(options: Options) -> bool:
 
 
 def tunes_blocks(options: Options) -> bool:
-    """Whether that holds for `AUTOTUNE`, too, which else would choose threads or processes."""
+    """Whether that holds even for `AUTOTUNE`, which would otherwise choose threads or processes."""
     kind = options.threading.worker_kind
     return (
         blocks_wanted(options) and options.autotune.enabled is not False and kind in (None, WorkerKind.AUTO)
@@ -47,12 +47,12 @@ def tunes_blocks(options: Options) -> bool:
 
 @dataclass(slots=True)
 class BlockCalls:
-    """Calls of one function in one pass.
+    """The calls of one function in one pass.
 
     Attributes:
       function: The user's function.
       apply: Calls it with an element.
-      call: Takes components, structure and number of an element; gives components and structure.
+      call: Takes components, structure and number of an element; returns components and structure.
       meter: The meter of the stage.
     """
 
@@ -65,7 +65,7 @@ class BlockCalls:
     _obstacle: str = ""
 
     def parts(self, run: Run) -> Iterator[Run]:
-        """The run in the pieces that are worth a block each; as it is, if it cannot be computed in blocks."""
+        """The run in pieces, one per block; unchanged if it cannot be computed in blocks."""
         size = 0 if isinstance(run, Failed) else self._block_rows(run)
         if not size:
             yield run
@@ -78,10 +78,10 @@ class BlockCalls:
         return not isinstance(run, Failed) and bool(self._block_rows(run))
 
     def block(self, part: Run, first: int) -> Run | None:
-        """The results for rows, as one run; None if the function has to be called for each of them.
+        """The results for the rows, as one run; None if the function must be called for each of them.
 
         Args:
-          part: A part of a run, as `parts` gives it.
+          part: A part of a run, from `parts`.
           first: Number of its first row among all elements.
         """
         if isinstance(part, Failed) or not self._block_rows(part):

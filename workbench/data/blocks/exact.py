@@ -1,8 +1,8 @@
 """NumPy functions whose result for an element is the same, bit for bit, whatever the number of elements.
 
-Those that IEEE 754 or whole-number arithmetic define exactly. Not so: exponentials, sines and other functions that
-NumPy computes otherwise for long arrays than for single numbers; the maximum of floats, where zeros differ in sign;
-powers of floats; half precision and complex numbers.
+These are the functions that IEEE 754 or integer arithmetic defines exactly. Excluded are: exponentials, sines and other
+functions that NumPy computes differently for long arrays than for single numbers; the maximum of floats, where zeros
+differ in sign; powers of floats; half precision and complex numbers.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ ATTRIBUTES: Final = frozenset(
 
 
 def fits(number: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a whole number is one of `dtype`."""
+    """Whether `dtype` can represent a whole number."""
     limits = np.iinfo(dtype)
     return bool(limits.min <= number <= limits.max)

@@ -15,7 +15,7 @@ from workbench.data.structure import Array
 from workbench.data.tables import Leaves
 
 Place = int
-"""The position of a value: first the components of a row, then the results of the steps."""
+"""The position of a value: the components of a row come first, then the results of the steps."""
 _WARNINGS: Final = ("divide", "over", "under", "invalid")
 _BOUNDS: Final[dict[Any, Callable[..., Any]]] = {
     np.add: operator.add,
@@ -30,10 +30,10 @@ _BOUNDS: Final[dict[Any, Callable[..., Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that the function computes with, or gives.
+    """A number that the function computes with or returns.
 
     Attributes:
-      number: A Python number keeps the dtype of the arrays that it meets.
+      number: The number; one of Python's takes the dtype of the arrays that it is combined with.
     """
 
     number: Any
@@ -44,9 +44,9 @@ class Step:
     """One operation on whole arrays.
 
     Attributes:
-      function: Takes the operands.
+      function: The function of the operands.
       operands: Places and constants.
-      may_wrap: Whether the result may be beyond its dtype, of which single numbers warn.
+      may_wrap: Whether the result may exceed its dtype; single numbers then warn.
       dtype: The dtype of the result.
     """
 
@@ -58,10 +58,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Steps, and which values are the result.
+    """Steps, and the places of the results.
 
     Attributes:
-      steps: In the order of the function.
+      steps: The steps, in the order of the function.
       outputs: One per component of the result.
     """
 
@@ -69,9 +69,9 @@ class Expression:
     outputs: tuple[Place | Constant, ...]
 
     def of_rows(self, columns: Leaves) -> Leaves | None:
-        """The result for rows that are stacked in `columns`; arrays of their own, shape `(n, ...)`.
+        """The results for the rows stacked in `columns`, as new arrays of shape `(n, ...)`.
 
-        None if NumPy would warn of one of the rows, or raise: who calls for each row by itself then hears of it.
+        None if NumPy would warn or raise for one of the rows: calling the function row by row then shows which.
         """
         values: list[Any] = list(columns)
         told = np.geterr()

@@ -21,15 +21,15 @@ _LARGEST_EXPONENT = 64
 def recorded(
     call: Callable[[Any], Any], structure: Structure, rows: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
 ) -> Expression:
-    """What a function computes of a row.
+    """What a function computes from a row.
 
     Args:
-      call: Calls the function, of which `captured_by` has looked at the code, with an element.
+      call: Calls the function, whose code `captured_by` has checked, with an element.
       structure: The structure of an element.
       rows: Shape and dtype of each component.
 
     Raises:
-      Unprovable: if it does not only compute element by element, exactly.
+      Unprovable: if it does anything but compute exactly, element by element.
     """
     recorder = _Recorder(len(rows))
     inputs = [_Recorded(recorder, place, shape, dtype) for place, (shape, dtype) in enumerate(rows)]
@@ -73,7 +73,10 @@ class _Recorder:
 
 
 class _Recorded(NDArrayOperatorsMixin):
-    """Stands for a row, or for a value computed from it. It has only the operations that block computation supports."""
+    """A stand-in for a row, or for a value computed from it.
+
+    It has only the operations that block computation supports.
+    """
 
     __slots__ = ("dtype", "place", "recorder", "shape")
 
@@ -113,7 +116,7 @@ class _Recorded(NDArrayOperatorsMixin):
         return self.recorder.add(step, self.shape, self.dtype)
 
     def astype(self, dtype: Any) -> Any:
-        """As of an array. Refuses fractions to whole numbers, because that is not exact beyond the dtype's range."""
+        """As `ndarray.astype`. Rejects floats to integers, which are not exact beyond the dtype's range."""
         wanted = np.dtype(dtype)
         if wanted not in ALLOWED or self.dtype not in ALLOWED:
             raise Unprovable(f"it converts {self.dtype} to {wanted}")
@@ -139,7 +142,7 @@ def _checked(function: np.ufunc, operands: list[Any], arrays: list[_Recorded]) -
     """The dtype of a function's result.
 
     Raises:
-      Unprovable: if, for these shapes or dtypes, computing a row by itself may return something else.
+      Unprovable: if, for these shapes or dtypes, computing a single row may give another result.
     """
     if len({array.shape for array in arrays}) > 1:
         raise Unprovable("it computes with rows of different shapes")

@@ -1,8 +1,8 @@
-"""Which functions do nothing but compute with their arguments, as far as their code alone can tell.
+"""Which functions do nothing but compute with their arguments, as far as their code shows.
 
-Code without jumps runs from its beginning to its end, whatever the values are. If it also only loads arguments,
-constants, and names that stand for numbers, for NumPy and its functions, or for other such functions, then a call has
-no effect and its result depends on nothing else. Names may come to stand for something else; `Captured` notices.
+Code without jumps runs from beginning to end, whatever the values are. If it only loads arguments, constants, and names
+of numbers, of NumPy and its functions, or of other such functions, then a call has no effect and its result depends on
+nothing else. A name may be rebound later; `Captured` notices that.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _Rules:
     Attributes:
       operations: Instructions.
       builtins: Built-in functions, by name.
-      attributes: What it may ask values for.
-      generators: Whether it may make generators, whose code runs only for those who read them.
+      attributes: Attributes that it may read.
+      generators: Whether it may make generators, whose code runs only when they are read.
       arrays: Whether it may refer to arrays and tuples of numbers.
     """
 
@@ -75,11 +75,11 @@ class Unprovable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What the names of a function stand for.
+    """The objects that the names of a function refer to.
 
     Attributes:
       functions: Each function with its code and the values of its defaults.
-      names: Namespace, name, and what it stands for there.
+      names: Namespace, name, and its object there.
       cells: Variables of enclosing functions, with their values.
     """
 
@@ -88,7 +88,7 @@ class Captured:
     cells: tuple[tuple[types.CellType, Any], ...] = ()
 
     def unchanged(self) -> bool:
-        """Whether all of that is still so."""
+        """Whether every name still refers to the same object."""
         for function, code, defaults in self.functions:
             if function.__code__ is not code or function.__defaults__ is not defaults:
                 return False
@@ -101,12 +101,12 @@ class Captured:
             return False
 
     def joined(self, other: Captured) -> Captured:
-        """What the names of both stand for."""
+        """The objects of both."""
         return Captured(self.functions + other.functions, self.names + other.names, self.cells + other.cells)
 
 
 def captured_by(function: Callable[..., Any]) -> Captured:
-    """What the names of a function stand for that does nothing but compute with its arguments.
+    """The objects that a function refers to, if it does nothing but compute with its arguments.
 
     Raises:
       Unprovable: if it may do something else.
@@ -115,7 +115,7 @@ def captured_by(function: Callable[..., Any]) -> Captured:
 
 
 def require_no_effect(function: Callable[..., Any]) -> None:
-    """Refuses functions whose calls may have an effect; those that only make a generator have none.
+    """Rejects functions whose calls may have an effect; those that only make a generator have none.
 
     Raises:
       Unprovable: if a call may have one.
@@ -124,15 +124,15 @@ def require_no_effect(function: Callable[..., Any]) -> None:
 
 
 def require_names(function: Callable[..., Any], names: frozenset[str]) -> None:
-    """Refuses functions that branch, or refer to anything but numbers, arrays, and some names of NumPy and of arrays.
+    """Rejects functions that branch, or refer to anything but numbers, arrays, and some names of NumPy and of arrays.
 
     Args:
       function: The function.
       names: The names, besides those of functions that are exact element by element.
 
     Raises:
-      Unprovable: for these functions. A function that refers to an array and takes parts of arrays is one of them: the
-        array could be the whole, and what tells the part could come from the arguments.
+      Unprovable: for these functions. This includes a function that refers to an array and takes parts of arrays: it
+        could index that array with its arguments.
     """
     captured = _captured(function, _by_size(names))
     given = [value for _, _, defaults in captured.functions for value in defaults or ()]
@@ -149,7 +149,7 @@ def _by_size(names: frozenset[str]) -> _Rules:
 
 @functools.lru_cache(maxsize=256)
 def _takes_parts(code: types.CodeType) -> bool:
-    # Since Python 3.14, `BINARY_OP` does that, too.
+    # Since Python 3.14, `BINARY_OP` does this, too.
     return any(each.opname in _SUBSCRIPTS or each.argrepr == "[]" for each in dis.get_instructions(code))
 
 
@@ -182,7 +182,7 @@ def _values(
     names: list[tuple[dict[str, Any], str, Any]],
     cells: list[tuple[types.CellType, Any]],
 ) -> list[tuple[str, Any]]:
-    """What a function refers to, by name. Adds to `names` and `cells` how to look each of them up again."""
+    """What a function refers to, by name. Adds to `names` and `cells` where to look each of them up again."""
     if function.__kwdefaults__:
         raise Unprovable("it has defaults of keyword-only arguments")
     code = function.__code__
@@ -229,7 +229,7 @@ def _is_function(name: str, value: Any, rules: _Rules) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number of Python or NumPy that cannot change, of a kind that blocks are made of."""
+    """Whether a value is an immutable number of Python or NumPy, of a kind that blocks support."""
     return type(value) in (bool, int, float) or (isinstance(value, np.generic) and type(value) in DTYPES)
 
 

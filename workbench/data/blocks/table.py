@@ -1,4 +1,4 @@
-"""Results of a function that were computed for a block of rows."""
+"""Results of a function, computed for a block of rows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(slots=True, eq=False)
 class BlockTable:
-    """Results for the rows of a run. If a name of the function stands for something else by now, it is called again.
+    """Results for the rows of a run. If a name of the function has been rebound since, the function is called again.
 
     Attributes:
       columns: The results, shape `(n, ...)` each.
       structure: The structure of a result.
-      source: What they were computed of.
-      captured: What the names of the function stood for.
-      call: Takes components, structure and number of an element; gives components and structure.
+      source: The rows they were computed from.
+      captured: The objects that the function's names referred to.
+      call: Takes components, structure and number of an element; returns components and structure.
       first: Number of the first row among all elements.
     """
 
@@ -93,14 +93,14 @@ def is_block(run: Run) -> bool:
 
 
 def one_by_one(runs: Iterator[Run], provenance: bool) -> Iterator[Run]:
-    """`runs`, each result of a block as a run by itself, made when it is asked for.
+    """`runs`, with each result of a block as its own run, made on request.
 
-    For stages that keep elements before somebody asks for them, or whose order depends on which elements come together:
-    they see what they would see if the function was called for each row.
+    For stages that buffer elements, or whose order depends on which elements come together: they see the same as if the
+    function was called for each row.
 
     Args:
       runs: What a stage reads.
-      provenance: Whether to tell ids.
+      provenance: Whether to include ids.
     """
     for run in runs:
         if not is_block(run):

@@ -1,4 +1,4 @@
-"""What delays input pipelines, in a sentence, and the remedy."""
+"""One sentence on what delays input pipelines, and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.data.cost.flow import PipelineFlow, ReplicaWait, StageFlow
 from workbench.telemetry.formatting import percent
 
 _ENOUGH: Final = 0.05  # of the time
-_ALIKE: Final = 0.8  # of what the longest waiting replica waits
+_ALIKE: Final = 0.8  # of the longest wait of a replica
 _SATURATED: Final = 0.8  # of each worker's time
 _PARALLEL: Final = "give it num_parallel_calls=wb.data.AUTOTUNE"
 _AHEAD: Final = (
@@ -37,11 +37,11 @@ _READERS: Final = ("text lines", "records", "fixed-length records", "CSV rows", 
 
 
 def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) -> tuple[str, str]:
-    """What holds the input back, and what would help; "" where nothing has to.
+    """What limits the input, and what would help; "" if nothing needs help.
 
     Args:
       pipelines: One per host.
-      replicas: How long each waited; none where nobody but this process reads.
+      replicas: How long each waited; empty if only this process reads.
     """
     if not pipelines:
         return "Nothing was read yet.", "numbers come with the first batches"
@@ -56,7 +56,7 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
     if not found:
         return _no_stage(replicas)
     here = [] if _all_alike(replicas) else [each for each in found if each[1].host == _longest(replicas).host]
-    # The stage that delays the others does not explain why one waits longer than they do.
+    # The slowest stage does not explain why one replica waits longer than the others.
     stage, pipeline = max(here or found, key=lambda each: each[0].busy_share)
     if here and 2 * _as_busy(pipelines, stage) > len(pipelines) > 1:
         return _no_stage(replicas, f" on {pipeline.name} is busier than on other hosts")
@@ -67,7 +67,7 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
 
 
 def _where(pipelines: Sequence[PipelineFlow], pipeline: PipelineFlow, stage: StageFlow) -> str:
-    """Where a stage is that busy; "on every host" if it is nearly as busy on all."""
+    """Where a stage is this busy; "on every host" if it is nearly as busy on all."""
     if len(pipelines) == 1:
         return ""
     alike = _as_busy(pipelines, stage)
@@ -151,7 +151,7 @@ def _longest(replicas: Sequence[ReplicaWait]) -> ReplicaWait:
 
 
 def _all_alike(replicas: Sequence[ReplicaWait]) -> bool:
-    """Whether no replica waits much longer than the others."""
+    """Whether all replicas wait about equally long."""
     return (
         not replicas
         or min(each.waited_share for each in replicas) >= _ALIKE * _longest(replicas).waited_share

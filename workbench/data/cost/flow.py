@@ -20,29 +20,30 @@ class StageFlow:
     """A stage of a pipeline, or its source.
 
     Attributes:
-      name: The name as the plan writes it, such as "map(parse)".
-      depth: 0 for the pipeline's own; those of an input that a stage reads come before it, one deeper.
+      name: The name in the plan, such as "map(parse)".
+      depth: 0 for the pipeline's own stages; the stages of an input come before the stage that reads it, one level
+        deeper.
       is_source: Whether a pipeline begins with it.
-      elements: How many it gave.
-      failures: How many it could not make.
-      elements_per_second: Rate at which it gave them.
-      recent_per_second: The same in the last seconds, or None where that is the same or not known.
-      bytes_per_second: Rate in bytes over the whole time, or None where sizes are not known.
+      elements: How many elements it produced.
+      failures: How many elements it could not make.
+      elements_per_second: Rate at which it produced them.
+      recent_per_second: The same in the last seconds, or None if that is equal or unknown.
+      bytes_per_second: Rate in bytes over the whole time, or None if sizes are unknown.
       own_seconds: Time of its own work, over all of its workers.
       own_us: The same per element, in µs, or None before the first.
-      busy_share: The part of the time, 0 to 1, in which its workers worked; of several workers the average.
+      busy_share: The share of the time, 0 to 1, in which its workers worked, on average.
       waited_seconds: Time in which it waited for the stages above.
-      blocked_seconds: Time in which its workers waited for who takes from it.
-      workers: How many work for it; 0 where that is the thread that asks for elements.
+      blocked_seconds: Time in which its workers waited for its consumer.
+      workers: How many workers it has; 0 if the reading thread does the work.
       worker_kind: "threads", "processes", or "".
       workers_chosen: Whether AUTOTUNE chose their number.
       queue_fill: Elements that waited behind it on average, or None without a queue.
-      queue_capacity: Most that may wait, or None.
-      queue_chosen: Whether AUTOTUNE chose that.
-      held_bytes: Memory of those that wait; 0 where it is not known.
-      block_rows: Rows for which its function is computed at a time; 0 where it is called for each element.
+      queue_capacity: The most that may wait, or None.
+      queue_chosen: Whether AUTOTUNE chose the capacity.
+      held_bytes: Memory of the waiting elements; 0 if unknown.
+      block_rows: Rows for which its function is computed at a time; 0 if it is called for each element.
       note: How it works, and how many elements it left out; or "".
-      workers_text: Who works for it, such as "4 threads (AUTOTUNE)"; or "".
+      workers_text: Its workers, such as "4 threads (AUTOTUNE)"; or "".
       queue_text: What waits behind it, such as "3.70 of 8 (AUTOTUNE), 3 MiB"; or "".
     """
 
@@ -74,12 +75,12 @@ class StageFlow:
 
 @dataclass(frozen=True, slots=True)
 class StageRange:
-    """How far hosts with the same pipeline are from each other in one of its stages.
+    """How much one stage varies between hosts with the same pipeline.
 
     Attributes:
-      elements_per_second: The lowest rate, and the highest.
-      busy_share: The same of the part of the time in which its workers worked.
-      queue_fill: The same of the elements that waited behind it; zeros without a queue.
+      elements_per_second: The lowest and the highest rate.
+      busy_share: The same for the share of the time in which its workers worked.
+      queue_fill: The same for the elements that waited behind it; zeros without a queue.
     """
 
     elements_per_second: tuple[float, float]
@@ -89,21 +90,22 @@ class StageRange:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFlow:
-    """The input pipeline of one host, or of this process; or that of many hosts with the same, in medians.
+    """The input pipeline of one host or of this process; or the medians of many hosts with equal pipelines.
 
     Attributes:
-      host: Number of the host; of many the first.
-      name: What it is called.
+      host: Number of the host; for many, of the first one.
+      name: The host's name.
       processes: How many processes read it.
       elements_per_second: Rate at which elements come out.
-      recent_per_second: The same in the last seconds, or None where that is the same or not known.
+      recent_per_second: The same in the last seconds, or None if that is equal or unknown.
       stages: Source first.
-      bottleneck: Index of the stage that holds back the others, -1 if none does.
-      why: How it stands out, such as "replica 7 starves"; "" if it does not.
-      hosts: Names of the hosts that it stands for; none where it is that of one.
-      rates: By such a host, elements that come out per second.
-      busy_percent: By such a host, the part of the time in which `bottleneck` worked; none where no stage is busy.
-      ranges: By stage, how far these hosts are from each other.
+      bottleneck: Index of the stage that limits the others, -1 if none does.
+      why: What is special about it, such as "replica 7 starves", or "".
+      hosts: Names of the hosts that it represents; empty if it is that of one.
+      rates: For each of these hosts, elements that come out per second.
+      busy_percent: For each of these hosts, the share of the time in which `bottleneck` worked; empty if no stage is
+        busy.
+      ranges: By stage, how much these hosts vary.
     """
 
     host: int
@@ -128,7 +130,7 @@ class ReplicaWait:
       replica: Its number.
       host: Number of its host.
       waited_seconds: How long, in this epoch.
-      waited_share: The part of the time, 0 to 1.
+      waited_share: The share of the time, 0 to 1.
       starving: Whether that is a fifth of the time or more.
     """
 
@@ -145,18 +147,18 @@ class InputFlow:
 
     Attributes:
       status: "measured" after `Dataset.explain`, "live" while replicas read, "stopped" when their cluster is closed.
-      sentence: What holds the input back, or that nothing does.
+      sentence: What limits the input, or that nothing does.
       advice: What would help, or "".
-      elapsed_seconds: How long it was measured.
+      elapsed_seconds: How long the measurement took.
       limit: Why the measurement ended, in words, or "".
-      pipelines: One per host; of many hosts those that stand out, then one for all that are equal.
-      hidden_pipelines: Of how many hosts none of them tells.
-      replicas: All if there are at most 32, else the 8 that waited longest.
+      pipelines: One per host; for many hosts, the unusual ones, then one for all equal ones.
+      hidden_pipelines: How many hosts none of them represents.
+      replicas: All if there are at most 32, otherwise the 8 that waited longest.
       hidden_replicas: How many more there are.
-      sampled: Where the fetches of replicas lie among their steps; None where no replicas read.
-      waited_percent: By fetch, the part of the time since the one before that the replica which waited longest has
-        waited; oldest first.
-      replica_percent: By replica, the part of the time that it waited.
+      sampled: Where the fetches of replicas lie among their steps; None if no replicas read.
+      waited_percent: By fetch, oldest first: the share of the time since the previous fetch that the longest-waiting
+        replica waited.
+      replica_percent: By replica, the share of the time that it waited.
     """
 
     status: str
@@ -179,10 +181,10 @@ def pipeline_flow(
     """The model of one pipeline.
 
     Args:
-      profile: What it has cost.
-      recent: What of that was added in the last seconds, or None where that is all of it or nobody knows.
+      profile: What it cost.
+      recent: What was added in the last seconds, or None if that is everything or unknown.
       host: Number of its host.
-      name: What the host is called.
+      name: The host's name.
     """
     stages = tuple(_rows(profile, recent, 0))
     return PipelineFlow(
@@ -197,7 +199,7 @@ def pipeline_flow(
 
 
 def busiest_stage(stages: Sequence[StageFlow]) -> int:
-    """Index of the stage of a pipeline that holds back the others, -1 if none does."""
+    """Index of the stage that limits the others of its pipeline, -1 if none does."""
     busiest = max(range(len(stages)), key=lambda index: stages[index].busy_share)
     return busiest if stages[-1].elements and stages[busiest].busy_share >= _BUSY else -1
 
@@ -205,12 +207,12 @@ def busiest_stage(stages: Sequence[StageFlow]) -> int:
 def replica_waits(
     waited_seconds: Sequence[float], hosts: Sequence[int], elapsed_seconds: float
 ) -> tuple[ReplicaWait, ...]:
-    """How long each replica waited; those that did so for a fifth of the time are starving.
+    """How long each replica waited; those that waited for a fifth of the time are starving.
 
     Args:
       waited_seconds: Per replica.
       hosts: Per replica, number of its host.
-      elapsed_seconds: How long they have been at it.
+      elapsed_seconds: How long they have been reading.
     """
     return tuple(
         ReplicaWait(
@@ -288,8 +290,8 @@ def with_texts(stage: StageFlow, spread: StageRange | None = None) -> StageFlow:
     """The stage with words for its workers and its queue.
 
     Args:
-      stage: Of one host, or the medians of many.
-      spread: How far these are from each other.
+      stage: The stage of one host, or the medians of many.
+      spread: How much the hosts vary.
     """
     return replace(stage, workers_text=_workers_text(stage), queue_text=_queue_text(stage, spread))
 
@@ -313,7 +315,7 @@ def _queue_text(stage: StageFlow, spread: StageRange | None) -> str:
 
 
 def ends_text(ends: tuple[float, float], text: Callable[[float], str]) -> str:
-    """The lowest and the highest, such as "3 to 5"; one number where both read the same."""
+    """The lowest and the highest, such as "3 to 5"; one number if both look the same."""
     return " to ".join(dict.fromkeys(map(text, ends)))
 
 

@@ -1,4 +1,4 @@
-"""Pipelines of many hosts as few flows: one for each that stands out, and one for all equal ones."""
+"""Pipelines of many hosts as a few flows: one for each unusual pipeline, and one for all equal ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.data.cost.flow import (
 
 MOST_FLOWS: Final = 6
 MOST_SINGLE: Final = 4
-"""Up to this many pipelines are shown one by one; of more, at most this many that stand out."""
+"""Up to this many pipelines are shown one by one; of more, at most this many unusual ones."""
 FAR: Final = 1.25
 """Multiples of the median; hosts below it count as alike."""
 _FENCE: Final = 3.0  # multiples of the interquartile range beyond the quartile
@@ -31,7 +31,7 @@ _Plan = tuple[tuple[str, int], ...]
 def shown_pipelines(
     pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]
 ) -> tuple[tuple[PipelineFlow, ...], int]:
-    """At most `MOST_FLOWS` flows that stand for all pipelines, those that stand out first; and for how many they don't.
+    """At most `MOST_FLOWS` flows for all pipelines, unusual ones first; and how many pipelines they leave out.
 
     Args:
       pipelines: One per host.
@@ -62,12 +62,12 @@ def shown_pipelines(
 
 
 def plan_of(pipeline: PipelineFlow) -> _Plan:
-    """What two pipelines have in common that do the same."""
+    """What equal pipelines have in common."""
     return tuple((stage.name, stage.depth) for stage in pipeline.stages)
 
 
 def far_beyond(values: Sequence[float]) -> float:
-    """Above this a number is far from the others: beyond the outer fence, and above `FAR` times the median."""
+    """The threshold of outliers: beyond the outer fence, and above `FAR` times the median."""
     low, _, high = quantiles(values, n=4)
     return max(FAR * median(values), high + _FENCE * (high - low))
 
@@ -75,7 +75,7 @@ def far_beyond(values: Sequence[float]) -> float:
 def _starving(
     pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]
 ) -> Iterator[tuple[PipelineFlow, str]]:
-    """Hosts of replicas that starve while others starve less, the longest waiting first."""
+    """Hosts whose replicas starve more than others, the longest waiting first."""
     limit = FAR * median(each.waited_share for each in replicas) if replicas else 0.0
     for wait in sorted(replicas, key=lambda each: -each.waited_share):
         if wait.starving and wait.waited_share > limit:
@@ -85,7 +85,7 @@ def _starving(
 
 
 def _slow(alike: Sequence[PipelineFlow]) -> Iterator[tuple[PipelineFlow, str]]:
-    """Pipelines with a stage that is far slower than in others with the same plan, the slowest first."""
+    """Pipelines with a stage that is far slower than the same stage of equal pipelines, the slowest first."""
     found: list[tuple[float, PipelineFlow, str]] = []
     for stages in zip(*(pipeline.stages for pipeline in alike), strict=True):
         own = [stage.own_us or 0.0 for stage in stages]

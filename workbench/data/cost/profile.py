@@ -15,7 +15,7 @@ class Workers:
     Attributes:
       count: How many.
       kind: "threads" or "processes".
-      chosen: Whether AUTOTUNE chose the number; else the user did.
+      chosen: Whether AUTOTUNE chose the number, not the user.
     """
 
     count: int
@@ -28,11 +28,11 @@ class QueueProfile:
     """Elements that wait behind a stage to be taken.
 
     Attributes:
-      capacity: Most elements that may wait.
-      chosen: Whether AUTOTUNE chose the capacity; else the user did.
-      fills: Sum of the fill levels that were seen.
-      looks: How often the fill level was looked at.
-      held_bytes: Memory of the waiting elements when the stage last looked; 0 if it does not know.
+      capacity: The most elements that may wait.
+      chosen: Whether AUTOTUNE chose the capacity, not the user.
+      fills: Sum of the observed fill levels.
+      looks: How often the fill level was observed.
+      held_bytes: Memory of the waiting elements at the last observation; 0 if unknown.
     """
 
     capacity: int
@@ -47,7 +47,7 @@ class QueueProfile:
         return self.fills / self.looks if self.looks else 0.0
 
     def since(self, earlier: QueueProfile | None) -> QueueProfile:
-        """The same queue, seen from a moment on."""
+        """The observations of the queue since an earlier profile."""
         if earlier is None:
             return self
         return replace(self, fills=self.fills - earlier.fills, looks=self.looks - earlier.looks)
@@ -58,19 +58,19 @@ class StageProfile:
     """One stage of a pipeline, or its source.
 
     Attributes:
-      name: The stage as the plan writes it, such as "map(parse)".
-      elements: How many it gave.
-      failures: How many it could not make.
-      left_out: How many that others could not make it left out.
-      produced_bytes: Size of the elements, estimated from some of them; None where none was looked at.
+      name: The stage's text in the plan, such as "map(parse)".
+      elements: How many elements it produced.
+      failures: How many elements it could not make.
+      left_out: How many failures of other stages it dropped.
+      produced_bytes: Size of the elements, estimated from some of them; None if none was measured.
       own_seconds: Time that its own work took, over all of its workers, without the stages above.
       waited_seconds: Time that it waited for the stages above.
-      blocked_seconds: Time that its workers waited until somebody took what they had made.
-      workers: Who works for it; None for the thread that asks for elements.
-      queue: What waits behind it; None if nothing may.
-      block_rows: Rows for which its function is computed at a time; 0 where it is called for each element.
+      blocked_seconds: Time that its workers waited for their results to be taken.
+      workers: Its workers; None for the reading thread.
+      queue: The queue behind it, or None.
+      block_rows: Rows for which its function is computed at a time; 0 if it is called for each element.
       note: How it works, in words, if there is something to say.
-      inputs: The pipelines that it reads by itself: inputs of a combination, datasets that its function gave.
+      inputs: The pipelines that it reads itself: inputs of a combination, datasets that its function returned.
     """
 
     name: str
@@ -117,7 +117,7 @@ class StageProfile:
 
 @dataclass(frozen=True, slots=True)
 class PipelineProfile:
-    """A pipeline while or after elements were taken from it.
+    """The cost of a pipeline while it is read, or afterwards.
 
     Attributes:
       stages: The source and the stages, in order.
@@ -131,7 +131,7 @@ class PipelineProfile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What source and stages are called."""
+        """The names of the source and the stages."""
         return tuple(stage.name for stage in self.stages)
 
     @property
@@ -140,7 +140,7 @@ class PipelineProfile:
         return self.stages[-1].elements
 
     def since(self, earlier: PipelineProfile) -> PipelineProfile:
-        """What was added since `earlier`, an older profile of the same pass; all of it if that is of another one."""
+        """What was added since `earlier`, an older profile of the same pass; everything if it is of another pass."""
         if earlier.names != self.names or earlier.elapsed_seconds > self.elapsed_seconds:
             return self
         return replace(
@@ -151,7 +151,7 @@ class PipelineProfile:
 
 
 def merged(profiles: Sequence[PipelineProfile]) -> PipelineProfile:
-    """Profiles of one pipeline in several processes as one: counts, times, workers and queues are added.
+    """Merges profiles of one pipeline in several processes: adds counts, times, workers and queues.
 
     Args:
       profiles: At least one; all with the same stages.
@@ -197,7 +197,7 @@ def _together(stages: tuple[StageProfile, ...]) -> StageProfile:
 
 
 def _keyed(inputs: Sequence[PipelineProfile]) -> dict[_Key, PipelineProfile]:
-    """Keyed by name and by how often that name came before, because a dataset may be zipped with itself."""
+    """Keyed by name and by how often that name occurred before, because a dataset may be zipped with itself."""
     found: dict[_Key, PipelineProfile] = {}
     for pipeline in inputs:
         nth = 0

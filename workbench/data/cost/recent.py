@@ -13,18 +13,18 @@ RECENT_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ReaderHistory:
-    """What one process told of the pipelines that it reads, now and then.
+    """The reports of one process about the pipelines that it reads.
 
     Attributes:
-      history: Profiles by pipeline, oldest first; the oldest are `RECENT_SECONDS` old, or all that there are.
-      at: When it last told, as `time.monotonic`.
+      history: Profiles by pipeline, oldest first; reaching back `RECENT_SECONDS`, or as far as they go.
+      at: When it last reported, as `time.monotonic`.
     """
 
     history: tuple[tuple[PipelineProfile, ...], ...] = ()
     at: float = 0.0
 
     def and_now(self, profiles: tuple[PipelineProfile, ...], at: float) -> ReaderHistory:
-        """With what it tells now."""
+        """A copy with a new report."""
         history = (*self.history, profiles)
         now = _elapsed(profiles)
         if self.history and _elapsed(self.history[-1]) > now:  # another process has read since then
@@ -35,11 +35,11 @@ class ReaderHistory:
 
     @property
     def newest(self) -> tuple[PipelineProfile, ...]:
-        """What it told last."""
+        """The last report."""
         return self.history[-1]
 
     def recent(self, now: float) -> tuple[PipelineProfile, ...] | None:
-        """What was added in the last seconds; None while those are all, or when it has told nothing for long."""
+        """What was added in the last seconds; None while that is everything, or if the last report is too old."""
         oldest, newest = self.history[0], self.history[-1]
         seconds = _elapsed(newest) - _elapsed(oldest)
         if seconds < RECENT_SECONDS or now - self.at > 2 * seconds:

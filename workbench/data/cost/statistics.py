@@ -20,7 +20,7 @@ class Histogram:
     """How values of one kind are distributed; fields as in the summaries of the reference.
 
     Attributes:
-      num: How many there were.
+      num: The number of values.
       min: The smallest.
       max: The largest.
       sum: The sum of all.
@@ -81,8 +81,8 @@ class StatsSummary:
 class StatsAggregator:
     """Collects statistics of iterators over the datasets whose options name it.
 
-    Iterators in this process report to it. One that travels to another process, as with a distributed dataset, begins
-    anew there: `distributed.explain()` tells what stages cost on the replicas.
+    Iterators in this process report to it. A copy sent to another process, as with a distributed dataset, starts empty
+    there: `distributed.explain()` shows what stages cost on the replicas.
     """
 
     def __init__(self) -> None:

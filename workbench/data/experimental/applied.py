@@ -50,7 +50,7 @@ def snapshot(
 
 
 def take_while(predicate: Callable[..., Any]) -> Transformation:
-    """For `Dataset.apply`: elements up to the first for which the predicate gives False."""
+    """For `Dataset.apply`: the elements before the first one for which the predicate returns False."""
     return lambda dataset: dataset.take_while(predicate)
 
 
@@ -86,8 +86,8 @@ def copy_to_device(target_device: Any, source_device: str = "/cpu:0") -> Transfo
     """For `Dataset.apply`: elements as arrays in the memory of a device of this machine.
 
     Arrays and numbers become CuPy's on a GPU, JAX's on one of `jax.devices()` or a TPU, and stay NumPy's on the CPU;
-    text and dates stay as they are. Use it at the end: later functions of JAX arrays give NumPy's again, and CuPy
-    refuses that. A dataset for a strategy needs no copies: arguments of a replica are on its device.
+    text and dates stay as they are. Use it at the end: later functions of JAX arrays return NumPy's again, and CuPy
+    raises an error. A dataset for a strategy needs no copies: arguments of a replica are on its device.
 
     The code for GPUs has run with a simulated CuPy only.
 
@@ -114,7 +114,7 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Transform
 
     Args:
       device: See `copy_to_device`.
-      buffer_size: Elements that wait on the device; None for as many as keep the reader from waiting.
+      buffer_size: Elements that wait on the device; None for as many as the reader needs to avoid waiting.
     """
     return lambda dataset: dataset.with_stage(ToDevice.of(device, "prefetch_to_device")).prefetch(buffer_size)
 
@@ -125,22 +125,22 @@ def enumerate_dataset(start: int = 0) -> Transformation:
 
 
 def scan(initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Transformation:
-    """For `Dataset.apply`: goes through the elements with a state, as `Dataset.scan`."""
+    """For `Dataset.apply`: computes with a state and each element, as `Dataset.scan`."""
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
 def ignore_errors(log_warning: bool = False) -> Transformation:
-    """For `Dataset.apply`: leaves out elements that could not be made."""
+    """For `Dataset.apply`: skips elements that could not be made."""
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
 def rejection_resample(
     class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None
 ) -> Transformation:
-    """For `Dataset.apply`: leaves out elements at random, as `Dataset.rejection_resample`.
+    """For `Dataset.apply`: drops elements at random, as `Dataset.rejection_resample`.
 
     Args:
-      class_func: Gives an element's class, a whole number.
+      class_func: Returns an element's class, a whole number.
       target_dist: The wanted share of each class.
       initial_dist: The share that each class has; None to count.
       seed: Makes the choices repeatable.
@@ -160,7 +160,7 @@ def map_and_batch(
     Args:
       map_func: The function of an element.
       batch_size: Elements per batch.
-      num_parallel_batches: Batches worked at in parallel: so many times `batch_size` calls.
+      num_parallel_batches: Batches made in parallel: `batch_size` calls for each.
       drop_remainder: Whether to leave out a smaller last batch.
       num_parallel_calls: Calls in parallel; only one of the two may be given.
 
@@ -191,9 +191,9 @@ def parallel_interleave(
     """For `Dataset.apply`: `interleave` that reads `cycle_length` datasets in parallel.
 
     Args:
-      map_func: Gives a dataset for an element.
+      map_func: Returns a dataset for an element.
       cycle_length: Datasets open at a time.
-      block_length: Elements taken from one before the next has its turn.
+      block_length: Consecutive elements to take from one dataset.
       sloppy: Whether the order may differ from pass to pass.
       buffer_output_elements: Without effect.
       prefetch_input_elements: Without effect.
@@ -224,8 +224,8 @@ def group_by_window(
     """For `Dataset.apply`: as `Dataset.group_by_window`.
 
     Args:
-      key_func: Gives an element's key, an int64 scalar.
-      reduce_func: Gets a key and the dataset of its elements; returns a dataset.
+      key_func: Returns an element's key, an int64 scalar.
+      reduce_func: Takes a key and the dataset of its elements; returns a dataset.
       window_size: Elements of a window.
       window_size_func: The same by key; one of the two is given.
     """
@@ -304,13 +304,13 @@ def bucket_by_sequence_length(
     """For `Dataset.apply`: batches elements of similar length, as `Dataset.bucket_by_sequence_length`.
 
     Args:
-      element_length_func: Gives an element's length.
-      bucket_boundaries: Upper ends of the buckets but the last.
+      element_length_func: Returns an element's length.
+      bucket_boundaries: Upper ends of all buckets but the last.
       bucket_batch_sizes: Elements per batch, by bucket.
       padded_shapes: See `Dataset.padded_batch`.
       padding_values: See `Dataset.padded_batch`.
       pad_to_bucket_boundary: Whether unknown dimensions are as long as the bucket allows.
-      no_padding: Whether elements of a batch have one shape already.
+      no_padding: Whether elements of a batch already have the same shape.
       drop_remainder: Whether to leave out smaller last batches.
     """
     return lambda dataset: dataset.bucket_by_sequence_length(
@@ -328,7 +328,7 @@ def bucket_by_sequence_length(
 def dense_to_ragged_batch(
     batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = None
 ) -> Callable[[Dataset], NoReturn]:
-    """For `Dataset.apply`, which refuses it: there are no ragged arrays here.
+    """For `Dataset.apply`, which raises an error: workbench has no ragged arrays.
 
     Args:
       batch_size: Elements per batch.
@@ -339,5 +339,5 @@ def dense_to_ragged_batch(
 
 
 def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Callable[[Dataset], NoReturn]:
-    """For `Dataset.apply`, which refuses it: there are no sparse arrays here."""
+    """For `Dataset.apply`, which raises an error: workbench has no sparse arrays."""
     return lambda dataset: dataset.sparse_batch(batch_size, row_shape)

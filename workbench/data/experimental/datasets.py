@@ -1,4 +1,4 @@
-"""Functions under the names of tf.data.experimental that make datasets, or look at them."""
+"""Functions, under the names of tf.data.experimental, that make or inspect datasets."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
-    """As `Dataset.counter`: numbers without end."""
+    """As `Dataset.counter`: endless numbers."""
     return Dataset.counter(start, step, dtype)
 
 
 def RandomDataset(seed: int | None = None) -> Dataset:
-    """As `Dataset.random`: whole numbers from 0 to 2**32 - 1 without end."""
+    """As `Dataset.random`: endless random whole numbers from 0 to 2**32 - 1."""
     return Dataset.random(seed)
 
 
 def from_list(elements: list[Any], name: str | None = None) -> Dataset:
-    """The elements of a list. Unlike rows of `from_tensor_slices` they may differ in shape.
+    """The elements of a list. Unlike rows of `from_tensor_slices`, they may differ in shape.
 
     Args:
-      elements: At least one element; a tuple or dict is structure, a list is an array.
+      elements: At least one element; a tuple or dict is a structure, a list is an array.
       name: Name of the dataset.
 
     Raises:
@@ -44,12 +44,12 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset:
 def choose_from_datasets(
     datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
 ) -> Dataset:
-    """As `Dataset.choose_from_datasets`, but a dataset that has ended is passed over unless told otherwise.
+    """As `Dataset.choose_from_datasets`, but skips exhausted datasets by default.
 
     Args:
       datasets: At least one.
-      choice_dataset: Gives int64 scalars from 0 to `len(datasets) - 1`.
-      stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended.
+      choice_dataset: A dataset of int64 scalars from 0 to `len(datasets) - 1`.
+      stop_on_empty_dataset: Whether to end when an exhausted dataset is chosen.
     """
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
@@ -64,9 +64,9 @@ def sample_from_datasets(
 
     Args:
       datasets: At least one.
-      weights: How often each is chosen, in proportion; a dataset of such arrays; None for all alike.
+      weights: How often each is chosen, in proportion; or a dataset of such arrays; None for equal weights.
       seed: Makes the choices repeatable.
-      stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended.
+      stop_on_empty_dataset: Whether to end when an exhausted dataset is chosen.
     """
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
@@ -83,7 +83,7 @@ def load(
       path: The folder that `save` wrote.
       element_spec: The spec to check the stored one with, or None.
       compression: The one to check the stored one with, or None.
-      reader_func: Makes the dataset out of a dataset of one dataset per file.
+      reader_func: Makes the dataset from a dataset of one dataset per file.
     """
     return Dataset.load(path, element_spec, compression, reader_func)
 
@@ -97,7 +97,7 @@ def save(
       dataset: What to store.
       path: A folder of its own.
       compression: "GZIP", "SNAPPY", "AUTO" or None.
-      shard_func: Gives the number of the file that an element goes to.
+      shard_func: Returns the number of the file that an element goes to.
     """
     dataset.save(path, compression, shard_func)
 
@@ -110,8 +110,8 @@ def cardinality(dataset: Dataset) -> int:
 def at(dataset: Dataset, index: int) -> Any:
     """The element at position `index`, from 0.
 
-    Of arrays, ranges, and map-style datasets of PyTorch or Hugging Face, with map, batch, take, skip and shard behind
-    them, only that element is computed; else those before it are passed over.
+    For arrays, ranges, and map-style datasets of PyTorch or Hugging Face, followed only by map, batch, take, skip and
+    shard, only that element is computed; otherwise, the elements before it are read first.
 
     Raises:
       OutOfRangeError: if there is none.
@@ -168,7 +168,7 @@ def from_variant(variant: Any, structure: Any) -> Dataset:
       structure: The nested spec of its elements.
 
     Raises:
-      InvalidArgumentError: if it holds none, or one of other elements.
+      InvalidArgumentError: if it holds no dataset, or one with other elements.
     """
     dataset = variant.item() if isinstance(variant, np.ndarray) and variant.shape == () else variant
     if not isinstance(dataset, Dataset):

@@ -1,4 +1,4 @@
-"""Serialized examples under the names of tf.data.experimental: batches of them parsed, and whole files for training."""
+"""Serialized examples under the names of tf.data.experimental: parses batches, and reads files for training."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def parse_example_dataset(
     Args:
       features: A description of each wanted feature, by name.
       num_parallel_calls: Batches parsed at a time.
-      deterministic: Whether they keep their order; None as the options say.
+      deterministic: Whether they keep their order; None for what the options say.
 
     Raises:
-      InvalidArgumentError: if no feature is wanted, or one as views, or no call is to be made at a time.
-      ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
+      InvalidArgumentError: if there is no feature, or one is requested as views, or the number of calls is less than 1.
+      ValueError: if a feature has another description, or is a sequence that must not be missing.
       TypeError: if the features are not a mapping; by `apply`, if elements are not batches of text.
 
     >>> records = wb.data.Dataset.from_tensor_slices([wb.io.encode_example({"x": [x]}) for x in range(3)])
@@ -71,13 +71,13 @@ def make_batched_features_dataset(
     """Shuffled batches of the examples in files: dicts of features, or pairs of such a dict and the labels.
 
     Args:
-      file_pattern: A pattern as of a shell, or a list of them.
+      file_pattern: A shell pattern, or a list of them.
       batch_size: Examples per batch.
       features: A description of each wanted feature, by name; see `wb.io.parse_example`.
-      reader: Gives the dataset of a file's examples, or of pairs of a key and an example; None for `TFRecordDataset`.
+      reader: Returns the dataset of a file's examples, or of pairs of a key and an example; None for `TFRecordDataset`.
       label_key: The feature that is the label; None for no labels.
-      reader_args: What the reader gets besides the name of a file.
-      num_epochs: How often to go through the files; None for without end.
+      reader_args: Arguments for the reader after the name of a file.
+      num_epochs: How often to read the files; None for endlessly.
       shuffle: Whether files and examples are shuffled.
       shuffle_buffer_size: Examples that are shuffled at a time.
       shuffle_seed: Makes the order repeatable.
@@ -85,12 +85,12 @@ def make_batched_features_dataset(
       reader_num_threads: Files that are read at a time, by threads; their examples come in turn. None for one.
       parser_num_threads: Batches that are parsed at a time, by threads; None for two.
       sloppy_ordering: Whether the order of files that are read at a time may differ from pass to pass.
-      drop_final_batch: Whether to leave out a smaller last batch; without `num_epochs` there is none.
+      drop_final_batch: Whether to leave out a smaller last batch; without `num_epochs`, there is none.
 
     Raises:
-      InvalidArgumentError: if no file matches, no feature is wanted, the label is none of them, or a number of threads
-        is none.
-      ValueError: if a feature is described by anything else.
+      InvalidArgumentError: if no file matches, there is no feature, the label is not one of them, or a number of
+        threads is invalid.
+      ValueError: if a feature has another description.
       TypeError: if the features are not a mapping.
     """
     name = "make_batched_features_dataset"

@@ -1,4 +1,4 @@
-"""Datasets as Arrow batches, and in the forms that are based on these: pandas, Hugging Face."""
+"""Datasets as Arrow batches, and in formats based on them: pandas, Hugging Face."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DEFAULT_BATCH_ROWS = 1024
 def to_arrow_batches(dataset: Dataset, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """The elements as rows of Arrow record batches: a column per component of a dict, or per place in a tuple.
 
-    Components of shape (n,) and more are lists of a fixed size, or of any size where they differ. Bytes are
-    binary columns.
+    Components of shape (n,) and more are lists of a fixed size, or of any size if they differ. Bytes are binary
+    columns.
 
     Args:
       dataset: Elements are dicts of arrays, tuples of arrays (columns "0", "1", ...) or arrays (column "0").

@@ -17,10 +17,10 @@ from workbench.data.sharding.autoshard import auto_shard
 def to_torch(dataset: Dataset) -> Any:
     """The elements as a `torch.utils.data.IterableDataset` of tensors; text stays bytes.
 
-    The worker processes of a `DataLoader` are treated as hosts are: each reads its part, by the `AutoShardPolicy` of
-    the dataset's options, and no element comes twice; with OFF, too, each keeps every n-th element. A shuffle
-    has another order in each epoch, which `torch.manual_seed` repeats. Batch in the dataset, and give the loader
-    `batch_size=None`: that is faster than having it put elements together.
+    The worker processes of a `DataLoader` are treated like hosts: each reads its part, according to the
+    `AutoShardPolicy` of the dataset's options, and no element occurs twice; even with OFF, each keeps every n-th
+    element. A shuffle has another order in each epoch; `torch.manual_seed` makes it repeatable. Batch in the dataset,
+    and pass `batch_size=None` to the loader: this is faster than batching in the loader.
 
     Raises:
       BackendUnavailable: without PyTorch.
@@ -34,12 +34,12 @@ def to_torch(dataset: Dataset) -> Any:
 def to_torch_map_style(dataset: Dataset) -> Any:
     """The elements as a map-style `torch.utils.data.Dataset` of tensors, which a `DataLoader` may shuffle.
 
-    Functions of `map` are called when an element is asked for.
+    Functions of `map` are called when an element is requested.
 
     Raises:
       BackendUnavailable: without PyTorch.
-      TypeError: if it is no dataset, its number of elements is unknown, or a stage has to go through elements to reach
-        one, as shuffle and filter do.
+      TypeError: if it is not a dataset, its number of elements is unknown, or a stage must read earlier elements to
+        reach one, as shuffle and filter do.
     """
     from workbench.backends.torch_datasets import MapStyle
 
@@ -56,7 +56,7 @@ def _checked(dataset: Any, function: str) -> Dataset:
 class _Passes:
     dataset: Dataset
     _parts: dict[tuple[int, int], Dataset] = field(default_factory=dict, compare=False, repr=False)
-    """The parts that were read in this process, so that a part's caches are there in its next pass."""
+    """The parts that were read in this process, so that a part's next pass finds its caches."""
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -66,7 +66,7 @@ class _Passes:
         return iter(self.dataset)
 
     def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
-        """Starts a pass over part `index` of `count`; all parts with one `seed` share one order."""
+        """Starts a pass over part `index` of `count`; all parts with the same `seed` share one order."""
         mine = self._parts.get((index, count))
         if mine is None:
             mine = auto_shard(self.dataset, count, index).dataset

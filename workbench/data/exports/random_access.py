@@ -1,4 +1,4 @@
-"""The element at a position, if it can be reached without the elements before it."""
+"""Access to the element at a position, if possible without reading those before it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _Kind = TypeVar("_Kind", bound=Pipeline)
 
 
 def obstacle(dataset: Pipeline) -> str:
-    """What keeps elements from being reached by position: the name of a source or stage, or ""."""
+    """The source or stage that prevents access by position, by name, or ""."""
     if not dataset.source.random_access:
         return dataset.source.text
     return next((stage.text for stage in dataset.stages if not _is_by_position(stage, dataset.options())), "")
 
 
 def from_position(dataset: _Kind, position: int) -> _Kind:
-    """The dataset from the element at `position` on: functions are called for that and later elements only.
+    """The dataset starting at the element at `position`: functions are called only for that and later elements.
 
     Args:
-      dataset: One without an `obstacle`.
+      dataset: A dataset without an `obstacle`.
       position: The position of an element, from 0.
     """
     stages: list[Stage] = []

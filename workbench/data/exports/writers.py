@@ -1,4 +1,4 @@
-"""Writing the elements of a dataset into a file, under the names of tf.data.experimental."""
+"""Writes the elements of a dataset into a file, under the names of tf.data.experimental."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.io.record_writer import TFRecordWriter as RecordWriter
 class TFRecordWriter:
     """Writes all elements of a dataset as the records of one file, as tf.data.experimental.TFRecordWriter.
 
-    The file takes its name when it is complete: until then, and after a failure, a former one is there unchanged.
+    The file gets its name when it is complete: until then, and after a failure, an existing file stays unchanged.
 
     Args:
       filename: The file.
@@ -39,11 +39,11 @@ class TFRecordWriter:
         """Writes the elements in their order.
 
         Args:
-          dataset: Its elements are scalar text or bytes.
+          dataset: A dataset of scalar text or bytes.
 
         Raises:
-          TypeError: if it is not a dataset, or of other elements.
-          NotFoundError: if the file cannot be made.
+          TypeError: if it is not a dataset, or has other elements.
+          NotFoundError: if the file cannot be created.
           StorageFull: if there is no space left.
         """
         if not isinstance(dataset, Dataset):

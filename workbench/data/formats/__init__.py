@@ -1,1 +1,1 @@
-"""Readers of columnar formats and of other libraries' data: one file for each, with its source and its dataset."""
+"""Readers of columnar formats and of other libraries' data: one file each, with its source and its dataset."""

@@ -27,17 +27,18 @@ _OLD_FEATHER: Final = b"FEA1"
 class ArrowDataset(Dataset):
     """Rows of Arrow IPC files (Feather of version 2) and Arrow streams, as dicts of their columns.
 
-    Columns become arrays as by `ParquetDataset`. `AutoShardPolicy.FILE` deals record batches to hosts; a stream, which
-    can be read from its beginning only, goes to one host.
+    Columns become arrays as with `ParquetDataset`. `AutoShardPolicy.FILE` distributes record batches among hosts; a
+    stream, which can only be read from its beginning, goes to one host.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all.
-      defaults: What stands for null, by column.
+      defaults: Replacements for null, by column.
 
     Raises:
       TypeError: if the names are not text. Reading raises `InvalidArgumentError` for columns that a file lacks or that
-        no array can hold, `DataLossError` for a damaged file or a null without default, `NotFoundError` without a file.
+        no array can hold, `DataLossError` for a damaged file or a null without default, and `NotFoundError` for a
+        missing file.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ArrowFiles(SplitReader):
     """Rows of Arrow files and streams.
 
     Attributes:
-      reading: Which columns, and what stands for null.
+      reading: Which columns, and what replaces null.
     """
 
     name: ClassVar[str] = "Arrow rows"
@@ -65,7 +66,7 @@ class ArrowFiles(SplitReader):
     reading: ColumnReading
 
     def element_spec(self) -> Any:
-        """The nested spec of an element, by the first file."""
+        """The nested spec of an element, according to the first file."""
         path = self.first_file()
         with _opened(path) as content:
             return self.reading.specs(content.schema, path)
@@ -83,7 +84,7 @@ class ArrowFiles(SplitReader):
             first = 0
             for wanted, batch in _batches(path, content, list(specs), set(splits)):
                 if wanted and batch.num_rows:
-                    # Arrow would follow offsets that point outside of the buffer.
+                    # Arrow would follow offsets that point outside the buffer.
                     batch.select(list(specs)).validate(full=True)
                     yield self.reading.run(batch, list(specs), range(first, first + batch.num_rows), path)
                 first += batch.num_rows
@@ -113,7 +114,7 @@ def _is_file(content: Any) -> bool:
 
 @contextlib.contextmanager
 def _source(path: str) -> Iterator[pa.NativeFile]:
-    """A file as Arrow reads it. Not memory-mapped, because truncating a mapped file kills the process that reads it."""
+    """A file for Arrow to read. Not memory-mapped, because truncating a mapped file kills the process that reads it."""
     import pyarrow as pa
 
     if isinstance(path, Url):

@@ -1,7 +1,7 @@
-"""The values of Arrow arrays as NumPy's, where layouts agree without a copy.
+"""The values of Arrow arrays as NumPy's, without a copy if layouts agree.
 
-Arrow's own `to_numpy` imports pandas wherever it is installed: 0.2 s and 45 MB in every process that reads. So does
-`pa.scalar`, which `pyarrow.dataset` calls as it is imported: what reads Parquet files has pandas all the same.
+Arrow's own `to_numpy` imports pandas if it is installed: 0.2 s and 45 MB in every reading process. So does `pa.scalar`,
+which `pyarrow.dataset` calls while it is imported, so processes that read Parquet files import pandas anyway.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def values_of(array: pa.Array) -> Array:
-    """Numbers, bools, times or texts of shape `(rows,)`; where one is missing NaN or NaT, which the type must have.
+    """Numbers, bools, times or texts of shape `(rows,)`; a missing one becomes NaN or NaT, which the type must have.
 
     Args:
-      array: Not nested. Texts and bytes of all kinds become bytes.
+      array: The array, not nested. Texts and bytes of all kinds become bytes.
     """
     dtype = dtype_of(array.type)
     if dtype is None:
@@ -43,7 +43,7 @@ def values_of(array: pa.Array) -> Array:
 
 
 def dtype_of(kind: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype in which NumPy has values of a type of Arrow; None if there is none."""
+    """NumPy's dtype for an Arrow type; None if there is none."""
     import pyarrow.types as types
 
     tests = "string large_string string_view binary large_binary binary_view fixed_size_binary".split()
@@ -86,7 +86,7 @@ def _texts(array: pa.Array) -> Array:
     import pyarrow as pa
 
     array = array.cast(pa.large_binary())
-    if "pandas" in sys.modules:  # takes two thirds of the time
+    if "pandas" in sys.modules:  # it takes two thirds of the time
         return np.asarray(array.to_numpy(zero_copy_only=False), STRING)
     found = np.empty(len(array), STRING)
     found[:] = array.to_pylist()

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy arrays, without a loop over rows, and without a copy where layouts agree."""
+"""Arrow columns as NumPy arrays, without a loop over rows, and without a copy if layouts agree."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ColumnReading:
     """How the columns of files become components of elements.
 
     Attributes:
-      names: Columns that are read; None for all.
-      defaults: What stands for null, by column.
+      names: Columns to read; None for all.
+      defaults: Replacements for null, by column.
     """
 
     names: tuple[str, ...] | None
@@ -34,7 +34,7 @@ class ColumnReading:
         """The columns to read from a file.
 
         Raises:
-          InvalidArgumentError: if one is missing, or none is there.
+          InvalidArgumentError: if one is missing, or there are no columns.
         """
         for name in dict.fromkeys([*(self.names or ()), *self.defaults]):
             if schema.names.count(name) != 1:
@@ -51,15 +51,15 @@ class ColumnReading:
         """The spec of each column that is read.
 
         Raises:
-          InvalidArgumentError: if a column holds what no array can hold.
+          InvalidArgumentError: if an array cannot hold a column's values.
         """
         return {name: _spec(schema.field(name).type, name, path) for name in self.chosen(schema, path)}
 
     def expect(self, specs: Mapping[str, TensorSpec], schema: pa.Schema, path: str) -> None:
-        """Refuses a file whose columns are not those of the first file.
+        """Rejects a file whose columns differ from those of the first file.
 
         Args:
-          specs: What the columns of the first file look like.
+          specs: The specs of the first file's columns.
           schema: The columns of this file.
           path: Name of this file, for the error.
 
@@ -106,7 +106,7 @@ class ColumnReading:
 
 
 def columns_layout(names: Sequence[str]) -> tuple[list[int], Structure]:
-    """In which order a structure wants the components, which need not be that of the columns."""
+    """The order of components in a structure, which may differ from that of the columns."""
     # Not structure.flatten, which reorders a dict's keys to those of the first dict with the same names.
     order, spec = tree.flatten({name: index for index, name in enumerate(names)})
     return order, Structure(spec)

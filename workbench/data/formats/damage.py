@@ -1,4 +1,4 @@
-"""Libraries' errors about a file, as errors of workbench."""
+"""Converts libraries' errors about a file to those of workbench."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError,
 
 @contextlib.contextmanager
 def damage_told(path: str, kind: str) -> Iterator[None]:
-    """Turns the errors of Arrow's readers into those of workbench.
+    """Converts the errors of Arrow's readers to those of workbench.
 
     Args:
       path: The path of the file that is read.
       kind: Name of the format.
 
     Raises:
-      DataLossError: if the file is damaged, cut off, or of another format.
+      DataLossError: if the file is damaged, truncated, or of another format.
       InvalidArgumentError: if Arrow cannot read what the file holds, such as a codec that it was built without.
       NotFoundError: if the file has vanished.
     """
@@ -39,14 +39,14 @@ def damage_told(path: str, kind: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def any_damage_told(path: str, verdict: str) -> Iterator[None]:
-    """As `damage_told`, for libraries whose decoders raise nearly anything.
+    """As `damage_told`, for libraries whose decoders may raise any exception.
 
     Args:
       path: The path of the file that is read.
-      verdict: What is wrong with the file then, for errors.
+      verdict: What such an exception says about the file, for errors.
 
     Raises:
-      DataLossError: for whatever is raised that is no error of workbench.
+      DataLossError: for any exception that is not an error of workbench.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Dask collections as sources: partitions are divided among hosts and read where they are."""
+"""Dask collections as sources: partitions are divided among hosts and read where they are stored."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def from_dask(
 ) -> Dataset:
     """The rows of a `dask.array`, the rows of a `dask.dataframe` as dicts of columns, or the items of a `dask.bag`.
 
-    A pass reads partition by partition, and holds one at a time. `AutoShardPolicy.FILE`, which AUTO takes, deals
-    partitions to hosts. Of a persisted collection a host gets those first that its workers hold; the process that
-    reads takes what it holds without a copy, and the rest from the workers that do: nothing passes through
-    the notebook. Partitions of other collections are computed by the process that reads them, each once per
-    pass; tasks that several of them need are computed for each, so persist what was shuffled or joined.
+    A pass reads partition by partition, and holds one at a time. `AutoShardPolicy.FILE`, which AUTO chooses,
+    distributes partitions among hosts. For a persisted collection, a host first gets the partitions that its workers
+    hold; the reading process uses its own without a copy, and fetches the others from the workers that hold them:
+    nothing passes through the notebook. The reading process computes the partitions of other collections, once per
+    pass; it repeats tasks that several of them need, so persist a collection after a shuffle or join.
 
     Args:
-      collection: The collection; an array is cut along its first axis only.
+      collection: The collection; an array may only be chunked along its first axis.
       columns: Names of the columns of a data frame to read; None for all.
       defaults: Replacements for null in a data frame, by column.
-      element_spec: Nested `TensorSpec`s of an item of a bag; None reads the first item when asked.
+      element_spec: Nested `TensorSpec`s of an item of a bag; None reads the first item when needed.
 
     Raises:
-      TypeError: if it is no such collection.
-      InvalidArgumentError: if an array is a scalar or cut along another axis, a column holds what no array can hold, or
-        a collection that is not persisted is computed from one that is.
+      TypeError: if it is not such a collection.
+      InvalidArgumentError: if an array is a scalar or chunked along another axis, an array cannot hold a column's
+        values, or a collection that is not persisted is computed from one that is.
     """
     from workbench.runtime.partitions import partitions_of
 
@@ -81,12 +81,12 @@ def lies_on_workers(dataset: Pipeline) -> bool:
 
 
 def placed(dataset: Dataset, workers: Sequence[frozenset[str]]) -> Dataset:
-    """The dataset whose partitions come in such an order that hosts are dealt those that their workers hold.
+    """Orders the partitions of a dataset so that each host gets those that its workers hold.
 
-    Waits until they do; an error of computing them is raised.
+    Waits until they hold them; raises an error from computing them.
 
     Args:
-      dataset: Any.
+      dataset: Any dataset.
       workers: Addresses of the workers of each host.
     """
     from workbench.runtime.partitions import wait_for
@@ -100,10 +100,10 @@ def placed(dataset: Dataset, workers: Sequence[frozenset[str]]) -> Dataset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DaskPartitions(FileReader):
-    """Elements out of the partitions of a collection, which stand where files stand for readers.
+    """Elements from the partitions of a collection, which this reader treats like files.
 
     Attributes:
-      reading: What becomes of a partition.
+      reading: How a partition becomes elements.
       parts: The partitions, by number.
     """
 
@@ -122,13 +122,13 @@ class DaskPartitions(FileReader):
         return self.reading.spec(self.parts)
 
     def cardinality(self) -> int:
-        """Number of elements, where the collection tells it."""
+        """Number of elements, if the collection knows it."""
         if isinstance(self.files, tuple):
             return self.reading.count(len(self.files))
         return UNKNOWN_CARDINALITY
 
     def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
-        """The reader of those partitions only that `shard` keeps.
+        """The reader of only the partitions that `shard` keeps.
 
         Raises:
           InvalidArgumentError: if there are fewer partitions than hosts.
@@ -141,7 +141,7 @@ class DaskPartitions(FileReader):
         return super().sharded(shard, dataset)
 
     def placed(self, workers: Sequence[frozenset[str]]) -> DaskPartitions:
-        """The partitions in another order, for dealing them in turn to hosts that have these workers."""
+        """The partitions in another order, so that hosts with these workers can take them in turn."""
         from workbench.runtime.partitions import holders
 
         assert isinstance(self.files, tuple)
@@ -240,7 +240,7 @@ class _Frames(_Reading):
         """Checks a data frame.
 
         Raises:
-          InvalidArgumentError: if a column is missing, or holds what no array can hold.
+          InvalidArgumentError: if a column is missing, or an array cannot hold its values.
         """
         import pyarrow as pa
 
@@ -276,7 +276,7 @@ class _Items(_Reading):
     """Items of bags.
 
     Attributes:
-      given: The nested spec of an item; None to look at the first one.
+      given: The nested spec of an item; None to read the first one.
     """
 
     given: Any
@@ -299,7 +299,7 @@ class _Items(_Reading):
         """The nested spec of an item.
 
         Raises:
-          InvalidArgumentError: if there is none to look at.
+          InvalidArgumentError: if there is none to read.
         """
         if self.given is not None:
             return self.given

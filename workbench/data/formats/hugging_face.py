@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face's library as sources, by their interface: columns come as Arrow, and become arrays."""
+"""Hugging Face datasets as sources, through their interface: Arrow columns become arrays."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def from_hugging_face(
 ) -> Dataset:
     """The rows of a `datasets.Dataset` or `datasets.IterableDataset`, as dicts of their columns.
 
-    Columns of numbers, text and lists become arrays out of Arrow; text is bytes, and lists may differ in length. Of a
-    `Dataset`, mapped from its files or in memory, any row can be read by itself, so shuffling and sharding compute
-    positions and read nothing. An `IterableDataset` is read from its beginning by each host, which keeps its part.
+    Arrow columns of numbers, text and lists become arrays; text is bytes, and lists may differ in length. Rows of a
+    `Dataset`, mapped from its files or in memory, can be read in any order, so shuffling and sharding compute positions
+    and read nothing. Each host reads an `IterableDataset` from its beginning, and keeps its part.
 
     Args:
-      dataset: One split; it travels to the hosts that read it.
+      dataset: One split; it is sent to the hosts that read it.
       columns: Names of the columns to read; None for all.
-      defaults: What stands for null, by column.
+      defaults: Replacements for null, by column.
 
     Raises:
-      TypeError: if it is no such dataset, or a dict of splits.
+      TypeError: if it is not such a dataset, or a dict of splits.
       InvalidArgumentError: for columns that it lacks or that no array can hold, such as images. Reading raises
         `DataLossError` for a null without default.
     """
@@ -68,7 +68,7 @@ def from_hugging_face(
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """How tables of Arrow become components.
+    """How Arrow tables become components.
 
     Attributes:
       columns: Which columns, and what replaces null.
@@ -80,12 +80,12 @@ class _Reading:
         """The nested spec of an element.
 
         Raises:
-          InvalidArgumentError: if a column holds what no array can hold.
+          InvalidArgumentError: if an array cannot hold a column's values.
         """
         return dict(self.columns.specs(schema, _LABEL))
 
     def leaves(self, table: pa.Table, names: Sequence[str], rows: Rows) -> list[Any]:
-        """The components of a table's rows: an array each, or a list of arrays where lists differ in length.
+        """The components of a table's rows: an array each, or a list of arrays if lists differ in length.
 
         Args:
           table: Some rows.
@@ -120,10 +120,10 @@ class _Reading:
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceRows(Source):
-    """A dataset whose rows can be asked for.
+    """A dataset with random access to rows.
 
     Attributes:
-      dataset: Gives tables of Arrow.
+      dataset: Returns Arrow tables.
       reading: How they become components.
     """
 
@@ -198,10 +198,10 @@ class _Table(NumberedRows):
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceStream(Source):
-    """A dataset that can only be gone through.
+    """A dataset that can only be iterated over.
 
     Attributes:
-      dataset: Gives tables of Arrow.
+      dataset: Yields Arrow tables.
       reading: How they become components.
     """
 
@@ -229,7 +229,7 @@ class HuggingFaceStream(Source):
         """The nested spec of an element.
 
         Raises:
-          InvalidArgumentError: if the dataset neither says what its columns are nor has a row.
+          InvalidArgumentError: if the dataset neither describes its columns nor has a row.
         """
         if self.dataset.features is not None:
             return self.reading.spec(self.dataset.features.arrow_schema)

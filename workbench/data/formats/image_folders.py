@@ -1,4 +1,4 @@
-"""Which files are images of which class: folders of this machine, or behind URLs."""
+"""Finds the image files of each class, in folders of this machine or behind URLs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ENDINGS: Final = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".we
 def images_by_class(
     folder: str | os.PathLike[str], class_names: list[str] | None
 ) -> tuple[str, dict[str, list[str]]]:
-    """The folder's whole name, and the images of each class, sorted; classes in the order of their labels.
+    """The folder's full name, and the sorted images of each class, in the order of the labels.
 
     Args:
-      folder: Holds a folder for each class.
+      folder: A folder that holds one for each class.
       class_names: Folders to read; None for all, sorted.
 
     Raises:
-      NotFoundError: if the folder, or that of a class, does not exist or cannot be listed; or access is refused.
-      InvalidArgumentError: if a link leads out of the folder, or a name is none of a folder in it.
+      NotFoundError: if the folder, or that of a class, does not exist or cannot be listed, or access is denied.
+      InvalidArgumentError: if a link leads out of the folder, or a name is not that of a folder in it.
       UnavailableError: if a URL's server cannot be reached.
     """
     root = file_name(folder)
@@ -36,10 +36,10 @@ def images_by_class(
 
 
 def check_inside(root: str, path: str) -> None:
-    """Refuses a link that leads out of a folder; behind URLs there are none.
+    """Rejects a link that leads out of a folder; behind URLs, there are none.
 
     Raises:
-      InvalidArgumentError: if `path` is one.
+      InvalidArgumentError: if `path` is such a link.
     """
     if isinstance(root, Url):
         return

@@ -34,23 +34,24 @@ _MOST_PIXELS: Final = 89_478_485
 class ImageFolderDataset(Dataset):
     """Images below a folder that has one folder for each class, as pairs `(image, label)`.
 
-    An image is uint8 of shape `(height, width, channels)`, turned as its camera says; a label is an int64 scalar, the
-    number of the class in `class_names`. Images are BMP, GIF, JPEG, PNG, TIFF and WebP, by the ends of their names;
-    other files are skipped, and so are names that begin with a dot. Of animations the first image is read. An
-    image that cannot be read raises once, and the next ones follow. `AutoShardPolicy.FILE` deals images to hosts.
+    An image is uint8 of shape `(height, width, channels)`, rotated according to its EXIF orientation; a label is an
+    int64 scalar, the number of the class in `class_names`. Images are BMP, GIF, JPEG, PNG, TIFF and WebP, recognized by
+    their file extensions; other files are skipped, and so are names that begin with a dot. Animations yield their first
+    image. An image that cannot be read raises once, and the next ones follow. `AutoShardPolicy.FILE` distributes images
+    among hosts.
 
     Args:
-      folder: Holds a folder for each class; images may also lie deeper inside of these. A path, or a URL of a storage
-        that lists folders.
-      size: Height and width to which images are brought (bilinear); None for those of each image.
+      folder: A folder that holds one for each class; images may also lie deeper inside these. A path, or a URL of a
+        storage that lists folders.
+      size: Height and width to resize images to (bilinear); None keeps each image's size.
       mode: "RGB", "RGBA" or "L" (grey).
       class_names: Folders to read, in the order of their labels; None for all, sorted.
-      shuffle: Whether each iteration has an order of its own; else they are sorted by class and name. Only names are
-        shuffled, so it takes no memory.
+      shuffle: Whether each iteration has its own order; if not, images are sorted by class and name. Only names are
+        shuffled, so this takes no memory.
       seed: Seed of that order.
-      most_pixels: Images with more are refused before they are decoded. Pillow's own limit,
-        `PIL.Image.MAX_IMAGE_PIXELS`, holds as well.
-      num_parallel_reads: How many images are decoded at a time, by threads, in the same order; None for one.
+      most_pixels: Images with more are rejected before they are decoded. Pillow's own limit,
+        `PIL.Image.MAX_IMAGE_PIXELS`, also applies.
+      num_parallel_reads: How many images threads decode at a time, in the same order; None for one.
 
     Attributes:
       class_names: Names of the classes, by label.
@@ -58,8 +59,8 @@ class ImageFolderDataset(Dataset):
     Raises:
       LibraryMissing: if Pillow is missing.
       NotFoundError: if the folder, or that of a class, does not exist.
-      InvalidArgumentError: if there are no images, a link leads out of the folder, or arguments cannot be. Reading
-        raises `DataLossError` for what is not an image, damaged, cut off or too large.
+      InvalidArgumentError: if there are no images, a link leads out of the folder, or arguments are invalid. Reading
+        raises `DataLossError` for files that are not images, damaged, truncated or too large.
     """
 
     def __init__(
@@ -106,10 +107,10 @@ class Decoding:
     """How files become arrays.
 
     Attributes:
-      root: The folder out of which no link may lead.
-      size: Height and width to which images are brought.
+      root: The folder that no link may lead out of.
+      size: Height and width to resize images to.
       mode: "RGB", "RGBA" or "L".
-      most_pixels: Images with more are refused.
+      most_pixels: Images with more are rejected.
     """
 
     root: str
@@ -126,8 +127,8 @@ class Decoding:
         """The image in a file, `(height, width, channels)`.
 
         Raises:
-          DataLossError: if it is none, damaged, cut off or too large.
-          InvalidArgumentError: if the file is a link out of the folder, or has no 8 bits a channel.
+          DataLossError: if it is not an image, damaged, truncated or too large.
+          InvalidArgumentError: if the file is a link out of the folder, or does not have 8 bits per channel.
           NotFoundError: if there is no such file.
         """
         check_inside(self.root, path)
@@ -158,10 +159,10 @@ class Decoding:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Images(FileReader):
-    """Images out of files, with their labels.
+    """Images from files, with their labels.
 
     Attributes:
-      labels: By path.
+      labels: Labels by path.
       decoding: How files become arrays.
     """
 

@@ -19,11 +19,11 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 @dataclass(slots=True, eq=False)
 class MappedTable(NumberedRows):
-    """Rows of a mapped array; rows are copied out of the map, and only those that are handed over.
+    """Rows of a mapped array; a row is copied out of the map only when it is delivered.
 
-    A file that somebody makes shorter would end the process with SIGBUS: as an exception there is none. So its size is
-    compared each time before the map is read, and nobody outside of this class gets a view of the map. What is left
-    is a file that is cut while rows are copied.
+    Truncating the file would end the process with SIGBUS, which Python cannot catch. So the size is checked each time
+    before the map is read, and no code outside this class gets a view of the map. The remaining risk is a file that is
+    truncated while rows are copied.
 
     Attributes:
       array: The map as an array.
@@ -86,11 +86,11 @@ def native(values: Array, what: str, file: str) -> Array:
 
     Args:
       values: The values, in the order of the file.
-      what: The file or array in texts.
+      what: The file or array, for errors.
       file: The path of the file.
 
     Raises:
-      DataLossError: if text is not Unicode: NumPy does not look at it before it is used.
+      DataLossError: if text is not Unicode: NumPy does not check it before it is used.
     """
     if values.dtype.kind == "U" and values.dtype.itemsize:
         codes = (

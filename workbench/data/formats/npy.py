@@ -26,19 +26,19 @@ _ENDING: Final = ".npy"
 
 
 class NumpyDataset(Dataset):
-    """Rows of arrays that NumPy saved: arrays out of `.npy` files, dicts of arrays by name out of `.npz` files.
+    """Rows of arrays that NumPy saved: arrays from `.npy` files, dicts of arrays by name from `.npz` files.
 
-    A local `.npy` file is mapped into memory, so shuffling chooses rows before any is read; it must not be made
-    shorter meanwhile. `AutoShardPolicy.FILE` deals blocks of rows to hosts. Text is bytes. Pickled objects are never
-    loaded.
+    A local `.npy` file is mapped into memory, so shuffling chooses rows before any is read; the file must not be
+    truncated while it is in use. `AutoShardPolicy.FILE` distributes blocks of rows among hosts. Text is bytes. Pickled
+    objects are never loaded.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
-      columns: Which arrays of `.npz` files to read; None for all, which then have equally many rows.
+      columns: Which arrays of `.npz` files to read; None for all, which must then have equally many rows.
 
     Raises:
-      TypeError: if the names are not text. Reading raises `InvalidArgumentError` for arrays that are missing or
-        cannot be read row by row, `DataLossError` for a damaged file, `NotFoundError` without a file.
+      TypeError: if the names are not text. Reading raises `InvalidArgumentError` for arrays that are missing or cannot
+        be read row by row, `DataLossError` for a damaged file, and `NotFoundError` for a missing file.
     """
 
     def __init__(self, filenames: Any, columns: Sequence[str] | None = None) -> None:
@@ -59,7 +59,7 @@ class NumpyFiles(SplitReader):
     columns: tuple[str, ...] | None = None
 
     def element_spec(self) -> Any:
-        """The nested spec of an element, by the first file."""
+        """The nested spec of an element, according to the first file."""
         with self._opened(self.first_file()) as content:
             return content.spec()
 
@@ -195,7 +195,7 @@ def _members(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
 
 
 def _read(stream: IO[bytes], count: int) -> bytes:
-    """As many bytes as there are, up to `count`; a raw file may return fewer per read."""
+    """All available bytes up to `count`; a raw file may return fewer per read."""
     data = stream.read(count)
     if len(data) in (0, count):
         return data
@@ -211,7 +211,7 @@ def _read(stream: IO[bytes], count: int) -> bytes:
 def _damage_told(path: str) -> Iterator[None]:
     try:
         yield
-    except DataLossError as error:  # of a header, possibly of a member of an archive
+    except DataLossError as error:  # from a header, possibly of an archive's member
         error.file = path
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:

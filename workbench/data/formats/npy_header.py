@@ -15,8 +15,7 @@ from workbench.errors import DataLossError, InvalidArgumentError
 
 MAGIC: Final = b"\x93NUMPY"
 MOST_ROW_BYTES: Final = 1 << 30
-"""Larger rows are refused, because a row is held whole, and a few bytes of a compressed file may unpack to a huge one.
-"""
+"""Larger rows are rejected: a row is kept whole, and a few bytes of a compressed file may unpack to a huge one."""
 _SPLIT_BYTES: Final = 1 << 16
 _FEWEST_SPLITS: Final = 1024
 
@@ -27,10 +26,10 @@ class NpyHeader:
 
     Attributes:
       shape: The first dimension counts rows.
-      dtype: The dtype in the file, also where its byte order is foreign.
+      dtype: The dtype in the file, in the file's byte order.
       fortran: Whether the array is stored column by column.
       start: Where its first byte lies.
-      what: The array in texts, such as "'a.npz', array 'x'".
+      what: The array's name in texts, such as "'a.npz', array 'x'".
     """
 
     shape: tuple[int, ...]
@@ -45,7 +44,7 @@ class NpyHeader:
 
         Raises:
           DataLossError: if it is damaged.
-          InvalidArgumentError: if it is that of an array that cannot be read row by row.
+          InvalidArgumentError: if the array cannot be read row by row.
         """
         try:
             version = np.lib.format.read_magic(file)
@@ -84,14 +83,14 @@ class NpyHeader:
         return TensorSpec(self.shape[1:], STRING if text else self.dtype.newbyteorder("="))
 
     def split_rows(self) -> int:
-        """How many rows a split has: some pages' worth, but fewer where that makes too few splits to share."""
+        """How many rows a split has: a few pages, or fewer if there would be too few splits to share."""
         return max(1, min(_SPLIT_BYTES // max(1, self.row_bytes), self.rows // _FEWEST_SPLITS))
 
     def expect_bytes(self, found: int) -> None:
-        """Refuses another size than the header says.
+        """Rejects a size other than the header's.
 
         Args:
-          found: Bytes of the file, or member of an archive, that holds header and array.
+          found: Bytes of the file, or member of an archive, with header and array.
 
         Raises:
           DataLossError: if they are too few or too many.
@@ -136,7 +135,7 @@ class NpyHeader:
 
 
 def size_of(file: IO[bytes]) -> int:
-    """Size of an open file; reading goes on where it was."""
+    """Size of an open file; keeps the reading position."""
     place = file.tell()
     size = file.seek(0, os.SEEK_END)
     file.seek(place)

@@ -38,22 +38,23 @@ _READ_BYTES = 1 << 20
 class ParquetDataset(Dataset):
     """Rows of Parquet files, as dicts of their columns.
 
-    Text and binary columns are bytes. Lists of one length are arrays. A null is NaN or NaT where the type has that, and
-    an error elsewhere, unless `defaults` says what stands for it. `AutoShardPolicy.FILE` deals row groups to hosts.
-    Pages that have checksums are checked. Without `filters`, wide rows are decoded a few megabytes at a time; with
-    them, a row group whole.
+    Text and binary columns are bytes. Lists of equal length are arrays. A null becomes NaN or NaT if the type has that,
+    and otherwise raises, unless `defaults` has a replacement. `AutoShardPolicy.FILE` distributes row groups among
+    hosts. Page checksums are verified if present. Without `filters`, wide rows are decoded a few megabytes at a time;
+    with filters, a whole row group at a time.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all. Only these are read from the file.
       filters: Which rows to read: `[("x", ">", 3), ("y", "in", {1, 2})]`, a list of such lists (any of them), or an
         expression of `pyarrow.compute`. Row groups in which no row can match are not read.
-      defaults: What stands for null, by column.
+      defaults: Replacements for null, by column.
 
     Raises:
-      TypeError: if the names are not text, or the filters are not filters.
+      TypeError: if the names are not text, or the filters have the wrong form.
       InvalidArgumentError: if the filters cannot be understood. Reading raises it for columns that a file lacks or that
-        no array can hold, `DataLossError` for a damaged file or a null without default, `NotFoundError` without a file.
+        no array can hold, `DataLossError` for a damaged file or a null without default, and `NotFoundError` for a
+        missing file.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Parquet(SplitReader):
     """Rows of Parquet files.
 
     Attributes:
-      reading: Which columns, and what stands for null.
+      reading: Which columns, and what replaces null.
       keep: Which rows; None for all.
     """
 
@@ -85,7 +86,7 @@ class Parquet(SplitReader):
     keep: pc.Expression | None = None
 
     def element_spec(self) -> Any:
-        """The nested spec of an element, by the first file."""
+        """The nested spec of an element, according to the first file."""
         path = self.first_file()
         with _opened(path) as (_, fragment):
             return self.reading.specs(fragment.physical_schema, path)
@@ -150,7 +151,7 @@ class Parquet(SplitReader):
         return sizes
 
     def _scanned(self, path: str, part: ds.ParquetFileFragment, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """All rows, which Arrow starts to decode. With a filter, one more column marks the rows to keep."""
+        """Starts decoding, and returns all rows. With a filter, an extra column marks the rows to keep."""
         import pyarrow.dataset as ds
 
         asked: Any = {name: ds.field(name) for name in names}
@@ -169,7 +170,7 @@ def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
     import pyarrow as pa
     from pyarrow.fs import LocalFileSystem
 
-    # Opened even where Arrow opens the file itself, because these errors name the remedy.
+    # Opened even if Arrow opens the file itself, because these errors name the remedy.
     with opened(path) as opened_file, damage_told(path, "Parquet"):
         file: Any = path
         if isinstance(opened_file, FileIO):
@@ -182,7 +183,7 @@ def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
 
 
 def _row_bytes(fragment: ds.ParquetFileFragment, sizes: Mapping[int, int]) -> int:
-    """The size of a row if rows must be decoded in parts, because a scan decodes whole row groups. Otherwise 0."""
+    """The size of a row if rows must be decoded in parts, since a scan decodes whole row groups; otherwise 0."""
     groups = fragment.row_groups
     largest = max(sizes[group.id] for group in groups)
     row_bytes = sum(sizes[group.id] for group in groups) // max(1, sum(group.num_rows for group in groups))
@@ -215,7 +216,7 @@ def _read_ahead(
     Args:
       sizes: Decoded bytes of each row group.
       splits: Which row groups.
-      begin: Starts to read a part's row groups. The parts in progress take at most 32 MiB, or there is only one.
+      begin: Starts reading a part's row groups. The parts in progress take at most 32 MiB, or there is only one.
     """
     begun: deque[tuple[int, Iterator[pa.RecordBatch]]] = deque()
     begun_bytes = 0

@@ -1,4 +1,4 @@
-"""Datasets of PyTorch, or of anything with their interface, as sources; PyTorch itself is not imported."""
+"""PyTorch datasets, or any object with their interface, as sources; PyTorch itself is not imported."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _TORCH = "torch.utils.data."
 
 
 def from_torch(dataset: Any, element_spec: Any = None) -> Dataset:
-    """The elements of a dataset of PyTorch, or of anything with `__len__` and `__getitem__`, or `__iter__`.
+    """The elements of a PyTorch dataset, or of any object with `__len__` and `__getitem__`, or `__iter__`.
 
-    Tensors become arrays, which share memory with them and are read-only; a list of components is a tuple. Of a
-    map-style dataset any element can be read by itself, so shuffling and sharding compute positions and read nothing.
-    An iterable-style one is read from its beginning by each host, which keeps its part.
+    Tensors become arrays, which share memory with them and are read-only; a list of components is a tuple. Elements of
+    a map-style dataset can be read in any order, so shuffling and sharding compute positions and read nothing. Each
+    host reads an iterable-style dataset from its beginning, and keeps its part.
 
     Args:
-      dataset: A map-style or iterable dataset; it travels to the hosts that read it.
-      element_spec: Nested `TensorSpec`s of an element. None: what the first and the last element of a map-style dataset
-        have in common, or the first one of an iterable dataset.
+      dataset: A map-style or iterable dataset; it is sent to the hosts that read it.
+      element_spec: Nested `TensorSpec`s of an element. None infers the spec that covers the first and the last element
+        of a map-style dataset, or that of the first element of an iterable one.
 
     Raises:
-      TypeError: if the dataset has neither interface, or is an iterator, which can be read once only.
+      TypeError: if the dataset has neither interface, or is an iterator, which can be read only once.
       InvalidArgumentError: if a map-style dataset is empty and has no `element_spec`.
     """
     if hasattr(dataset, "__len__") and _can_index(dataset):
@@ -54,10 +54,10 @@ def from_torch(dataset: Any, element_spec: Any = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class MapStyle(Source):
-    """A dataset of which each element can be asked for.
+    """A dataset with random access to elements.
 
     Attributes:
-      dataset: Has `__len__` and `__getitem__`.
+      dataset: An object with `__len__` and `__getitem__`.
       spec: The nested spec of an element.
     """
 
@@ -68,10 +68,10 @@ class MapStyle(Source):
 
     @staticmethod
     def of(dataset: Any, element_spec: Any) -> MapStyle:
-        """Finds out what elements look like, unless that is known.
+        """Creates the source; infers the element spec unless it is given.
 
         Raises:
-          InvalidArgumentError: if there is none to look at.
+          InvalidArgumentError: if there is no element to read.
           TypeError: if the first and the last element differ in structure or dtype.
         """
         if element_spec is None:
@@ -100,7 +100,7 @@ class MapStyle(Source):
 
 @dataclass(slots=True, eq=False)
 class _Table(NumberedRows):
-    """The elements of a map-style dataset, fetched on request; by one thread at a time, as its code may expect."""
+    """The elements of a map-style dataset, fetched by one thread at a time, because its code may expect that."""
 
     at_rest: ClassVar[bool] = False
     dataset: Any
@@ -143,11 +143,11 @@ class _Table(NumberedRows):
 
 @dataclass(frozen=True, eq=False)
 class IterableStyle(Source):
-    """A dataset that can only be gone through.
+    """A dataset that can only be iterated over.
 
     Attributes:
-      dataset: Has `__iter__`.
-      spec: The nested spec of an element; None to look at the first one when asked.
+      dataset: An object with `__iter__`.
+      spec: The nested spec of an element; None to read the first one when needed.
     """
 
     name: ClassVar[str] = "iterable-style dataset"
@@ -166,7 +166,7 @@ class IterableStyle(Source):
         """The nested spec of an element.
 
         Raises:
-          InvalidArgumentError: if there is none to look at.
+          InvalidArgumentError: if there is no element to read.
         """
         if self.spec is not None:
             return self.spec
@@ -177,7 +177,7 @@ class IterableStyle(Source):
         )
 
     def cardinality(self) -> int:
-        """Number of elements, where the dataset has a length."""
+        """Number of elements, if the dataset has a length."""
         try:
             return len(self.dataset)
         except TypeError:

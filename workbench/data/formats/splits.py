@@ -27,12 +27,12 @@ _File = tuple[int, str, int | Failed]
 class SplitReader(FileReader):
     """A source that reads files split by split.
 
-    `AutoShardPolicy.FILE` deals the splits of all files to hosts in turn: split k to host k mod hosts.
+    `AutoShardPolicy.FILE` assigns the splits of all files to hosts in turn: split k to host k mod hosts.
 
     Attributes:
-      split_names: What splits are called in texts.
-      shares: Among how many hosts the splits are dealt.
-      share: Which of them this source reads.
+      split_names: The name for splits in texts.
+      shares: How many hosts share the splits.
+      share: Which host's share this source reads.
     """
 
     split_names: ClassVar[str] = "splits"
@@ -65,7 +65,7 @@ class SplitReader(FileReader):
                     yield current.numbered(run, number << FILE_SHIFT)
 
     def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
-        """The reader of those splits only that `shard` keeps."""
+        """The reader of only the splits that `shard` keeps."""
         if not isinstance(shard, Shard):
             return super().sharded(shard, dataset)
         return replace(
@@ -80,7 +80,7 @@ class SplitReader(FileReader):
                 yield number, path, Failed(error)
 
     def _enough(self, files: Iterator[_File]) -> Iterator[_File]:
-        """The files, if there is a split for each host. If there is not, the hosts notice, as with whole files."""
+        """The files, if there is a split for each host. Otherwise, the hosts report it, as with whole files."""
         held: list[_File] = []
         count = failed = 0
         while count < self.shares and (file := next(files, None)) is not None:
@@ -99,7 +99,7 @@ class SplitReader(FileReader):
 
 @dataclass(slots=True, eq=False)
 class PositionedTable(ArrayTable):
-    """Columns of rows out of a file.
+    """Columns of rows from a file.
 
     Attributes:
       positions: The positions of the rows in the file.
@@ -115,7 +115,7 @@ class PositionedTable(ArrayTable):
 
 
 class Positions:
-    """Where the rows of some splits of a file lie in it, taken a few at a time."""
+    """The positions in a file of the rows of some splits, taken a few at a time."""
 
     def __init__(self, splits: Sequence[range]) -> None:
         self._splits = list(reversed(splits))

@@ -24,7 +24,7 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 class Computing(Staged):
-    """Functions of elements, also of whole batches."""
+    """Methods that call functions of elements or of whole batches."""
 
     def map(
         self,
@@ -37,34 +37,34 @@ class Computing(Staged):
     ) -> Self:
         """Replaces each element by `map_func(element)`; the components of a tuple become separate arguments.
 
-        Reading `element_spec` may call the function with made-up values. A size of its results is known if all of them
-        have it, also on the other ways through the function: the values answer "if x > 3" both with yes and no. If the
-        function refuses made-up values, the first element tells the dtypes and numbers of dimensions of results; and it
-        tells their sizes if the function takes other contents of the first element's sizes, and no other sizes change
+        Reading `element_spec` may call the function with made-up values. A size of its results is known if all results
+        have it, on every branch of the function: the values make "if x > 3" both true and false. If the function raises
+        for made-up values, the first element determines the dtypes and numbers of dimensions of results. It also
+        determines their sizes if the function accepts other contents of the same sizes, and other sizes do not change
         those of results, as for `np.frombuffer(text, np.uint8).reshape(28, 28)`.
 
         If the result is provably the same, bit for bit, workbench computes many rows of arrays at a time, without
-        calling the function for each. That is so for a plain function that meets both conditions:
+        calling the function for each. This holds for a plain function that meets both conditions:
 
         * Its code has no branch, loop, `try` or inner function, and changes nothing. It refers only to NumPy, to
-          numbers, and to other such functions, by names of its module or as closures: to no list, array, object or
-          other module. If such a name gets another meaning, the next element is computed with that.
+          numbers, and to other such functions, by names of its module or as closures, and not to lists, arrays, objects
+          or other modules. If such a name is rebound, the next element uses the new value.
         * It computes element by element with operations that IEEE 754 or whole numbers define exactly: `+ - * /`,
           `abs`, `sqrt`, comparisons, logic, bits, `//` and `%` of whole numbers by a constant, powers of whole numbers,
           `x ** 2` of arrays, `astype` except from fractions to whole numbers, `maximum` and `minimum` of whole numbers.
           Exponentials, sums, indices and shapes do not count. Dtypes are bool, whole numbers, float32 and float64.
 
         If NumPy would warn about a block, for example of an overflow or a division by zero, workbench calls the
-        function row by row, so the warning or error belongs to its element. It compares some rows of each block with
-        a call. `explain()` shows what was chosen, and why.
-        `options.experimental_optimization.map_vectorization = False` turns this off, and so does a number of parallel
-        calls. `map_batches` calls any function of whole arrays for many elements.
+        function row by row, so the warning or error belongs to its element. It compares some rows of each block with a
+        call. `explain()` shows what was chosen, and why. `options.experimental_optimization.map_vectorization = False`
+        turns this off, and so does a number of parallel calls. `map_batches` calls any function of whole arrays for
+        many elements.
 
         Args:
           map_func: Returns numbers, text, arrays, or tuples and dicts of them.
           num_parallel_calls: Number of calls at a time; with None, the reading thread makes them. Threads make parallel
-            calls, or processes if `Options.threading.worker_kind` asks for them. `AUTOTUNE` measures a few elements,
-            and uses processes for functions that hold Python's lock and refer to nothing that can change.
+            calls, or processes if `Options.threading.worker_kind` requests them. `AUTOTUNE` measures a few elements,
+            and uses processes for functions that hold the GIL and refer to nothing mutable.
           deterministic: Whether results keep their order; True unless the options say otherwise, and always in
             distributed datasets and in the data service, which find elements again by their numbers.
           synchronous: Whether the reading thread calls the function; excludes `num_parallel_calls`.
@@ -72,11 +72,11 @@ class Computing(Staged):
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
+          InvalidArgumentError: if `synchronous` is combined with parallel calls, or their number is less than 1.
           TypeError: if the function takes other arguments, or has a `yield`. Also if it returns what no element can
-            hold, where that can be told: its code and that of all maps before it, of at most eight, tell that they
-            only compute or make a generator, and elements have at most 64 KiB. Stages that ask what elements look like,
-            or else the first pass, tell it of other functions.
+            hold, provided that this can be checked early: its code and that of the maps before it, at most eight, only
+            computes or makes a generator, and elements have at most 64 KiB. For other functions, a stage that needs the
+            element spec raises this error, or the first pass.
 
         >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
         [0, 1, 4, 9]
@@ -105,14 +105,14 @@ class Computing(Staged):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """As `map`, for a function of whole arrays: it is called once for `batch_size` elements.
+        """As `map`, for a function of whole arrays, which is called once for `batch_size` elements.
 
-        `range(10**6).map_batches(lambda x: 2 * x + 1, 4096)` has the elements of `map(lambda x: 2 * x + 1)`, at a small
-        part of its cost. The number of elements is unknown afterwards: `assert_cardinality` states it.
+        `range(10**6).map_batches(lambda x: 2 * x + 1, 4096)` has the elements of `map(lambda x: 2 * x + 1)`, at a
+        fraction of its cost. The number of elements is unknown afterwards; state it with `assert_cardinality`.
 
         Args:
-          map_func: Gets the elements stacked, shape `(n, ...)` with `n` up to `batch_size`, and returns as many rows.
-          batch_size: Most elements per call.
+          map_func: Takes the elements stacked, shape `(n, ...)` with `n` up to `batch_size`, and returns as many rows.
+          batch_size: The most elements per call.
           num_parallel_calls: See `map`.
           deterministic: See `map`.
           name: Name of the stage.
@@ -156,7 +156,7 @@ class Computing(Staged):
         Args:
           map_func: Returns a dataset for an element.
           cycle_length: Number of datasets that are open at a time.
-          block_length: Number of elements to take from one dataset before the next one has its turn.
+          block_length: Number of consecutive elements to take from one dataset.
           num_parallel_calls: Number of datasets that threads read at a time; they stay two blocks ahead and also open
             up to 256 of the next datasets. `AUTOTUNE` reads all datasets of the cycle, None uses no threads. Without
             order, a cycle has at most 256.
@@ -183,7 +183,9 @@ class Computing(Staged):
         return self.with_stage(stage.checked(self), name)  # type: ignore[arg-type]
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Self:
-        """Goes through the elements with a state: `state, output = scan_func(state, element)`; gives the outputs.
+        """Computes with a state and each element: `state, output = scan_func(state, element)`.
+
+        The elements are the outputs.
 
         Args:
           initial_state: Nested numbers and arrays that the first element gets.
@@ -191,7 +193,7 @@ class Computing(Staged):
           name: Name of the stage.
 
         Raises:
-          TypeError: in a pass, if the function changes structure or dtype of the state, or returns no pair.
+          TypeError: in a pass, if the function changes structure or dtype of the state, or does not return a pair.
 
         >>> sums = wb.data.Dataset.range(5).scan(np.int64(0), lambda total, x: (total + x, total + x))
         >>> [int(x) for x in sums]

@@ -24,7 +24,7 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 class Grouping(Staged):
-    """Batches, windows and numbers of elements."""
+    """Methods for batches, windows and numbers of elements."""
 
     def batch(
         self,
@@ -106,7 +106,7 @@ class Grouping(Staged):
         row_splits_dtype: Any = None,
         name: str | None = None,
     ) -> NoReturn:
-        """Raises an error, because there are no ragged arrays here.
+        """Raises an error, because workbench has no ragged arrays.
 
         Args:
           batch_size: Elements of a batch.
@@ -123,7 +123,7 @@ class Grouping(Staged):
         )
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> NoReturn:
-        """Raises an error, because there are no sparse arrays here.
+        """Raises an error, because workbench has no sparse arrays.
 
         Args:
           batch_size: Elements of a batch.
@@ -153,10 +153,10 @@ class Grouping(Staged):
     def rebatch(
         self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
     ) -> Self:
-        """The rows of all batches, in order, in batches of other sizes.
+        """Regroups the rows of all batches, in order, into batches of other sizes.
 
         Args:
-          batch_size: Rows per batch, or several such numbers that take turns.
+          batch_size: Rows per batch, or several numbers to cycle through.
           drop_remainder: Whether to leave out a smaller last batch.
           name: Name of the stage.
 
@@ -207,8 +207,8 @@ class Grouping(Staged):
         """Collects elements by key; a full window becomes `reduce_func(key, window)`.
 
         Args:
-          key_func: Gives an element's key, an int64 scalar.
-          reduce_func: Gets a key and the dataset of its elements; returns a dataset.
+          key_func: Returns an element's key, an int64 scalar.
+          reduce_func: Takes a key and the dataset of its elements; returns a dataset.
           window_size: Elements of a window.
           window_size_func: The same by key; one of the two is given.
           name: Name of the stage.
@@ -230,13 +230,13 @@ class Grouping(Staged):
         """Batches elements of similar length; a length equal to a boundary belongs to the upper bucket.
 
         Args:
-          element_length_func: Gives an element's length.
-          bucket_boundaries: Upper ends of the buckets but the last.
+          element_length_func: Returns an element's length.
+          bucket_boundaries: Upper ends of all buckets but the last.
           bucket_batch_sizes: Elements per batch, by bucket.
           padded_shapes: See `padded_batch`.
           padding_values: See `padded_batch`.
           pad_to_bucket_boundary: Whether unknown dimensions are as long as the bucket allows.
-          no_padding: Whether elements of a batch have one shape already.
+          no_padding: Whether elements of a batch already have the same shape.
           drop_remainder: Whether to leave out smaller last batches.
           name: Name of the stage.
         """

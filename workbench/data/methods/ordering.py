@@ -32,13 +32,13 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 class Ordering(Staged):
-    """Elements stay as they are; which of them come, when, and how often is what changes."""
+    """Methods that change which elements come, when, and how often, but not the elements."""
 
     def concatenate(self, dataset: Pipeline, name: str | None = None) -> Self:
         """This dataset's elements, then those of `dataset`.
 
         Raises:
-          TypeError: if `dataset` is none, or structures or dtypes differ.
+          TypeError: if `dataset` is not a dataset, or structures or dtypes differ.
 
         >>> [int(x) for x in wb.data.Dataset.range(2).concatenate(wb.data.Dataset.range(5, 7))]
         [0, 1, 5, 6]
@@ -61,14 +61,14 @@ class Ordering(Staged):
 
         Args:
           buffer_size: Size of the reservoir; the number of elements, or `UNKNOWN_CARDINALITY`, for a full shuffle.
-          seed: Makes the sequence of orders repeatable for a dataset built again.
-          reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed). Datasets
-            made of this one count their iterations each on its own: `take` and `skip` of it fit together, and a loop of
-            epochs makes its batches once, before it.
+          seed: Makes the sequence of orders repeatable when the dataset is built again.
+          reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed). Each
+            dataset made from this one counts its own iterations. So `take` and `skip` of it complement each other, and
+            batches should be made once, before the loop over epochs.
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if the buffer has no room, or an endless dataset is to be shuffled in full.
+          InvalidArgumentError: if the buffer has no room, or a full shuffle is requested for an endless dataset.
 
         >>> order = [int(x) for x in wb.data.Dataset.range(100).shuffle(100, seed=1)]
         >>> sorted(order) == list(range(100)) != order
@@ -173,23 +173,23 @@ class Ordering(Staged):
         seed: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """Pairs of class and element, elements left out at random so that classes come in the wanted proportions.
+        """Pairs of class and element, with elements dropped at random so that classes have the requested proportions.
 
         Args:
-          class_func: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
-          target_dist: The wanted share of each class, shape `(classes,)`.
+          class_func: Returns an element's class, a whole number; a tuple element is unpacked over its arguments.
+          target_dist: The requested share of each class, shape `(classes,)`.
           initial_dist: The share that each class has; None to estimate it from the elements so far.
-          seed: Makes the choices repeatable for a dataset built again.
+          seed: Makes the choices repeatable when the dataset is built again.
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if the shares are none; in a pass, if a class is not among them.
+          InvalidArgumentError: if the shares are invalid; in a pass, if a class is not among them.
         """
         classes = function(class_func, "rejection_resample: class_func")
         return self.with_stage(RejectionResample.of(classes, target_dist, initial_dist, draw(seed)), name)
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
-        """Leaves out elements that cannot be made; `explain()` and the view Input count them.
+        """Skips elements that cannot be made; `explain()` and the view Input count them.
 
         Args:
           log_warning: Whether to log each of them as a warning.
@@ -204,7 +204,8 @@ class Ordering(Staged):
         in memory do not count, because they are gathered at their use. The thread ends with the iterator.
 
         Args:
-          buffer_size: Number of elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
+          buffer_size: Number of elements; `AUTOTUNE` or None for as many as the reader needs to avoid waiting, 0 for
+            none.
           name: Name of the stage.
 
         Raises:
@@ -218,15 +219,15 @@ class Ordering(Staged):
     def cache(self, filename: str | os.PathLike[str] = "", name: str | None = None) -> Self:
         """Keeps the elements of the first complete pass, and reuses them in later ones.
 
-        A pass that stops early, or in which an element fails, leaves nothing.
+        A pass that stops early, or in which an element fails, stores nothing.
 
         Args:
-          filename: The beginning of the name of the folder that holds them, `filename.cache`, which is made if it is
-            missing; "" keeps them in memory. The folder stays, and wins over a pipeline that has changed.
+          filename: The elements are in the folder `filename.cache`, which is created if missing; "" keeps them in
+            memory. The folder stays, and is used even if the pipeline has changed.
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: in a pass, if files cannot hold the elements, such as windows.
+          InvalidArgumentError: in a pass, if files cannot hold the elements, as with windows.
           FailedPreconditionError: in a pass, if the folder is a file, lies below one, or holds other things.
           StorageFull: in a pass, if there is no space left.
 
@@ -244,7 +245,7 @@ class Ordering(Staged):
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if it is none of these.
+          InvalidArgumentError: if it is neither.
           FailedPreconditionError: in a pass, if there are more or fewer.
         """
         expected = whole_number(expected_cardinality, "assert_cardinality: expected_cardinality")

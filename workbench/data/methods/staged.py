@@ -1,4 +1,4 @@
-"""What methods that add a stage need from their dataset."""
+"""What the methods that add a stage need from their dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.data.stage import Source, Stage
 
 
 class Staged(ABC):
-    """A source and stages; `Dataset` is the only one that inherits it. A `name` shows up in texts and errors.
+    """A source and stages; only `Dataset` inherits it. A `name` appears in texts and errors.
 
     Attributes:
       stages: What is done to the elements, in order.
@@ -26,11 +26,11 @@ class Staged(ABC):
     @property
     @abstractmethod
     def known_element_spec(self) -> Any:
-        """The nested spec of an element; None if only calls of the user's functions would tell it, or nothing does."""
+        """The nested spec of an element; None if it is unknown without calling the user's functions."""
 
     @abstractmethod
     def unread(self) -> Self:
-        """This dataset for questions when a stage is made: none of its elements is read to answer them."""
+        """This dataset as new stages inspect it: inspection reads none of its elements."""
 
     @abstractmethod
     def options(self) -> Options:
@@ -38,7 +38,7 @@ class Staged(ABC):
 
     @abstractmethod
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
 
     @classmethod
     @abstractmethod
@@ -55,4 +55,4 @@ class Staged(ABC):
 
     @abstractmethod
     def with_element_spec(self, spec: Any) -> Self:
-        """The same dataset with an element spec that is already known, so that no function is called to find out."""
+        """The same dataset with an element spec that is already known, so that no function is called to find it out."""

@@ -16,22 +16,22 @@ _DTYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "float64", "boo
 
 
 class SqlDataset(Dataset):
-    """The rows of a query as tuples of scalars, also where a row has one column.
+    """The rows of a query as tuples of scalars, even if a row has one column.
 
-    Values are converted as tf.data does: NULL is 0, 0.0, False or empty text, text that is no number is 0, and whole
-    numbers that do not fit wrap. A query should say `ORDER BY`: without it a database may give another order in each
-    pass, and hosts that read different rows of it would disagree.
+    Values are converted as tf.data does: NULL is 0, 0.0, False or empty text, text that is not a number is 0, and
+    integers that do not fit wrap around. A query should have an `ORDER BY`: without it, a database may return another
+    order in each pass, and hosts that read different rows would disagree.
 
     Args:
-      driver_name: "sqlite", which reads a file and cannot write it; or a function that gives a connection of Python's
-        database interface (PEP 249), such as `psycopg.connect`. It is called for each pass, where elements are read.
-      data_source_name: The file; or what the function is called with.
-      query: One SQL statement that gives rows.
+      driver_name: "sqlite", which reads a file and cannot write it; or a function that returns a DB-API connection (PEP
+        249), such as `psycopg.connect`. It is called for each pass, where elements are read.
+      data_source_name: The file, or the argument of the function.
+      query: One SQL statement that returns rows.
       output_types: The dtype of each column: int8 to int64, uint8, uint16, float64, bool, "string".
 
     Raises:
-      InvalidArgumentError: if driver or a type is not among these. Reading raises it for SQL that the database refuses
-        and a wrong number of columns, `DataLossError` for a damaged database, `NotFoundError` without a file.
+      InvalidArgumentError: if the driver or a type is not among these. Reading raises it for invalid SQL and a wrong
+        number of columns, `DataLossError` for a damaged database, and `NotFoundError` for a missing file.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from workbench.io.compression import check_compression
 
 
 class _RecordsOfAnyLength(Dataset):
-    """The arguments that the datasets of lines and of records share."""
+    """The common arguments of datasets of lines and of records."""
 
     _reader: ClassVar[type[TextLines | Records]]
 
@@ -48,7 +48,7 @@ class TextLineDataset(_RecordsOfAnyLength):
       filenames: A name or URL, a list of them, or a dataset of them.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
-      num_parallel_reads: If above 1, that many files are read at a time, by threads; their lines come in turn.
+      num_parallel_reads: If above 1, threads read that many files at a time; their lines alternate.
       strict: Whether a lone carriage return is an error instead of a warning.
 
     Raises:
@@ -60,7 +60,7 @@ class TextLineDataset(_RecordsOfAnyLength):
 
 
 def read_files(dataset: Dataset, reader: FileReader, num_parallel_reads: int | None) -> None:
-    """Makes `dataset` read the reader's files one after the other, or several of them in turn, by threads."""
+    """Makes `dataset` read the reader's files one after the other, or lets threads read several in turn."""
     check_parallel_calls(type(dataset).__name__, num_parallel_reads)
     cycle = num_parallel_reads or 1
     if cycle == 1:
@@ -80,14 +80,14 @@ def _one_file(reader: FileReader, name: Any) -> Dataset:
 class TFRecordDataset(_RecordsOfAnyLength):
     """Records of TFRecord files as bytes, checksums verified.
 
-    Damage is a `DataLossError` that has `file`, `record` and `offset`. What follows it in the file is not read, as in
-    tf.data: behind a wrong length nothing tells where a record starts. So `ignore_errors` goes on with the next file.
+    Damage raises a `DataLossError` with `file`, `record` and `offset`. The rest of the file is not read, as in tf.data:
+    after a wrong length, the start of the next record is unknown. So `ignore_errors` continues with the next file.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
-      num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
+      num_parallel_reads: If above 1, threads read that many files at a time; their records alternate.
       strict: Whether a file that ends inside a record's header is an error instead of a warning.
 
     Raises:
@@ -110,15 +110,15 @@ class FixedLengthRecordDataset(Dataset):
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       record_bytes: Length of a record.
-      header_bytes: Bytes left out at the start of each file.
-      footer_bytes: Bytes left out at the end of each file.
+      header_bytes: Bytes to skip at the start of each file.
+      footer_bytes: Bytes to skip at the end of each file.
       buffer_size: Bytes read at a time; None or 0 for the default.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
+      num_parallel_reads: If above 1, threads read that many files at a time; their records alternate.
 
     Raises:
       TypeError: if the names are not text.
-      InvalidArgumentError: if the compression is unknown, or a length makes no sense.
+      InvalidArgumentError: if the compression is unknown, or a length is invalid.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Who reads what: the part of a dataset that each host and replica gets, and why."""
+"""Which part of a dataset each host and replica gets, and why."""

@@ -1,4 +1,4 @@
-"""Dividing a dataset among hosts by rewriting its stages, as tf.data does, with the reason in words."""
+"""Divides a dataset among hosts by rewriting its stages, as tf.data does, and gives the reason in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PolicyChoice:
 
     Attributes:
       asked: The policy of the dataset's options.
-      used: What it comes to: AUTO is resolved to FILE or DATA.
+      used: The policy that applies: AUTO is resolved to FILE or DATA.
       reason: Why, in words.
     """
 
@@ -83,10 +83,10 @@ def choose_policy(dataset: Dataset) -> PolicyChoice:
 def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
     """The part of `dataset` that host `index` of `num_workers` reads.
 
-    FILE deals whole files to hosts: file k to host k mod num_workers, also through flat_map or interleave of
-    readers, zip and concatenate of readers. DATA reads everything and keeps every `num_workers`-th element,
-    after the last stage but before a final prefetch: of fewer elements than hosts, some hosts get none. With a single
-    host nothing is rewritten.
+    FILE distributes whole files: file k goes to host k mod num_workers, also through flat_map, interleave, zip and
+    concatenate of readers. DATA reads everything and keeps every `num_workers`-th element, after the last stage but
+    before a final prefetch: if there are fewer elements than hosts, some hosts get none. With a single host, nothing is
+    rewritten.
 
     Args:
       dataset: The whole dataset; its options choose the policy.
@@ -95,7 +95,7 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
 
     Raises:
       InvalidArgumentError: if there is no such host.
-      NotFoundError: if FILE is asked for and no reader of files is found.
+      NotFoundError: if FILE is requested and no reader of files is found.
     """
     if not 0 <= index < num_workers:
         raise InvalidArgumentError(
@@ -126,7 +126,7 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
 
 
 def is_file_based(dataset: Pipeline) -> bool:
-    """Whether a dataset's elements come out of files whose list can be divided."""
+    """Whether a dataset's elements come from files whose list can be divided."""
     return _shard_files(dataset, 1, 0) is not None
 
 
@@ -220,7 +220,7 @@ def _why_not_files(dataset: Dataset) -> str:
 
 
 class Labels:
-    """How people call the source elements of a dataset: "17", or "train.txt:17", or "1/17" of several datasets."""
+    """Readable names of source elements: "17", or "train.txt:17", or "1/17" for several datasets."""
 
     def __init__(self, dataset: Pipeline) -> None:
         self._inputs = [Labels(inner) for inner in dataset.source.inputs()]

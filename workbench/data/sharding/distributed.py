@@ -1,6 +1,6 @@
 """One host's share of a distributed dataset: what each of its replicas gets in each step.
 
-Pure: a description goes in, lists of element trees come out. Moving them to replicas is built on top.
+Pure: the input is a description, the output lists of element trees. Higher layers move these to replicas.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ class Step:
 
     Attributes:
       values: One element tree per replica.
-      ids: Per replica, numbers of the source elements in it; empty where they are not known or were not
-        asked for.
+      ids: Per replica, numbers of its source elements; empty if they are unknown or were not requested.
     """
 
     values: list[Any]
@@ -64,7 +63,7 @@ class Placement:
 
     Attributes:
       rows: Number of rows.
-      ids: Numbers of the source elements behind them; empty where they are not known.
+      ids: Numbers of the source elements behind them; empty if unknown.
     """
 
     rows: int
@@ -79,10 +78,10 @@ class HostPipeline:
     """The input pipeline of one host.
 
     Attributes:
-      datasets: One dataset that deals its elements to the replicas in turn, or one dataset per replica.
+      datasets: One dataset whose elements go to the replicas in turn, or one dataset per replica.
       replicas: Number of replicas on this host.
-      pad_last: Whether a last, incomplete step is filled with empty batches; else it is dropped.
-      algorithm: "even split", "schedule", or "as given" where nothing was split.
+      pad_last: Whether an incomplete last step is filled with empty batches instead of dropped.
+      algorithm: "even split", "schedule", or "as given" if nothing was split.
       choice: The sharding policy, or None if a function made the dataset.
       sizes: The schedule's sizes, or () for another algorithm.
     """
@@ -96,26 +95,26 @@ class HostPipeline:
 
     @cached_property
     def element_spec(self) -> Any:
-        """The spec of what one replica gets; it may take trying user functions, so it travels once it is known.
+        """The spec of one replica's elements. Once known, it is sent along, because finding it may call user functions.
 
-        Of a dataset without elements whose functions refuse made-up values nobody knows it: then it is `UnknownSpec()`.
+        It is `UnknownSpec()` for a dataset without elements whose functions raise for made-up values.
         """
         return spec_if_learnt(self.datasets[0])
 
     def learn(self, element_spec: Any) -> None:
-        """Takes over what elements look like from another host, where this one has none to learn it from."""
+        """Takes over the element spec of another host, if this one has no element to learn it from."""
         self.__dict__["element_spec"] = element_spec
 
     def without_data(self) -> HostPipeline:
-        """What elements look like, for a process that does not read."""
+        """Only the element spec, for a process that does not read."""
         stripped = replace(self, datasets=())
-        # Known already, because `plan_input` has asked for it.
+        # Known already, because `plan_input` has read it.
         stripped.learn(self.element_spec)
         return stripped
 
     @property
     def read_ahead(self) -> int:
-        """How many elements `prefetch` asks to have ready; the number of replicas without it."""
+        """How many elements `prefetch` keeps ready; without it, the number of replicas."""
         stages = self.datasets[0].stages
         sizes = [
             stage.buffer_size for stage in stages if isinstance(stage, Prefetch) and stage.buffer_size >= 0
@@ -123,11 +122,11 @@ class HostPipeline:
         return sizes[-1] if sizes else self.replicas
 
     def steps(self, *, epoch: int = 0, provenance: bool = False) -> Iterator[Step]:
-        """Goes through one epoch.
+        """Iterates over one epoch.
 
         Args:
           epoch: Number of the epoch; all hosts must use the same one, so that they shuffle alike.
-          provenance: Whether to tell which source elements every replica got.
+          provenance: Whether to include which source elements each replica got.
         """
         streams = [
             _stream(dataset, _numbered_pass(dataset, epoch, provenance=provenance))
@@ -147,16 +146,16 @@ class HostPipeline:
         first: int = 0,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> Iterator[list[Any] | Failed]:
-        """As `steps`, but makes only what some replicas of the host get; the rows of others are not gathered.
+        """As `steps`, but only for some replicas of the host; the rows of others are not gathered.
 
         Args:
           replicas: Positions among the host's replicas.
           epoch: Number of the epoch.
-          first: Number of the first step; of those before it nothing is gathered.
+          first: Number of the first step; nothing is gathered for earlier ones.
           meter: Measures what the stages cost.
 
         Yields:
-          One element tree per entry of `replicas`; or why there is none in this step.
+          One element tree per entry of `replicas`; or a `Failed` for this step.
         """
         datasets = tuple(self._read())
         meter.expect(datasets)
@@ -184,8 +183,8 @@ class HostPipeline:
     def _read(self) -> Iterator[Dataset]:
         """The datasets in the form that replicas need.
 
-        Leaves out the prefetching, parallel batching and copies to a device at their ends: the reader for the replicas
-          does these, and knows which rows it needs.
+        Leaves out prefetching, parallel batching and copies to a device at their ends: the reader for the replicas does
+        this, and knows which rows it needs.
         """
         for dataset in self.datasets:
             end = len(dataset.stages)
@@ -207,7 +206,7 @@ class HostPipeline:
         return table.structure.pack(table.row(index))
 
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
-        """As `steps`, but only tells what would go where; batches in memory are not gathered."""
+        """As `steps`, but only says what would go where; batches in memory are not gathered."""
         streams = [
             _placed(dataset, _numbered_pass(dataset, epoch, provenance=True)) for dataset in self._read()
         ]
@@ -235,20 +234,20 @@ def distribute_for_host(
 ) -> HostPipeline:
     """The pipeline of one host for a dataset whose batches are global.
 
-    Batches are split among all replicas by the even split (policy DATA, and AUTO without files) or else by
-    the schedule, provided that the batch size is known; then the policy divides the data among hosts. A
-    single replica gets the dataset as it is.
+    If the batch size is known, batches are split among all replicas: by the even split with policy DATA, or AUTO
+    without files, and otherwise by the schedule. Then the policy divides the data among hosts. A single replica gets
+    the dataset unchanged.
 
     Args:
       dataset: The dataset, batched.
       num_hosts: Number of hosts.
       host: Which one this is.
-      replicas_per_host: Replicas on each.
-      options: Checked for what cannot be done.
+      replicas_per_host: Replicas on each host.
+      options: Checked for unsupported settings.
 
     Raises:
       InvalidArgumentError: if elements are scalars.
-      NotFoundError: if FILE is asked for and nothing reads files.
+      NotFoundError: if FILE is requested and nothing reads files.
       NotImplementedError: for `PER_REPLICA`.
     """
     (options or InputOptions()).check_for_dataset()
@@ -284,12 +283,12 @@ def distribute_function_for_host(
       dataset_fn: Called once on each host, or for each replica with `PER_REPLICA`.
       num_hosts: Number of hosts.
       host: Which one this is.
-      replicas_per_host: Replicas on each.
+      replicas_per_host: Replicas on each host.
       options: Replication mode and placement.
 
     Raises:
       ValueError: for options that contradict each other.
-      TypeError: if the function returns no dataset.
+      TypeError: if the function does not return a dataset.
     """
     options = options or InputOptions()
     options.check_for_function()
@@ -307,12 +306,12 @@ def distribute_function_for_host(
 def lockstep(
     pipelines: list[HostPipeline], *, epoch: int = 0, provenance: bool = False
 ) -> Iterator[list[Step]]:
-    """Steps of all hosts together: one that has ended gets empty batches until all have.
+    """Steps of all hosts together: a host that has ended gets empty batches until all have ended.
 
     Args:
       pipelines: The pipeline of each host, in their order.
       epoch: Number of the epoch.
-      provenance: Whether steps say which elements they have.
+      provenance: Whether steps include the ids of their elements.
     """
     hosts = [pipeline.steps(epoch=epoch, provenance=provenance) for pipeline in pipelines]
     for steps in itertools.zip_longest(*hosts):
@@ -332,7 +331,7 @@ def _made(dataset_fn: Callable[[InputContext], Dataset], context: InputContext) 
 
 
 def _numbered_pass(dataset: Dataset, epoch: int, *, provenance: bool = False) -> Pass:
-    """A pass that gives the same elements in the same order when they are read again after a loss."""
+    """A pass that yields the same elements in the same order if they are read again after a loss."""
     return replace(dataset.numbered_pass(epoch, provenance=provenance), in_order=True)
 
 
@@ -375,7 +374,7 @@ def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement | Failed]:
 def _dealt(streams: Sequence[Iterator[_T | Failed]], replicas: int) -> Iterator[Sequence[_T | None] | Failed]:
     """Groups of one item per replica: in turn from one stream, or one each from several.
 
-    A failed item comes by itself, before the group that it would have belonged to.
+    A failed item is yielded alone, before the group that it would have belonged to.
     """
     turns = [streams[0]] * replicas if len(streams) == 1 else streams
     while True:

@@ -1,4 +1,4 @@
-"""Who reads which elements at which step, and why: a model of a distributed dataset, without a cluster."""
+"""Which replica reads which elements at which step, and why: a model of a distributed dataset, without a cluster."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ def explain_sharding(
     max_steps: int = DEFAULT_MAX_STEPS,
     max_elements: int = DEFAULT_MAX_ELEMENTS,
 ) -> Sharding:
-    """Finds out which replica gets which elements, by going through the pipelines of all hosts here.
+    """Finds out which replica gets which elements, by running the pipelines of all hosts in this process.
 
-    Batches in memory are not gathered for it; functions of map and filter stages are called.
+    It does not gather batches in memory, but calls the functions of map and filter stages.
 
     Args:
       dataset: The dataset, batched for all replicas together.
       shape: A `Shape`, a number of replicas, or a strategy.
       hosts: Instead of a shape: a number of hosts, which need not exist.
-      replicas_per_host: Replicas on each of them, one by default.
-      policy: Another policy than that of the dataset's options, to see what it would do.
+      replicas_per_host: Replicas on each host, one by default.
+      policy: A policy to try instead of that of the dataset's options.
       epoch: Which epoch; matters for shuffled datasets.
-      max_steps: How many steps to look at.
-      max_elements: How many elements to look at.
+      max_steps: How many steps to inspect.
+      max_elements: How many elements to inspect.
 
     Raises:
-      TypeError: if `dataset` is not a dataset, or `shape` none of these.
-      InvalidArgumentError: if elements have no batch dimension, if there are a shape and `hosts` or
-        `replicas_per_host`, or if a number is none, or too low.
+      TypeError: if `dataset` is not a dataset, or `shape` is none of these.
+      InvalidArgumentError: if elements have no batch dimension, if a shape is combined with `hosts` or
+        `replicas_per_host`, or if a number is invalid or too low.
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(
@@ -92,15 +92,15 @@ def explain_pipelines(
     max_elements: int = DEFAULT_MAX_ELEMENTS,
     max_seconds: float = math.inf,
 ) -> Sharding:
-    """As `explain_sharding`, for pipelines that were made already.
+    """As `explain_sharding`, for existing pipelines.
 
     Args:
       pipelines: One per host, all with equally many replicas.
-      dataset: What they were made of; None if a function made the dataset of each.
+      dataset: The dataset they were made from; None if a function made the dataset of each.
       epoch: Which epoch.
-      max_steps: How many steps to look at.
-      max_elements: How many elements to look at.
-      max_seconds: For how long to look.
+      max_steps: How many steps to inspect.
+      max_elements: How many elements to inspect.
+      max_seconds: How long to run.
     """
     begins = time.monotonic()
     steps, limit = _walked(list(pipelines), epoch, max_steps, max_elements, max_seconds)
@@ -109,7 +109,7 @@ def explain_pipelines(
 
 
 def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None = None) -> Shape:
-    """Understands a `Shape`, a number of replicas, a strategy, or numbers of hosts and of replicas on each.
+    """Interprets a `Shape`, a number of replicas, a strategy, or numbers of hosts and of replicas on each.
 
     Args:
       shape: A `Shape`, a number of replicas, or a strategy; None if `hosts` is given.
@@ -118,7 +118,7 @@ def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None
 
     Raises:
       TypeError: if it is none of these.
-      InvalidArgumentError: if there are two of these, or no host or replica.
+      InvalidArgumentError: if more than one of these is given, or there is no host or replica.
     """
     if hosts is not None or replicas_per_host is not None:
         if shape is not None:
@@ -229,7 +229,7 @@ def _dropped(
     Args:
       dataset: The dataset.
       delivered: Numbers of the elements that replicas got.
-      most_seconds: How long to count at most. Should exceed the time that the dataset took, so that slow sources are
+      most_seconds: The longest time to count. Should exceed the time that the dataset took, so that slow sources are
         counted.
     """
     source = Dataset(dataset.source)

@@ -1,4 +1,4 @@
-"""Iterates over the pipelines of all hosts together, to find who gets what; reads their common part once."""
+"""Iterates over the pipelines of all hosts together, to find what each gets; reads their common part once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Group = list[Placement] | None
 def placements_of_hosts(pipelines: Sequence[HostPipeline], epoch: int) -> Iterator[list[Group]]:
     """Per step, what each host gets, until all have ended.
 
-    With policy DATA all hosts read the same and keep their part, and with OFF the same altogether: 64 hosts would take
-    64 times as long as one.
+    With policy DATA, all hosts read the same elements and keep their part; with OFF, they keep everything. Without
+    sharing, 64 hosts would take 64 times as long as one.
 
     Args:
       pipelines: One per host.
@@ -50,7 +50,7 @@ def _alike(one: HostPipeline, other: HostPipeline) -> bool:
     if len(one.datasets) != 1 or len(other.datasets) != 1:
         return False
     mine, others = one.datasets[0], other.datasets[0]
-    # Stages that hold arrays cannot be compared by `==`; a stage that no policy has rewritten is the same object.
+    # Stages that hold arrays cannot be compared by `==`; a stage that no policy rewrote is the same object.
     return (
         mine.source is others.source
         and len(mine.stages) == len(others.stages)
@@ -62,7 +62,7 @@ def _alike(one: HostPipeline, other: HostPipeline) -> bool:
 
 
 def _before_dealing(pipelines: Sequence[HostPipeline]) -> Dataset | None:
-    """What the hosts divide among themselves element by element; None if each reads its own."""
+    """The dataset that the hosts divide element by element; None if each reads its own."""
     heads = [_head(pipeline, host, len(pipelines)) for host, pipeline in enumerate(pipelines)]
     if any(head is None for head in heads):
         return None

@@ -1,4 +1,4 @@
-"""The model of a dataset's sharding: who reads what; its text, at most 88 columns wide, and script-free HTML."""
+"""The model of a dataset's sharding, its text, at most 88 columns wide, and its script-free HTML."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def replicas(self) -> int:
-        """Number of replicas in all."""
+        """Total number of replicas."""
         return self.hosts * self.replicas_per_host
 
 
@@ -45,7 +45,7 @@ class ReplicaStep:
 
     Attributes:
       rows: Number of rows.
-      ids: Numbers of the source elements; empty where they cannot be followed.
+      ids: Numbers of the source elements; empty if they cannot be tracked.
     """
 
     rows: int
@@ -54,31 +54,30 @@ class ReplicaStep:
 
 @dataclass(frozen=True, repr=False)
 class Sharding:
-    """Who reads what. Counts cover the steps that were looked at.
+    """Which replica reads what. Counts cover the inspected steps.
 
     Attributes:
-      policy: The policy that was asked for and, if AUTO, what became of it: "AUTO→DATA".
+      policy: The requested policy and, if AUTO, its resolution: "AUTO→DATA".
       policy_asked: Name of the policy in the dataset's options.
       policy_used: Name of the one that applies.
       reason: Why it applies.
       algorithm: "even split", "schedule", or "as given" (one replica).
-      schedule: Per host, the sizes that the schedule goes through; empty for another algorithm.
+      schedule: Per host, the sizes that the schedule cycles through; empty for another algorithm.
       hosts: Number of hosts.
       replicas_per_host: Replicas on each.
       steps: Per step, one entry per replica, in replica order.
       counts: Rows per replica.
-      elements: Number of different source elements that reached a replica (rows, where they cannot be
-        followed).
+      elements: Number of different source elements that reached a replica (rows, if they cannot be tracked).
       duplicates: How often an element reached a replica again.
-      dropped: Source elements that reached none; None if that is unknown.
-      dropped_unknown: Why that is unknown, in words; "" if it is known, or `limit` says so.
-      empty: (step, replica) without rows.
+      dropped: Source elements that reached no replica; None if unknown.
+      dropped_unknown: Why this is unknown, in words; "" if it is known, or `limit` has the reason.
+      empty: Pairs (step, replica) without rows.
       remainder: Rows per replica of the last step, if it is smaller than the first.
       files: Per host, the files that its replicas got elements of; empty if nothing reads files.
-      labels: Names of the elements, where they are not just numbers.
-      limit: What was not looked at, in words, or "".
-      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
-      progress: How far replicas are, if it is being gone through.
+      labels: Names of the elements, if they are not just numbers.
+      limit: What was not inspected, in words, or "".
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if unknown.
+      progress: How far replicas are, if the dataset is being read.
     """
 
     policy: str
@@ -105,7 +104,7 @@ class Sharding:
 
     @property
     def replicas(self) -> int:
-        """Number of replicas in all."""
+        """Total number of replicas."""
         return self.hosts * self.replicas_per_host
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +123,7 @@ class Sharding:
 
 
 def summary_line(model: Sharding) -> str:
-    """One line that says everything that matters first."""
+    """One line with the most important facts."""
     dropped = "unknown" if model.dropped is None else f"{model.dropped:,}"
     counts = " ".join(_shortened(model.counts))
     return (
@@ -243,11 +242,11 @@ def _cell(cell: ReplicaStep, model: Sharding, width: int) -> str:
 
 
 def runs_of(ids: tuple[int, ...], labels: dict[int, str]) -> list[str]:
-    """Elements in their order, those that follow one another written as first–last.
+    """Elements in their order, with consecutive ones written as first–last.
 
     Args:
       ids: Their numbers.
-      labels: Their names, where these are not just the numbers.
+      labels: Their names, if these are not just the numbers.
     """
     if not ids:
         return []

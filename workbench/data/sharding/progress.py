@@ -10,13 +10,13 @@ from workbench.telemetry.snapshot import SampledSteps
 
 @dataclass(frozen=True, slots=True)
 class InputWait:
-    """How long replicas waited for elements that came together: before the first of them, not one by one.
+    """How long replicas waited for elements that arrived together: before the first one, not for each.
 
     Attributes:
       first: Number of the first of these elements.
-      count: How many came.
-      passed_us: Since elements came before, or the epoch began.
-      waited_us: Per replica how much of that it had nothing to do but get these.
+      count: How many elements arrived.
+      passed_us: Time since the previous elements arrived, or the epoch began.
+      waited_us: Per replica, how much of this time it only waited for them.
     """
 
     first: int
@@ -27,18 +27,17 @@ class InputWait:
 
 @dataclass(frozen=True, slots=True)
 class InputProgress:
-    """One epoch of a distributed dataset while it is gone through.
+    """One epoch of a distributed dataset that is being read.
 
     Attributes:
       epoch: Its number.
-      given: How many of its elements have been given, those before the position that it was resumed from included.
-      elapsed_seconds: From the beginning of the epoch, or from where it was resumed, to the last of them.
-      steps: Per replica the number of the element that it works with or worked with last, -1 before the first.
-      waited_seconds: Per replica how long it had nothing to do but get its input.
+      given: How many of its elements were delivered, including those before the position that it was resumed from.
+      elapsed_seconds: Time from the beginning of the epoch, or from its resumption, to the last of them.
+      steps: Per replica, the number of its current or last element, -1 before the first.
+      waited_seconds: Per replica, how long it only waited for input.
       sampled: The step of the strategy that each of the newest elements is for, oldest first; the last of them has the
-        number `given` - 1. Of elements that the notebook got ahead of its steps: the first that may work with them.
-      waits: For which elements replicas waited how long, oldest first; of the newest ones, fewer where there are many
-        replicas.
+        number `given` - 1. For elements fetched ahead of the notebook's steps: the first step that may use them.
+      waits: Waits for the newest elements, oldest first; fewer are kept if there are many replicas.
     """
 
     epoch: int
@@ -50,5 +49,5 @@ class InputProgress:
     waits: tuple[InputWait, ...] = field(default=(), metadata=ADDED)
 
     def waited_share(self, replica: int) -> float:
-        """The part of the time, 0 to 1, in which a replica waited."""
+        """The share of the time, 0 to 1, in which a replica waited."""
         return min(1.0, self.waited_seconds[replica] / self.elapsed_seconds) if self.elapsed_seconds else 0.0

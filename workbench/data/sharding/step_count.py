@@ -1,4 +1,4 @@
-"""How many steps a distributed dataset gives."""
+"""The number of steps of a distributed dataset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.data.stages.ordering.select import Repeat
 
 
 def count_steps(dataset: Dataset, pipelines: Sequence[HostPipeline]) -> int:
-    """How many steps the pipelines of all hosts give, as a cardinality; unknown where only the rows tell.
+    """The number of steps of all hosts' pipelines, as a cardinality; unknown if it depends on the rows.
 
     Args:
       dataset: The dataset that they divide.

@@ -1,4 +1,4 @@
-"""Datasets made of datasets: one after the other, side by side, or chosen by another dataset."""
+"""Datasets made from datasets: one after the other, side by side, or chosen by another dataset."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Concatenated(Source):
         return known or [self.datasets[0].element_spec]
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         counts = [dataset.cardinality() for dataset in self.datasets]
         if INFINITE_CARDINALITY in counts:
             return INFINITE_CARDINALITY
@@ -116,7 +116,7 @@ class Zipped(Source):
 
     @staticmethod
     def of(datasets: Any) -> Zipped:
-        """Takes a tuple or dict of datasets, nested as you like.
+        """Takes an arbitrarily nested tuple or dict of datasets.
 
         Raises:
           TypeError: if something in it is not a dataset.
@@ -164,7 +164,7 @@ class Zipped(Source):
         return tree.unflatten(self.structure, [dataset.element_spec for dataset in self.datasets])
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         counts = [dataset.cardinality() for dataset in self.datasets]
         finite = [count for count in counts if count != INFINITE_CARDINALITY]
         if UNKNOWN_CARDINALITY in finite:
@@ -182,13 +182,13 @@ class Zipped(Source):
 
 @dataclass(frozen=True, eq=False)
 class Chosen(Source):
-    """The next element of the dataset whose number comes next out of `choice`.
+    """Takes each element from the dataset whose number `choice` gives next.
 
     Attributes:
       datasets: The datasets.
-      choice: Their numbers, in the order in which they are asked.
-      stop_on_empty: Whether all ends when one is asked that has ended; else it is passed over.
-      name: What the source is called in texts.
+      choice: Their numbers, in the order in which they are read.
+      stop_on_empty: Whether to end when an exhausted dataset is chosen; if not, that choice is skipped.
+      name: The source's name in texts.
     """
 
     datasets: tuple[Pipeline, ...]
@@ -202,8 +202,8 @@ class Chosen(Source):
 
         Args:
           datasets: At least one.
-          choice: Gives the numbers of datasets.
-          stop_on_empty: Whether all ends with the first dataset that is chosen and has ended.
+          choice: The dataset of numbers.
+          stop_on_empty: Whether to end when an exhausted dataset is chosen.
 
         Raises:
           InvalidArgumentError: if there is no dataset.
@@ -224,7 +224,7 @@ class Chosen(Source):
         Raises:
           TypeError: if their elements are known to differ in structure or dtype.
         """
-        with suppress(OutOfRangeError):  # the elements of none of them are known
+        with suppress(OutOfRangeError):  # none of their specs is known
             self.with_inputs(tuple(each.unread() for each in self.inputs())).element_spec()
         return self
 
@@ -278,7 +278,7 @@ class Chosen(Source):
         return Concatenated(self.datasets).element_spec()
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         if self.choice.cardinality() != INFINITE_CARDINALITY:
             return UNKNOWN_CARDINALITY
         if not self.stop_on_empty or len(self.datasets) == 1:
@@ -306,14 +306,14 @@ def chosen_by_weight(
     stop_on_empty: bool,
     dataset: Callable[[Source], Any],
 ) -> Source:
-    """Elements of datasets that are chosen at random.
+    """Takes each element from a dataset chosen at random.
 
     Args:
       datasets: The datasets.
       weights: Numbers, a dataset of arrays of them, or None.
-      random: Where chance comes from.
+      random: The source of random numbers.
       stop_on_empty: See `Chosen`.
-      dataset: Makes a dataset of a source.
+      dataset: Makes a dataset from a source.
 
     Raises:
       InvalidArgumentError: if there is no dataset, or weights do not fit.
@@ -325,7 +325,7 @@ def chosen_by_weight(
         choice = dataset(pairs).map(_Draw(len(datasets)))
     else:
         wanted = _weights(np.ones(len(datasets)) if weights is None else weights, len(datasets))
-        # A dataset without weight is never chosen, so it would never be found to have ended.
+        # A dataset without weight is never chosen, so its end would never be noticed.
         asked = [number for number, weight in enumerate(wanted) if weight]
         datasets = tuple(datasets[number] for number in asked)
         choice = dataset(replace(random, weights=tuple(wanted[number] for number in asked)))
@@ -368,7 +368,7 @@ def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
 
 
 def _passes(datasets: Sequence[Pipeline], current: Pass) -> list[Pass]:
-    """The pass as each of the datasets gets it.
+    """The pass for each of the datasets.
 
     A dataset with a seed keeps its order, so that two datasets can be shuffled alike. A dataset that occurs twice, or
     shares random parts with an earlier one, gets another order.

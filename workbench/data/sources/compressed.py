@@ -1,4 +1,4 @@
-"""Reading a file block by block, through GZIP or ZLIB if asked."""
+"""Reads a file block by block, and decompresses GZIP and ZLIB."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
 
     Raises:
       NotFoundError: if there is no such file, or it cannot be opened.
-      DataLossError: if compressed data are damaged or cut off.
+      DataLossError: if compressed data are damaged or truncated.
     """
     with opened(path) as file:
         if compression:
@@ -33,16 +33,16 @@ def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
 
 
 def fills(path: str, compression: str, place: Callable[[], memoryview]) -> Iterator[int]:
-    """As `blocks`, without memory for each: content goes where `place()` says; gives how many bytes of it are filled.
+    """As `blocks`, but without allocation: writes content into `place()`; yields how many bytes were filled.
 
     Args:
       path: Name or URL of the file.
       compression: "GZIP", "ZLIB" or "".
-      place: Gives the memory for the next bytes.
+      place: Returns the memory for the next bytes.
 
     Raises:
       NotFoundError: if there is no such file, or it cannot be opened.
-      DataLossError: if compressed data are damaged or cut off.
+      DataLossError: if compressed data are damaged or truncated.
     """
     with opened(path) as file:
         if compression:
@@ -63,7 +63,7 @@ def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterat
                 if decoder.eof:  # another GZIP member follows
                     decoder = zlib.decompressobj(WINDOW_BITS[compression])
                 started = True
-                # Bounds each call's output, because a few bytes of input may stand for gigabytes.
+                # Bounds each call's output, because a few bytes of input may expand to gigabytes.
                 block = decoder.decompress(packed, block_bytes)
                 packed = decoder.unconsumed_tail or decoder.unused_data
                 if block:

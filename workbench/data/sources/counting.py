@@ -1,4 +1,4 @@
-"""Numbers from start to stop, as Python's range, or without end."""
+"""Numbers from start to stop, like Python's range, or without end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Counting(Source):
         return TensorSpec((), self.table.dtype)
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements."""
         return self.count
 
 
@@ -81,7 +81,7 @@ class Counter(Source):
         """Numbers from `start` in steps of `step`.
 
         Raises:
-          InvalidArgumentError: if the dtype is none of numbers, or cannot hold `start`, or `step` is of another kind.
+          InvalidArgumentError: if the dtype is not numeric or cannot hold `start`, or `step` is of another kind.
         """
         wanted = as_dtype(dtype)
         if wanted.kind not in "iuf":
@@ -101,7 +101,7 @@ class Counter(Source):
         return TensorSpec((), self.table.dtype)
 
     def cardinality(self) -> int:
-        """They never end."""
+        """Always infinite."""
         return INFINITE_CARDINALITY
 
 

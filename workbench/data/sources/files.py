@@ -56,10 +56,10 @@ def _matching(pattern: str) -> list[str]:
 
 @dataclass(frozen=True)
 class FileReader(Source):
-    """A source that reads elements out of files, one file after the other.
+    """A source that reads elements from files, one file after the other.
 
     Attributes:
-      reads: What the files are called where hosts are told why they get them.
+      reads: The name for the files in the reasons for sharding.
       files: Names, or a dataset of names.
       compression: "", "GZIP" or "ZLIB".
       block_bytes: Bytes read at a time.
@@ -93,7 +93,7 @@ class FileReader(Source):
             yield int(ids[0]) if ids is not None and len(ids) else position, file_name(name)
 
     def first_file(self) -> str:
-        """The file that says what elements look like, for formats that have a schema.
+        """The file that defines the element spec, for formats with a schema.
 
         Raises:
           InvalidArgumentError: if there is none.
@@ -111,11 +111,11 @@ class FileReader(Source):
         return TensorSpec((), STRING)
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         return UNKNOWN_CARDINALITY
 
     def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
-        """The reader of the files only that `shard` keeps; `dataset` is one whose files it reads."""
+        """The reader of only the files that `shard` keeps; `dataset` is the one that reads them."""
         if isinstance(self.files, tuple):
             names = dataset.with_source(self._names, (shard,))
         else:
@@ -124,7 +124,7 @@ class FileReader(Source):
 
     @cached_property
     def _names(self) -> Slices:
-        """The names of the files as a source. Made once, even if it is divided among many hosts."""
+        """The names of the files as a source. Created once, even if many hosts share the files."""
         return Slices.of(["".join(name) for name in self.files])  # type: ignore[union-attr]  # a tuple
 
     def of_one(self, name: Any) -> FileReader:

@@ -19,8 +19,8 @@ class FixedLength(FileReader):
 
     Attributes:
       record_bytes: Length of a record.
-      header_bytes: Bytes left out at the start of each file.
-      footer_bytes: Bytes left out at the end of each file.
+      header_bytes: Bytes to skip at the start of each file.
+      footer_bytes: Bytes to skip at the end of each file.
     """
 
     name: ClassVar[str] = "fixed-length records"

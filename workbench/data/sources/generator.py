@@ -26,7 +26,7 @@ _EXACT_FLOATS: Final = 2.0**53
 
 @dataclass(frozen=True, eq=False)
 class Generated(Source):
-    """What `generator(*args)` yields, called anew for each pass, checked against a signature."""
+    """The values of `generator(*args)`, which is called for each pass, checked against a signature."""
 
     name: ClassVar[str] = "generator"
     generator: Callable[..., Any]
@@ -88,7 +88,7 @@ class Generated(Source):
         return self.signature
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         return UNKNOWN_CARDINALITY
 
 
@@ -141,7 +141,7 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
 
 
 def _component(value: Any) -> Any:
-    """A component; Python numbers stay as they are until the signature says which dtype they have."""
+    """A component; Python numbers stay unchanged until the signature determines their dtype."""
     if isinstance(value, np.ndarray) and value.dtype == STRING and value.size:
         value = value.tolist()  # of objects, which may be numbers
     return value if _holds_numbers(value) else convert(value)

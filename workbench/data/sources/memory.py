@@ -18,7 +18,7 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True, eq=False)
 class Slices(Source):
-    """One element per row of arrays of equal length; not copied, handed out read-only."""
+    """One element per row of arrays of equal length; not copied, and read-only."""
 
     name: ClassVar[str] = "memory"
     random_access: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class Slices(Source):
         return self.table.structure.pack([spec_of(column).unbatched() for column in self.table.columns])
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements."""
         return len(self.table.columns[0])
 
 
@@ -90,7 +90,7 @@ class Whole(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        # Numbers the rows of the value, because these can be split.
+        # Numbers the rows of the value, because they can be split.
         shape = np.shape(self.leaves[0]) if self.leaves else ()
         ids = np.arange(shape[0]) if shape else np.zeros(1, np.int64)
         yield Run(ListTable([list(self.leaves)], self.structure, [ids]), range(1))
@@ -100,12 +100,12 @@ class Whole(Source):
         return self.structure.pack([spec_of(leaf) for leaf in self.leaves])
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements."""
         return 1
 
 
 def read_only(value: Any) -> Any:
-    """A view that cannot be written: a function must not change in place what others get as well."""
+    """A read-only view: a function must not change in place what others also get."""
     if not isinstance(value, np.ndarray):
         return value
     view = value.view()
@@ -152,7 +152,7 @@ class Held(Source):
         return self.spec
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements."""
         return len(self.table.items)
 
 
@@ -167,7 +167,7 @@ class Listed(Held):
         """Converts what the user gave.
 
         Raises:
-          InvalidArgumentError: if that is not a list or an empty one, or its elements differ in structure or have no
+          InvalidArgumentError: if this is not a list, or is empty, or its elements differ in structure or have no
             component.
           TypeError: if they differ in dtype.
         """

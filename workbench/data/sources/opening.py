@@ -1,4 +1,4 @@
-"""Opening files, with errors that say what to do."""
+"""Opens files, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(path: str) -> FileIO | RemoteFile:
 
 
 def missing(path: str, what: str = "file") -> NotFoundError:
-    """The error of a file or folder that is not there, for the process that was to read it.
+    """The error for a missing file or folder, naming the process that should read it.
 
     Args:
       path: The path, as the user wrote it.

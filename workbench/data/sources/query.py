@@ -1,4 +1,4 @@
-"""Rows that a database gives for a query."""
+"""The rows of a database query."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _REAL = re.compile(rb"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 
 @dataclass(frozen=True, eq=False)
 class Query(Source):
-    """Rows as tuples of scalars, in the order that the database gives.
+    """Rows as tuples of scalars, in the order of the database.
 
     Attributes:
-      connect: Gives a connection of Python's database interface (PEP 249).
+      connect: Returns a DB-API connection (PEP 249).
       place: Where the database is, for errors.
       query: The SQL text.
       dtypes: One for each column.
@@ -64,7 +64,7 @@ class Query(Source):
         return tuple(TensorSpec((), dtype) for dtype in self.dtypes)
 
     def cardinality(self) -> int:
-        """Number of elements, or what stands for endless and unknown."""
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
         return UNKNOWN_CARDINALITY
 
     def _blocks(self) -> Iterator[list[tuple[Any, ...]]]:
@@ -107,7 +107,7 @@ def sqlite_connection(path: str) -> sqlite3.Connection:
     if not os.path.isfile(path):
         raise missing(path)
     try:
-        # A pass may continue on another thread; two never use the connection at once.
+        # A pass may continue on another thread; two threads never use the connection at once.
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False)
     except sqlite3.Error as error:
         raise NotFoundError(f"cannot open {path!r}: {error}") from error

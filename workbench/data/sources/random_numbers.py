@@ -21,12 +21,12 @@ _HIGHEST = 1 << 32
 
 @dataclass(frozen=True)
 class RandomNumbers(Source):
-    """Whole numbers from 0 to 2**32 - 1, int64 scalars; with `weights`, positions in these.
+    """Whole numbers from 0 to 2**32 - 1, int64 scalars; with `weights`, positions in them.
 
     Attributes:
       seed: The seed of the numbers; every host gets the same ones.
       rerandomize: Whether each iteration has other numbers.
-      weights: How often each position is wanted, in proportion; None for uniform numbers.
+      weights: How often to choose each position, in proportion; None for uniform numbers.
     """
 
     name: ClassVar[str] = "random"
@@ -50,7 +50,7 @@ class RandomNumbers(Source):
         return TensorSpec((), np.int64)
 
     def cardinality(self) -> int:
-        """They never end."""
+        """Always infinite."""
         return INFINITE_CARDINALITY
 
     def _draw(self, generator: np.random.Generator) -> Array:

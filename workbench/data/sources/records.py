@@ -1,4 +1,4 @@
-"""Records of TFRecord files: length, its checksum, data, their checksum."""
+"""Records of TFRecord files: a length, its checksum, the data, and their checksum."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MOST_KNOWN: Final = 1 << 16
 class Records(FileReader):
     """Records as bytes, checksums verified.
 
-    As in tf.data a file that ends inside the 12 bytes before a record just ends. That is reported: a
-    `DataWarning`, or a `DataLossError` if `strict`.
+    As in tf.data, a file that ends inside the 12 bytes before a record just ends. This is reported by a `DataWarning`,
+    or a `DataLossError` if `strict`.
 
     Attributes:
-      strict: Whether a file cut off inside a header is an error.
+      strict: Whether a file truncated inside a header is an error.
     """
 
     name: ClassVar[str] = "records"
@@ -100,7 +100,7 @@ class _Parser:
         return self._claimed_bytes > self._block_bytes
 
     def check_size(self, file_bytes: int) -> None:
-        """Raises if the next record claims more bytes than the file has: otherwise all of the file would be held."""
+        """Raises if the next record claims more bytes than the file has; otherwise, the whole file would be read."""
         if self.claims_much and self.offset + self._claimed_bytes > file_bytes:
             raise DataLossError(
                 f"{self._path!r}: record {self.count} at byte {self.offset} is cut off: it takes "
@@ -109,7 +109,7 @@ class _Parser:
             )
 
     def space(self) -> memoryview:
-        """Where the next block goes; always of the same length."""
+        """The memory for the next block; always of the same length."""
         start, stop = self.rest_bytes, self.rest_bytes + self._block_bytes
         if stop > len(self._memory):
             wider = mmap.mmap(-1, 2 * stop)
@@ -171,7 +171,7 @@ class _Parser:
         """How many records precede the first one with a wrong checksum."""
         if not records:
             return 0
-        # The four bytes at any position, so that each record's checksum can be taken by its end.
+        # The four bytes at any position, so that each record's checksum is found from its end.
         words = np.ndarray((len(self._memory) - 3,), "<u4", self._memory, 0, (1,))
         wrong = masked_crcs(records) != words[ends]
         return int(wrong.argmax()) if wrong.any() else len(records)

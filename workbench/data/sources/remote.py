@@ -1,4 +1,4 @@
-"""Files behind URLs, read in ranges through fsspec: requests have a deadline, and are repeated where that may help."""
+"""Files behind URLs, read in ranges through fsspec: requests have a deadline, and are repeated if that may help."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REFUSED: Final = {400, 401, 403, 405, 407, 410, 451}
 
 
 class AccessRefused(NotFoundError):
-    """A server does not let a file be read, whether or not there is one."""
+    """A server denies access to a file, whether or not it exists."""
 
 
 class RemoteFile(io.RawIOBase):
@@ -46,7 +46,7 @@ class RemoteFile(io.RawIOBase):
     Raises:
       NotFoundError: if there is none, it is a folder, or access is denied.
       UnavailableError: if the server cannot be reached or does not answer in time.
-      InvalidArgumentError: if nobody knows the protocol, or the server does not tell how long the file is.
+      InvalidArgumentError: if the protocol is unknown, or the server does not report the file's size.
       LibraryMissing: if the library for the protocol is missing.
     """
 
@@ -78,24 +78,24 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next byte comes from."""
+        """The position of the next byte."""
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Goes to a place; nothing is fetched."""
+        """Moves the position; fetches nothing."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         self._place = max(0, start + offset)
         return self._place
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fills as much of a buffer as there is."""
+        """Fills a buffer as far as the file allows."""
         with memoryview(buffer).cast("B") as view:
             data = self.read(len(view))
             view[: len(data)] = data
             return len(data)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As many bytes as asked for, fewer only at the end of the file."""
+        """The requested number of bytes; fewer only at the end of the file."""
         wanted = self._size if size is None or size < 0 else size
         stop = min(self._size, self._place + wanted)
         if stop <= self._place:
@@ -118,10 +118,10 @@ class RemoteFile(io.RawIOBase):
     def _fetch(self, start: int, stop: int) -> None:
         stop = min(self._size, max(stop, start + _AHEAD_BYTES))
         self._held = b""  # not two ranges at once
-        beyond = int(stop == self._size)  # one byte more, to notice a file that has grown
+        beyond = int(stop == self._size)  # one more byte, to notice that the file has grown
 
         def placed(data: bytes) -> tuple[int, bytes]:
-            # A server without range requests sends the whole file: once is enough.
+            # A server without range requests sends the whole file, so once is enough.
             if len(data) == self._size:
                 return 0, data
             if len(data) < stop - start:
@@ -151,12 +151,12 @@ class RemoteFile(io.RawIOBase):
 
 
 def version_of(url: Url) -> str:
-    """What tells one content of a file from another, as far as its server says: ETag, times, size.
+    """Identifies the content of a file, as far as its server supports: ETag, times, size.
 
     Raises:
       NotFoundError: if there is none, or access is denied.
       UnavailableError: if the server cannot be reached or does not answer in time.
-      InvalidArgumentError: if nobody knows the protocol.
+      InvalidArgumentError: if the protocol is unknown.
       LibraryMissing: if the library for the protocol is missing.
     """
     files, path = file_system(url)
@@ -170,11 +170,11 @@ def _version_in(info: dict[str, Any]) -> str:
 
 
 def file_system(url: Url) -> tuple[Any, str]:
-    """The file system of fsspec that knows a URL, and the file's name in it.
+    """The fsspec file system for a URL, and the file's name in it.
 
     Raises:
-      InvalidArgumentError: if nobody knows the protocol.
-      LibraryMissing: if the library for it is missing.
+      InvalidArgumentError: if the protocol is unknown.
+      LibraryMissing: if the library for the protocol is missing.
     """
     import fsspec
 
@@ -195,8 +195,8 @@ def remote_files(pattern: Url) -> list[str]:
 
     Raises:
       UnavailableError: if the server cannot be reached.
-      InvalidArgumentError: if nobody knows the protocol.
-      LibraryMissing: if the library for it is missing.
+      InvalidArgumentError: if the protocol is unknown.
+      LibraryMissing: if the library for the protocol is missing.
     """
     files, path = file_system(pattern)
     try:
@@ -214,15 +214,15 @@ def request(
     then: Callable[[Any], Any] = lambda answer: answer,
     **kwargs: Any,
 ) -> Any:
-    """What a method of a file system gives, within a deadline.
+    """The result of a file system's method, within a deadline.
 
     Args:
-      url: For errors.
+      url: The URL, for errors.
       files: The file system.
-      method: Its name; only one that reads.
-      args: For the method.
-      then: Gets the answer; what it raises counts as a failure of the request.
-      kwargs: For the method.
+      method: The method's name; it may only read.
+      args: Arguments of the method.
+      then: Converts the answer; its errors count as failures of the request.
+      kwargs: Keyword arguments of the method.
 
     Raises:
       NotFoundError: if there is no such file, or access is denied.
@@ -252,7 +252,7 @@ def request(
 
 
 def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls a method. File systems that wait for a network do so in fsspec's loop, where they can be cancelled."""
+    """Calls a method. Network file systems wait in fsspec's loop, where they can be cancelled."""
     asynchronous = getattr(files, f"_{method}", None)
     if not getattr(files, "async_impl", False) or asynchronous is None:
         return getattr(files, method)(*args, **kwargs)
@@ -262,7 +262,7 @@ def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _cause(error: Exception) -> BaseException:
-    """The error that explains the failure: file systems turn some into "not found"."""
+    """The error that explains the failure: file systems report some as "not found"."""
     while isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         if isinstance(error.__cause__, KeyError):  # in-memory files: the file really does not exist
             break

@@ -15,7 +15,7 @@ from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
 
 _BLOCK_BYTES: Final = 1 << 19
-_LONG_LINE_BYTES: Final = 160  # on average; `split` looks at each byte, which is slower from this length on
+_LONG_LINE_BYTES: Final = 160  # on average; `split` checks each byte, which is slower from this length on
 _without_end = itemgetter(slice(None, -1))
 
 
@@ -23,8 +23,8 @@ _without_end = itemgetter(slice(None, -1))
 class TextLines(FileReader):
     """Lines without their line ends, as bytes.
 
-    As in tf.data every carriage return is removed, not only those before a newline. One that stands alone is
-    reported: a `DataWarning` once per file, or a `DataLossError` if `strict`.
+    As in tf.data, every carriage return is removed, not only those before a newline. A lone one is reported by a
+    `DataWarning` once per file, or a `DataLossError` if `strict`.
 
     Attributes:
       strict: Whether a lone carriage return is an error.
@@ -64,7 +64,7 @@ class TextLines(FileReader):
             yield Run(BytesTable([rest.replace(b"\r", b"")]), range(1))
 
     def _report(self, path: str, text: bytes, offset: int, warned: bool) -> bool:
-        """Reports the first carriage return that ends no line; files with DOS line ends have none."""
+        """Reports the first carriage return that does not end a line; files with DOS line ends have none."""
         if warned or text.count(b"\r") == text.count(b"\r\n"):
             return warned
         position = text.index(b"\r", 0)
@@ -82,7 +82,7 @@ class TextLines(FileReader):
 
 
 def split_long(block: bytes) -> list[bytes]:
-    """What `split` at newlines gives, faster where lines are long, slower where they are short; no block is empty."""
+    """As `split` at newlines, but faster for long lines and slower for short ones; no block is empty."""
     lines = list(map(_without_end, BytesIO(block)))
     rest = block[block.rfind(b"\n") + 1 :]
     if rest:

@@ -1,4 +1,4 @@
-"""Names of files that are URLs, and what of them may be shown."""
+"""File names that are URLs, and which parts of them may be shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class Url(str):
-    """The URL of a file. As text it has no query, as that may hold a signature; `target` is all of it."""
+    """The URL of a file. As text, it has no query, because that may hold a signature; `target` is the whole URL."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ def file_name(name: str | bytes | os.PathLike[str]) -> str:
 
     Raises:
       TypeError: if it is not a name.
-      InvalidArgumentError: if a URL holds a password or key, which everybody would see who sees the name.
+      InvalidArgumentError: if a URL holds a password or key, which everybody who sees the name would see.
     """
     text = path_text(name)
     if not is_url(text):
@@ -63,7 +63,7 @@ def file_name(name: str | bytes | os.PathLike[str]) -> str:
 
 
 def shown(name: str) -> str:
-    """A file's name as it may be shown: a URL without key, query and fragment."""
+    """A file's name for display: a URL without key, query and fragment."""
     if not is_url(name):
         return name
     text = "".join(name)
@@ -73,7 +73,7 @@ def shown(name: str) -> str:
 
 
 def without_secrets(text: Any, url: str) -> str:
-    """What a library says of a URL, without the parts that may not be shown."""
+    """A library's message about a URL, without the parts that may not be shown."""
     target = "".join(url)
     said = " ".join(str(text).split()).replace(target, shown(target))
     parts = urlsplit(target)

@@ -16,7 +16,7 @@ from workbench.data.tables import ArrayTable, Failed, ListTable, RangeTable, Run
 
 @dataclass(slots=True)
 class _Memory:
-    """What one cache stage holds in this process; pickling the stage leaves it out."""
+    """What one cache stage holds in this process; it is not pickled with the stage."""
 
     runs: list[Run] | None = None
 
@@ -26,14 +26,14 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class Cache(Stage):
-    """Gives the elements of the first complete pass from then on.
+    """Keeps the elements of the first complete pass, and yields them in later ones.
 
-    A pass is complete with its last element, as far as the number of elements is known beforehand, or else with its
-    end. One that stops early leaves nothing, nor does one in which an element failed.
+    A pass is complete with its last element if the number of elements is known beforehand, and otherwise with its end.
+    A pass that stops early, or in which an element failed, stores nothing.
 
     Attributes:
-      memory: What was kept in this process.
-      expected: How many elements a pass has, if that is known.
+      memory: The elements kept in this process.
+      expected: How many elements a pass has, if known.
     """
 
     name: ClassVar[str] = "cache"
@@ -43,15 +43,15 @@ class Cache(Stage):
     expected: int = field(default=UNKNOWN_CARDINALITY, compare=False)
 
     def unfilled(self) -> Cache:
-        """The stage with a memory of its own, for other elements than those that it has kept."""
+        """The stage with an empty memory, for elements other than those it has kept."""
         return replace(self, memory=_Memory())
 
     def after(self, pipeline: Pipeline) -> Cache:
-        """The stage for a pass over `pipeline`, of which it knows the number of elements."""
+        """The stage for a pass over `pipeline`, with the number of its elements."""
         return replace(self, expected=pipeline.cardinality())
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if not current.keeps and self.memory.runs is None:
             current.meter.note("not filled while it is measured")
             yield from upstream()
@@ -89,7 +89,7 @@ class Cache(Stage):
 
 
 def _kept(run: Run, provenance: bool) -> Run:
-    """The run with its elements made; read-only, because every epoch gets the same ones."""
+    """The run with its elements made; read-only, because every epoch gets the same arrays."""
     ids = [run.table.ids(range(row, row + 1)) for row in run.indices()] if provenance else None
     rows = [[read_only(leaf) for leaf in leaves] for leaves in run.elements()]
     return Run(ListTable(rows, run.table.structure, ids), range(len(run)))

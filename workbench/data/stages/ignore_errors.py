@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IgnoreErrors(Stage):
-    """Leaves out elements that could not be made, and counts them for `explain` and a `StatsAggregator`.
+    """Skips elements that could not be made, and counts them for `explain` and a `StatsAggregator`.
 
     Attributes:
       log_warning: Whether a warning is logged for each.
@@ -30,7 +30,7 @@ class IgnoreErrors(Stage):
     log_warning: bool = False
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         statistics = current.options.experimental_stats
         counter = named(statistics.counter_prefix, f"{self.text}::num_left_out")
         for run in upstream():

@@ -1,4 +1,4 @@
-"""Stages that only look at elements for statistics, and the edges between all others, for a `StatsAggregator`."""
+"""Collects statistics for a `StatsAggregator`: stages that only observe elements, and edges between other stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.data.tables import Failed, Run, attempts, nbytes, single
 
 @dataclass(frozen=True)
 class LatencyStats(Stage):
-    """Records how long each element took to be made, in µs.
+    """Records how long it took to make each element, in µs.
 
     Attributes:
       tag: Name of the distribution.
@@ -26,7 +26,7 @@ class LatencyStats(Stage):
     tag: str
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         statistics = current.options.experimental_stats
         if statistics.aggregator is None:
             yield from upstream()
@@ -63,7 +63,7 @@ class BytesProducedStats(Stage):
     tag: str
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         statistics = current.options.experimental_stats
         if statistics.aggregator is None:
             yield from upstream()
@@ -82,11 +82,11 @@ class BytesProducedStats(Stage):
 
 
 def observed(text: str, open_runs: Opener, current: Pass) -> Iterator[Run]:
-    """What a stage gives, counted for the aggregator of the options, and timed if these say so.
+    """A stage's runs, counted for the options' aggregator, and timed if the options say so.
 
     Args:
-      text: What the stage is called.
-      open_runs: Starts it.
+      text: The stage's name.
+      open_runs: Starts the stage.
       current: The pass, whose options have an aggregator.
     """
     statistics = current.options.experimental_stats

@@ -1,4 +1,4 @@
-"""Reading ahead of use, on a thread."""
+"""Reads ahead on a thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Prefetch(Stage):
-    """Makes up to `buffer_size` elements ahead of their use; they stay the same.
+    """Makes up to `buffer_size` elements ahead of their use, without changing them.
 
-    At the end of what feeds replicas, the process that reads for them reads ahead instead: by
-    `HostPipeline.read_ahead` elements.
+    At the end of a pipeline for replicas, their reading process reads ahead instead, by `HostPipeline.read_ahead`
+    elements.
     """
 
     name: ClassVar[str] = "prefetch"
@@ -43,7 +43,7 @@ class Prefetch(Stage):
         return Prefetch(size)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if self.buffer_size == 0:
             yield from upstream()
             return
@@ -65,12 +65,12 @@ class Prefetch(Stage):
 def check_parallel_calls(
     stage: str, num_parallel_calls: int | None, argument: str = "num_parallel_calls"
 ) -> None:
-    """Refuses a number of parallel calls that is none.
+    """Rejects an invalid number of parallel calls.
 
     Args:
       stage: Name of the stage or function, for errors.
       num_parallel_calls: The number.
-      argument: What its argument is called.
+      argument: The name of its argument.
 
     Raises:
       TypeError: if it is not a whole number.

@@ -22,7 +22,7 @@ _NO_NUMBERS = "OUSMmV"
 class ToDevice(Stage):
     """Copies the arrays of each element to a device.
 
-    At the end of what feeds replicas it is left out: a replica's arguments are on its device anyway.
+    It is left out at the end of a pipeline for replicas: a replica's arguments are on its device anyway.
 
     Attributes:
       device: A name such as "GPU:0", or a device of JAX.
@@ -35,11 +35,11 @@ class ToDevice(Stage):
 
     @staticmethod
     def of(device: Any, what: str) -> ToDevice:
-        """Checks the argument; whether there is such a device is found out in a pass.
+        """Checks the argument; whether the device exists is checked in a pass.
 
         Args:
           device: The device that the user named.
-          what: The function that got it, for errors.
+          what: The user's function, for errors.
 
         Raises:
           InvalidArgumentError: if it is neither a device of JAX nor the name of one of this machine.
@@ -63,7 +63,7 @@ class ToDevice(Stage):
         return ToDevice(spec)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         copied = self._copying()
         for item in attempts(upstream(), current.provenance):
             if isinstance(item, Failed):

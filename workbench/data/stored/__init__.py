@@ -1,1 +1,1 @@
-"""Datasets as files: blocks of elements in checked records, and a manifest that makes them count."""
+"""Datasets as files: blocks of elements in checked records, and a manifest that makes them valid."""

@@ -1,8 +1,8 @@
-"""Elements as bytes: some at a time, column by column.
+"""Encodes elements as bytes: a block at a time, column by column.
 
 A block is the length of its header (4 bytes), the header (JSON) and the columns one after the other, compressed
-together. A column of numbers is their bytes; one of texts is the lengths (int64) and then the bytes. A column whose
-elements differ in shape has all shapes in the header.
+together. A column of numbers consists of their bytes; one of texts, of the lengths (int64) and then the bytes. If
+elements of a column differ in shape, the header has all shapes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Column = Array | Sequence[Any]
 
 
 def check_stored_compression(compression: str | None) -> str:
-    """The compression that a name stands for: "", "GZIP" or "SNAPPY"; AUTO is SNAPPY.
+    """The compression with a given name: "", "GZIP" or "SNAPPY"; AUTO is SNAPPY.
 
     Raises:
       InvalidArgumentError: if it is none of them.
@@ -49,12 +49,12 @@ def check_stored_compression(compression: str | None) -> str:
 
 
 def kinds(leaves: Leaves) -> list[Any]:
-    """The dtypes of an element's components; a block holds elements of the same ones."""
+    """The dtypes of an element's components; all elements of a block have the same dtypes."""
     return [STRING if isinstance(leaf, bytes) else leaf.dtype for leaf in leaves]
 
 
 def encoded(columns: Sequence[Column], count: int, compression: str) -> bytes:
-    """`count` elements, given as one array `(count, ...)` or list of values per component.
+    """The block of `count` elements, given as one array `(count, ...)` or list of values per component.
 
     Args:
       columns: The components.
@@ -78,13 +78,13 @@ def decoded(block: bytes, structure: Structure, place: str, **about: Any) -> Run
     """The elements of a block.
 
     Args:
-      block: What `encoded` gave.
+      block: The result of `encoded`.
       structure: The structure of an element.
       place: Where the block is, for errors.
-      about: The same as `DataLossError` takes it: the file and the record, if it is in one.
+      about: The place as arguments of `DataLossError`: the file and the record, if it is in one.
 
     Raises:
-      DataLossError: if `encoded` cannot have given it.
+      DataLossError: if `encoded` cannot have returned it.
     """
     try:
         (size,) = _HEAD.unpack_from(block)
@@ -108,7 +108,7 @@ def decoded(block: bytes, structure: Structure, place: str, **about: Any) -> Run
 
 
 class _Body:
-    """Bytes that are taken from the front."""
+    """Bytes that are consumed from the front."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -197,7 +197,7 @@ def _decompressed(data: bytes, compression: str, size: int) -> bytes:
     if compression not in _MOST_BYTES_OF_ONE:
         raise ValueError(f"its compression {compression!r} is unknown")
     most = _MOST_BYTES_OF_ONE[compression] * (len(data) + 1)
-    if type(size) is not int or not 0 <= size <= most:  # this much memory would be allocated
+    if type(size) is not int or not 0 <= size <= most:  # this much memory will be allocated
         raise ValueError(f"{len(data)} bytes cannot hold the {size!r:.40} that it claims")
     match compression:
         case "GZIP":

@@ -1,4 +1,4 @@
-"""Elements kept in files from the first complete pass."""
+"""Keeps the elements of the first complete pass in files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from workbench.io.storage import absolute
 class FileCache(Stage):
     """Stores the elements of the first complete pass, and reads them from then on.
 
-    A pass is complete with its last element, as far as the number of elements is known beforehand, or else with its
-    end. One that stops early leaves nothing, nor does one in which an element failed. While one pass stores its
-    elements, others give their own.
+    A pass is complete with its last element if the number of elements is known beforehand, and otherwise with its end.
+    A pass that stops early, or in which an element failed, stores nothing. While one pass stores its elements, others
+    make their own.
 
     Attributes:
-      path: The folder. It stays, and wins over a changed pipeline.
-      pipeline: What comes before; known once a pass begins.
+      path: The folder. It stays, and is used even if the pipeline has changed.
+      pipeline: The stages before this one; known once a pass begins.
     """
 
     name: ClassVar[str] = "cache"
@@ -78,7 +78,7 @@ class FileCache(Stage):
         return "cache(file)"
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage: of those in the files, once they are complete.
+        """Number of elements after this stage; once the files are complete, the number in them.
 
         Raises:
           DataLossError: if the manifest of the files is damaged.

@@ -1,9 +1,8 @@
 """A pipeline's digest of sources, stages, values and functions, the same in every process.
 
-Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
-What files hold does not count, only their names; of files behind URLs also what their server says of their content
-(ETag, times, size), of the first 64. Seeds of shuffles, and those that nobody chose, which are others in each process,
-need not count.
+Functions count by their code, defaults, and the values that they refer to; those of other packages, by their names.
+Files count by their names, not their content; for the first 64 URLs, the server's information about the content (ETag,
+times, size) counts, too. Seeds of shuffles, and seeds that were drawn, which differ between processes, need not count.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
     Args:
       source: Its source.
       stages: Its stages.
-      seeds: Whether pipelines are different that differ in nothing but seeds of shuffles and seeds that nobody chose.
+      seeds: Whether seeds of shuffles and drawn seeds count.
 
     Raises:
-      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
+      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be read.
       UnavailableError: if the server of a URL cannot be reached.
     """
     (text,) = _texts(source, stages, (seeds,))
@@ -43,14 +42,14 @@ def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
 
 
 def fingerprints(source: Any, stages: tuple[Any, ...]) -> tuple[str, str]:
-    """The fingerprints of a pipeline with seeds and without, for which it is looked through once.
+    """The fingerprints of a pipeline with seeds and without, computed in one traversal.
 
     Args:
       source: Its source.
       stages: Its stages.
 
     Raises:
-      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
+      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be read.
       UnavailableError: if the server of a URL cannot be reached.
     """
     exact, alike = _texts(source, stages, (True, False))
@@ -64,10 +63,10 @@ def _texts(source: Any, stages: tuple[Any, ...], seeds: tuple[bool, ...]) -> tup
 
 
 class _Digest:
-    """Adds values one after another. A value that was added before counts as its number, so cycles end.
+    """Adds values one after another. A value that was added before is replaced by its number, so cycles end.
 
     Args:
-      seeds: For each text, whether all seeds count.
+      seeds: For each digest, whether all seeds count.
     """
 
     def __init__(self, seeds: tuple[bool, ...]) -> None:
@@ -155,7 +154,7 @@ class _Digest:
         for cell in value.__closure__ or ():
             try:
                 held = cell.cell_contents
-            except ValueError:  # the cell is empty so far
+            except ValueError:  # the cell is still empty
                 self._put("empty cell")
             else:
                 self.add(held)
@@ -222,7 +221,7 @@ def _name(kind: type) -> str:
 
 
 def _names(code: types.CodeType) -> list[str]:
-    """What a function and its inner functions may look up among globals, in order."""
+    """The global names that a function and its inner functions may look up, in order."""
     names = dict.fromkeys(code.co_names)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):

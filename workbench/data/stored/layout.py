@@ -19,14 +19,14 @@ _PORTABLE_KINDS = "biufcmM"
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """How a dtype is written, byte order included.
+    """The text of a dtype, including its byte order.
 
     Raises:
       InvalidArgumentError: for a structured dtype.
     """
     if dtype == STRING:
         return "string"
-    if dtype.isbuiltin == 2:  # such as those of ml_dtypes, which NumPy knows by name only
+    if dtype.isbuiltin == 2:  # such as those of ml_dtypes, which NumPy only knows by name
         return dtype.name
     if dtype.kind in _PORTABLE_KINDS:
         return dtype.str
@@ -39,7 +39,7 @@ def dtype_of_text(text: str) -> np.dtype[Any]:
     """The dtype that `dtype_text` wrote.
 
     Raises:
-      ValueError, TypeError, AttributeError: if it wrote no such text.
+      ValueError, TypeError, AttributeError: if it cannot have written the text.
     """
     if text == "string":
         return STRING
@@ -71,10 +71,10 @@ def spec_json(element_spec: Any) -> Json:
 
 
 def spec_of_json(value: Json) -> Any:
-    """The nested spec that `spec_json` wrote. Records are named tuples of a class made anew.
+    """The nested spec that `spec_json` wrote. Records become named tuples of a new class.
 
     Raises:
-      ValueError, TypeError, LookupError, AttributeError: if it wrote no such value.
+      ValueError, TypeError, LookupError, AttributeError: if it cannot have written the value.
     """
     specs = [TensorSpec(shape, dtype_of_text(dtype)) for shape, dtype in value["components"]]
     return _built(value["structure"], specs)

@@ -1,4 +1,4 @@
-"""Locks that a process cannot leave behind: the system releases them when it ends, however it ends."""
+"""Locks that a process cannot leave behind: the system releases them however the process ends."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class FileLock:
     __slots__ = ("_descriptor",)
 
     def __init__(self, path: str, *, wait: bool) -> None:
-        """Locks `path`, which is made if it is missing.
+        """Locks `path`, and creates it if it is missing.
 
         Raises:
-          BlockingIOError: if somebody else holds it and `wait` is False.
+          BlockingIOError: if it is already locked and `wait` is False.
         """
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         if fcntl is None:
@@ -33,7 +33,7 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Lets others have it; may be called again."""
+        """Releases the lock; may be called again."""
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
@@ -45,7 +45,7 @@ class FileLock:
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Holds `path` locked for a moment; waits for who holds it."""
+    """Locks `path` inside a `with` block; waits for the current holder."""
     lock = FileLock(path, wait=True)
     try:
         yield

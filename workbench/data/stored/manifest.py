@@ -1,4 +1,4 @@
-"""The manifest of a stored dataset: which files belong to it, and what has to be in them."""
+"""The manifest of a stored dataset: which files belong to it, and what they must contain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Shard:
     """One file of elements.
 
     Attributes:
-      file: Its name.
+      file: The file's name.
       blocks: How many blocks it has.
       elements: How many elements they hold.
       checksum: CRC-32C of all its blocks, so that one file cannot be taken for another.
@@ -109,6 +109,6 @@ def _parsed(value: Any) -> Manifest:
 
 
 def _name(text: str) -> str:
-    if not _PLAIN.fullmatch(text):  # a manifest must not name files outside of its folder
+    if not _PLAIN.fullmatch(text):  # a manifest must not name files outside its folder
         raise ValueError(f"{text!r} is not a name of a file in the folder")
     return text

@@ -1,4 +1,4 @@
-"""The methods of a dataset that keep passes in files."""
+"""The methods of a dataset that store passes in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.data.stored.snapshot import Snapshot
 
 
 class DatasetFiles:
-    """Stored passes; `Dataset` is the only one that inherits it."""
+    """Methods for stored passes; only `Dataset` inherits it."""
 
     @classmethod
     def load(
@@ -21,18 +21,18 @@ class DatasetFiles:
         compression: str | None = None,
         reader_func: Callable[[Any], Any] | None = None,
     ) -> Self:
-        """The elements that `save` stored in the folder `path`; of several files, one of each in turn.
+        """The elements that `save` stored in the folder `path`; with several files, one from each in turn.
 
         Args:
           path: The folder.
           element_spec: The nested spec of an element, if it is to be checked or has named tuples of the caller's.
-          compression: The one given to `save`, if it is to be checked; the files tell it.
-          reader_func: Makes the dataset out of a dataset of one dataset per file.
+          compression: The one given to `save`, if it is to be checked; the files name it.
+          reader_func: Makes the dataset from a dataset of one dataset per file.
 
         Raises:
           NotFoundError: if nothing complete is stored there.
-          InvalidArgumentError: if `element_spec` or `compression` is given and another was stored.
-          DataLossError: when a file proves damaged, now or in a pass; the text names file and place.
+          InvalidArgumentError: if `element_spec` or `compression` differs from what was stored.
+          DataLossError: if a file is damaged, now or in a pass; the message names file and place.
         """
         return saving.load(cls, path, element_spec, compression, reader_func)  # type: ignore[no-any-return]
 
@@ -44,12 +44,12 @@ class DatasetFiles:
     ) -> None:
         """Stores the elements of one pass in the folder `path`, for `load`: all of them or none.
 
-        What was stored there before stays until everything is written; an interrupted `save` starts anew.
+        An earlier dataset stays until everything is written; an interrupted `save` starts from the beginning.
 
         Args:
           path: A folder of its own; a dataset stored there before is replaced.
           compression: "GZIP", "SNAPPY", "AUTO" (as "SNAPPY") or None.
-          shard_func: Gives the number of the file that an element goes to; all go to one if None.
+          shard_func: Returns the number of the file that an element goes to; None for a single file.
 
         Raises:
           InvalidArgumentError: for an endless dataset, or elements that cannot be stored, such as windows.
@@ -69,22 +69,21 @@ class DatasetFiles:
     ) -> Self:
         """Writes the elements of the first complete pass below `path`, and reads them from then on.
 
-        Other runs read them, too, if their pipeline is the same: stages, values, code of functions and what it refers
-        to. What is in files that the pipeline reads does not count, nor do seeds of shuffles and those that nobody
-        chose.
+        Other runs also read them if their pipeline is the same: stages, values, code of functions and what it refers
+        to. The content of files that the pipeline reads does not count, nor do seeds of shuffles and drawn seeds.
 
         Args:
           path: A folder for the snapshots of any number of pipelines.
           compression: "GZIP", "SNAPPY", "AUTO" (as "SNAPPY") or None.
-          reader_func: Makes the elements out of a dataset of one dataset per file.
-          shard_func: Gives the number of the file that an element goes to; all go to one if None.
-          snapshot_name: Names the snapshot, which then belongs to whatever pipeline uses the name.
+          reader_func: Makes the elements from a dataset of one dataset per file.
+          shard_func: Returns the number of the file that an element goes to; None for a single file.
+          snapshot_name: Names the snapshot, which any pipeline that uses this name then shares.
 
         Raises:
-          InvalidArgumentError: for an unknown compression or a name that is none; in a pass, for a pipeline whose
-            functions refer to something that cannot be compared, such as a lock.
+          InvalidArgumentError: for an unknown compression or an invalid name; in a pass, for a pipeline whose functions
+            refer to something that cannot be compared, such as a lock.
           StorageFull: in a pass, if there is no space left.
-          DataLossError: in a pass, where a file is damaged.
+          DataLossError: in a pass, if a file is damaged.
         """
         stage = Snapshot.of(path, compression, reader_func, shard_func, snapshot_name)
         return self.with_stage(stage)  # type: ignore[attr-defined,no-any-return]

@@ -1,8 +1,8 @@
-"""Where an iterator is, as a file: the pipeline's fingerprint, the pass, and how many elements were given.
+"""The position of an iterator, as a file: the pipeline's fingerprint, the pass, and how many elements were delivered.
 
-Going on there opens the same pass again and leaves out what was given. That computes nothing for elements that a
-`map` or `batch` at the end of the pipeline would have made, unless elements failed before; rows of arrays are not
-read; everything else is made again: what files hold is read, other stages are gone through.
+Resuming opens the same pass again and skips the delivered elements. A `map` or `batch` at the end of the pipeline does
+not compute them, unless elements failed before, and rows of arrays are not read. Everything else is repeated: files are
+read, and other stages run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Position:
     Attributes:
       pipeline: Fingerprint of the dataset, seeds included.
       epoch: Number of the pass.
-      given: How many elements were given, those that failed included.
+      given: How many elements were delivered, including failed ones.
       failed: How many of them failed.
     """
 
@@ -47,12 +47,12 @@ class Position:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """How far an iterator is, to compare it with where it was.
+    """How far an iterator is, for comparison with an earlier place.
 
     Attributes:
       epoch: Number of the pass.
-      given: How many elements were given, those that failed included.
-      given_by: What gives its elements on replicas; "" in the notebook.
+      given: How many elements were delivered, including failed ones.
+      given_by: What delivers its elements on replicas; "" in the notebook.
     """
 
     epoch: int
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Resume(Stage):
-    """Leaves out elements that were given before, failed ones too."""
+    """Skips elements that were delivered before, including failed ones."""
 
     name: ClassVar[str] = "resume"
     keeps_batches: ClassVar[bool] = True
@@ -84,15 +84,15 @@ class Resume(Stage):
 
 
 def fingerprint_of(dataset: Pipeline) -> str:
-    """What tells a dataset from others that give their elements in another order."""
+    """Identifies a dataset, including the order of its elements."""
     return fingerprint(dataset.source, dataset.stages, seeds=True)
 
 
 def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
-    """The dataset without what was given before."""
+    """The dataset without the elements that were delivered before."""
     count, end = position.given, len(dataset.stages)
     while end and position.failed == 0:
-        # For an element that is made here, its number alone tells which elements go into it.
+        # For an element that is made here, its number alone determines which elements go into it.
         match dataset.stages[end - 1]:
             case Prefetch():
                 pass
@@ -153,7 +153,7 @@ def read_position(path: str | os.PathLike[str]) -> Position:
 
 
 def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pipeline) -> None:
-    """Refuses the position of another dataset.
+    """Rejects the position of another dataset.
 
     Args:
       path: File of the position, for the error.

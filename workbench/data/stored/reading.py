@@ -25,7 +25,7 @@ from workbench.io.checksums import crc32c
 
 @dataclass(frozen=True)
 class Stored(Source):
-    """Elements of files: of one in their order; of several, one of each in turn.
+    """Elements of files: of a single file in order; of several files, one from each in turn.
 
     Attributes:
       path: The folder of the stored dataset.
@@ -49,7 +49,7 @@ class Stored(Source):
         """Starts one pass.
 
         Raises:
-          DataLossError: where a file is damaged, cut off or missing.
+          DataLossError: if a file is damaged, truncated or missing.
         """
         if len(self.shards) == 1:
             yield from self._read(0, current)
@@ -139,9 +139,9 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
     """The same elements in the structure of `element_spec`, such as one with the caller's named tuples.
 
     Raises:
-      InvalidArgumentError: if the elements are others.
+      InvalidArgumentError: if the stored elements have another spec.
     """
-    if isinstance(element_spec, UnknownSpec):  # the pipeline cannot make any element
+    if isinstance(element_spec, UnknownSpec):  # the pipeline could not make any element
         return stored
     leaves, structure = tree.flatten_records(element_spec)
     known, stored_structure = tree.flatten(stored.spec)
@@ -157,7 +157,7 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
 
 
 def has_classes(element_spec: Any) -> bool:
-    """Whether loading had to make classes anew."""
+    """Whether loading had to create new classes."""
     return '"named"' in json.dumps(spec_json(element_spec)["structure"])
 
 

@@ -57,7 +57,7 @@ def load(
     compression: str | None,
     reader_func: Callable[[Any], Any] | None,
 ) -> Any:
-    """The stored dataset, which `make` makes of its source."""
+    """The stored dataset, which `make` creates from its source."""
     path = absolute(path)
     manifest = read_manifest(path)
     if compression is not None and check_stored_compression(compression) != manifest.compression:
@@ -72,15 +72,15 @@ def load(
 
 
 def read_by(reader_func: Callable[[Any], Any], make: Callable[[Source], Any], stored: Stored) -> Any:
-    """What `reader_func` makes of a dataset of one dataset per file.
+    """What `reader_func` returns for a dataset of one dataset per file.
 
     Args:
       reader_func: The user's function.
-      make: Makes a dataset of a source.
+      make: Makes a dataset from a source.
       stored: The files.
 
     Raises:
-      TypeError: if that is not a dataset, or the function none.
+      TypeError: if that is not a dataset, or `reader_func` is not a function.
     """
     dataset = function(reader_func, "reader_func")(make(StoredShards(stored)))
     if not is_dataset(dataset):
@@ -97,7 +97,7 @@ def shard_of(shard_func: ShardFunction, leaves: Leaves, structure: Structure) ->
       structure: Their structure.
 
     Raises:
-      InvalidArgumentError: if the function gives something else than a number from 0 on.
+      InvalidArgumentError: if the function returns anything other than a number from 0.
     """
     result = probe.call(shard_func, structure.pack(leaves))
     try:

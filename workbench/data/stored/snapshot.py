@@ -1,4 +1,4 @@
-"""A pass stored while it is made, read from then on, also by other processes with the same pipeline."""
+"""Stores a pass while it runs; later passes read it, also in other processes with the same pipeline."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 
 @dataclass(slots=True)
 class _Known:
-    """The fingerprint that a pipeline had at its first pass in this process; pickling leaves it out.
+    """The fingerprint that a pipeline had at its first pass in this process; it is not pickled.
 
-    A function may change what it refers to, such as a list that it appends to. The pipeline stays the same.
+    A function may change what it refers to, such as a list that it appends to; the pipeline still counts as the same.
     """
 
     source: Any = None
@@ -57,16 +57,16 @@ class _Known:
 class Snapshot(Stage):
     """Writes the first complete pass to files, and reads these from then on.
 
-    A pass that stops early, fails or is killed leaves nothing that counts. While one process writes, others give
-    their own elements.
+    A pass that stops early, fails or is killed leaves nothing valid. While one process writes, others make their own
+    elements.
 
     Attributes:
-      path: The folder, in which each pipeline has a folder of its own.
+      path: The folder, in which each pipeline has its own folder.
       compression: The compression of the files.
-      reader_func: Makes the elements out of a dataset of one dataset per file, or None.
-      shard_func: Gives the number of the file that an element goes to, or None.
-      snapshot_name: Names the folder in place of the pipeline's fingerprint; "" for that.
-      pipeline: What comes before; known once a pass begins.
+      reader_func: Makes the elements from a dataset of one dataset per file, or None.
+      shard_func: Returns the number of the file that an element goes to, or None.
+      snapshot_name: Names the folder; "" for the pipeline's fingerprint.
+      pipeline: The stages before this one; known once a pass begins.
     """
 
     name: ClassVar[str] = "snapshot"
@@ -90,8 +90,8 @@ class Snapshot(Stage):
         """Checks the arguments.
 
         Raises:
-          InvalidArgumentError: for an unknown compression, or a name that is none of a folder.
-          TypeError: if a function is none.
+          InvalidArgumentError: for an unknown compression, or a name that a folder cannot have.
+          TypeError: if an argument is not a function.
         """
         name = snapshot_name or ""
         if name and not _NAME.fullmatch(name):
@@ -125,7 +125,7 @@ class Snapshot(Stage):
         stored = Stored.of(path, manifest)
         if self.snapshot_name or has_classes(
             stored.spec
-        ):  # otherwise asking would call user functions for nothing
+        ):  # otherwise, user functions would be called for nothing
             stored = with_spec(stored, spec_if_learnt(self.pipeline))
         if self.reader_func is None:
             yield from stored.open(current)
@@ -142,7 +142,7 @@ class Snapshot(Stage):
         )
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage: of those stored under `snapshot_name`, once they are complete.
+        """Number of elements after this stage; once those under `snapshot_name` are complete, their number.
 
         Raises:
           DataLossError: if the manifest of the files is damaged.

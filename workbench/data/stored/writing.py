@@ -47,22 +47,22 @@ _OURS = re.compile(rf"lock|{_PASS.pattern}|{re.escape(NAME)}(\.[0-9a-f]{{16}})?"
 
 
 class Writing:
-    """A dataset that is being stored; `commit` makes it count, `discard` removes it.
+    """A dataset that is being stored; `commit` makes it valid, `discard` removes it.
 
     Attributes:
       path: The folder that it is stored in.
     """
 
     def __init__(self, path: str, element_spec: Any, compression: str) -> None:
-        """Begins in the folder `path`, which is made if it is missing.
+        """Starts writing in the folder `path`, which is created if it is missing.
 
         Raises:
-          InvalidArgumentError: if elements of that spec cannot be stored.
+          InvalidArgumentError: if elements with this spec cannot be stored.
           FailedPreconditionError: if `path` is a file, or a folder with other things in it.
           StorageFull: if there is no space left.
         """
         self._manifest = Manifest(_PREFIX + secrets.token_hex(8), compression, element_spec, ())
-        self._manifest.to_bytes()  # refuses what cannot be stored before anything is written
+        self._manifest.to_bytes()  # rejects what cannot be stored before anything is written
         self._structure = tree.flatten(element_spec)[1]
         self.path = path
         self._shards: dict[int, _ShardFile] = {}
@@ -84,7 +84,7 @@ class Writing:
           shard: Number of the file.
 
         Raises:
-          InvalidArgumentError: if its structure is another than the dataset states.
+          InvalidArgumentError: if its structure differs from the dataset's.
           StorageFull: if there is no space left.
         """
         self._check(structure)
@@ -92,7 +92,7 @@ class Writing:
             self._shard(shard).add(leaves)
 
     def add_run(self, run: Run) -> None:
-        """Appends the elements of a run, whole columns at a time where there are such."""
+        """Appends the elements of a run, whole columns at a time if possible."""
         table = run.table
         if not isinstance(table, ArrayTable | RangeTable):
             for leaves in run.elements():
@@ -105,13 +105,13 @@ class Writing:
                 self._shard(0).add_columns(columns)
 
     def commit(self, *, replace: bool) -> bool:
-        """Makes what was written count.
+        """Makes the written elements valid.
 
         Args:
-          replace: Whether to do so too if another one has become complete.
+          replace: Whether to do so even if another dataset has been completed.
 
         Returns:
-          Whether it counts now.
+          Whether they are valid now.
 
         Raises:
           StorageFull: if there is no space left.
@@ -135,7 +135,7 @@ class Writing:
         return counts
 
     def discard(self) -> None:
-        """Removes what was written, unless it counts already."""
+        """Removes the written elements, unless they are valid already."""
         for shard in self._shards.values():
             shard.abandon()
         with contextlib.suppress(NotFoundError, DataLossError):
@@ -146,7 +146,7 @@ class Writing:
         self._owner.release()
 
     def retract(self) -> None:
-        """Undoes `commit`: what was written counts no more, and is removed, unless another one has replaced it."""
+        """Undoes `commit`: invalidates and removes the written elements, unless another dataset has replaced them."""
         # Or a damaged one, in the meantime.
         gone = contextlib.suppress(FileNotFoundError, NotFoundError, DataLossError)
         with gone, storage(self.path), locked(os.path.join(self.path, "lock")):
@@ -175,7 +175,7 @@ class Writing:
 
 
 def is_being_written(path: str) -> bool:
-    """Whether somebody who lives is storing a dataset in the folder `path`."""
+    """Whether a living process is storing a dataset in the folder `path`."""
     try:
         names = os.listdir(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -268,7 +268,7 @@ def _is_complete(path: str) -> bool:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Makes `data` the content of a file, which has the former content until then."""
+    """Replaces the content of a file by `data`; it has its former content until then."""
     beside = f"{path}.{secrets.token_hex(8)}"
     try:
         with open(beside, "wb") as file:
@@ -296,7 +296,7 @@ def _remove_others(path: str, folder: str) -> None:
 
 
 def _sync(path: str) -> None:
-    """Has the system write a file or folder to disk, so that a manifest never precedes the files that it names."""
+    """Makes the system write a file or folder to disk, so that a manifest never precedes the files that it names."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

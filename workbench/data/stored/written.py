@@ -1,4 +1,4 @@
-"""A pass that is stored while it is made."""
+"""Stores a pass while it runs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def written(
     shard_of: Callable[[Leaves, Structure], int] | None = None,
     expected: int = UNKNOWN_CARDINALITY,
 ) -> Iterator[Run]:
-    """The elements of a pass, which count as stored once all of them are there and none has failed.
+    """The elements of a pass; they count as stored once all of them were made and none has failed.
 
     Args:
-      begin: Starts to store elements of a nested spec.
-      element_spec: The nested spec of the elements; if it is unknown, their first one tells it.
-      upstream: Starts what gives them.
+      begin: Starts storing elements with a nested spec.
+      element_spec: The nested spec of the elements; if unknown, the first element shows it.
+      upstream: Starts the upstream, which yields the elements.
       current: The pass.
-      shard_of: Gives the number of the file that an element goes to; None for one file.
+      shard_of: Returns the number of the file that an element goes to; None for one file.
       expected: How many elements make the pass complete; if unknown, its end does.
 
     Raises:
@@ -90,7 +90,7 @@ def written(
 
 
 def _learnt(upstream: Opener, current: Pass) -> tuple[Any, Opener]:
-    """The element spec that the first element shows, and an opener that yields all elements."""
+    """The element spec of the first element, and an opener that yields all elements."""
     attempted = attempts(upstream(), current.provenance)
     first = list(islice(attempted, 1))
     runs = as_runs(chain(first, attempted))

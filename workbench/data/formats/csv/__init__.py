@@ -1,1 +1,1 @@
-"""CSV files: where records end, how columns are typed, and the datasets."""
+"""CSV files: where records end, what types columns have, and the datasets."""

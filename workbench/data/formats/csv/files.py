@@ -1,4 +1,4 @@
-"""CSV files: parsed by Arrow in blocks of whole records; a record that cannot be read costs that record only."""
+"""CSV files: parsed by Arrow in blocks of whole records; an unreadable record affects no others."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ _LOOKED_AT_BYTES: Final = 1 << 18  # records read to infer types
 class CsvDataset(Dataset):
     """Rows of CSV files, as dicts of their columns.
 
-    Types that are not given are those of the first rows of the first file: whole numbers, floats, booleans, dates,
-    times, or text, which is bytes. Empty lines are passed over. Where a number is missing, a float is NaN; other types
-    need a default. A record that cannot be read raises once, with its line and column, and the next ones follow.
-    `AutoShardPolicy.FILE` deals whole files to hosts.
+    Types that are not given are inferred from the first rows of the first file: whole numbers, floats, booleans, dates,
+    times, or text, which is bytes. Empty lines are skipped. A missing float is NaN; other types need a default. A
+    record that cannot be read raises once, with its line and column, and the next ones follow. `AutoShardPolicy.FILE`
+    distributes whole files among hosts.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all.
-      dtypes: Types by column; those that are not here are looked up in the first file.
-      defaults: What stands for a missing value, by column.
+      dtypes: Types by column; missing ones are inferred from the first file.
+      defaults: Replacements for missing values, by column.
       header: Whether the first record of each file holds names of columns.
-      column_names: Names of all columns, in place of those in the header; f0, f1, ... without either.
-      delimiter: What separates fields, one character.
-      quote: The quotation mark, which doubled stands for itself; "" if there is none.
-      null_values: What a missing value looks like, also between quotation marks.
+      column_names: Names of all columns, instead of those in the header; f0, f1, ... without either.
+      delimiter: The character between fields.
+      quote: The quotation mark, doubled inside quoted fields; "" if there is none.
+      null_values: Texts of missing values, quoted or not.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      num_parallel_reads: If above 1, that many files are read at a time, by threads; their rows come in turn.
+      num_parallel_reads: If above 1, threads read that many files at a time; their rows alternate.
 
     Raises:
-      TypeError: if the names are not text, or a dtype is none.
-      InvalidArgumentError: if compression, delimiter or quote cannot be. Reading raises it for columns that a file
-        lacks and records that do not fit, `DataLossError` for a file that is cut off, `NotFoundError` without a file.
+      TypeError: if the names are not text, or a dtype is invalid.
+      InvalidArgumentError: if compression, delimiter or quote are invalid. Reading raises it for columns that a file
+        lacks and records that do not fit, `DataLossError` for a truncated file, and `NotFoundError` for a missing file.
     """
 
     def __init__(
@@ -98,11 +98,12 @@ class CsvFiles(SplitReader):
     """Rows of CSV files. A file is one split: where a record begins is known only from the start of the file.
 
     Attributes:
-      reading: Which columns, and what stands for null.
+      reading: Which columns, and what replaces null.
       form: How the files are written.
       dtypes: Types by column.
       structure: The structure of an element, with the columns in the order of `reading.names`; None for dicts.
-      strict: Whether no value without default may be missing; else missing text is empty, a missing float NaN.
+      strict: Whether every value without default must be present; otherwise, missing text is empty and a missing float
+        NaN.
     """
 
     name: ClassVar[str] = "CSV rows"
@@ -114,7 +115,7 @@ class CsvFiles(SplitReader):
     strict: bool = False
 
     def check_dtypes(self) -> None:
-        """Refuses types that Arrow reads from no text.
+        """Rejects types that Arrow cannot read from text.
 
         Raises:
           InvalidArgumentError: if there is one.
@@ -132,7 +133,7 @@ class CsvFiles(SplitReader):
                 pass
 
     def element_spec(self) -> Any:
-        """The nested spec of an element, by the given types or by the first file."""
+        """The nested spec of an element, from the given types or the first file."""
         import pyarrow as pa
 
         named = self.reading.specs(pa.schema(self._types()), "")
@@ -227,7 +228,7 @@ class CsvFiles(SplitReader):
         return {name: types[name] for name in chosen}
 
     def _fitting(self, text: bytes, width: int) -> bytes:
-        """The records of a text that have `width` fields, plus an empty line, because Arrow refuses an empty text."""
+        """The records of a text that have `width` fields, plus an empty line, because Arrow rejects an empty text."""
         ends = record_ends(text, self.form.quote).tolist()
         records = [text[start:end] for start, end in itertools.pairwise([0, *ends])]
         return b"".join(record for record in records if self._width(record) == width) + b"\n"
@@ -254,7 +255,7 @@ class _Records:
     def runs(self, text: bytes, line: int, row: int) -> Iterator[Run]:
         """The rows of some records, with a `Failed` in place of each record that cannot be read.
 
-        Arrow parses all of a text or nothing, so this halves the text until it has found the record.
+        Arrow parses all of a text or nothing, so this halves the text until it finds the record.
         """
         import pyarrow as pa
 

@@ -30,10 +30,10 @@ class CsvForm:
     Attributes:
       header: Whether the first record of each file holds names of columns.
       names: The names of all columns, if they are known without a file.
-      delimiter: What separates fields.
+      delimiter: The character between fields.
       quote: The quotation mark, "" if there is none.
-      null_values: What a missing value looks like.
-      numbered: Whether columns are called f0, f1, ... whatever the header says.
+      null_values: Texts of missing values.
+      numbered: Whether columns are called f0, f1, ..., whatever the header says.
       widths: How many columns a file may have; None for any number.
     """
 
@@ -61,7 +61,7 @@ class CsvForm:
         """The names of a file's columns, given its first record.
 
         Raises:
-          InvalidArgumentError: if the file has other columns than were named.
+          InvalidArgumentError: if the file's columns are not the expected ones.
         """
         try:
             found = fields_of(record, self.delimiter, self.quote)
@@ -83,7 +83,7 @@ class CsvForm:
         Args:
           text: Whole records.
           names: The names of all columns.
-          types: The types of the columns that are wanted; null to look them up.
+          types: The types of the columns to read; null to infer them.
 
         Raises:
           pyarrow.ArrowInvalid: if a record does not fit.
@@ -151,7 +151,7 @@ def arrow_type(dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def as_bytes(kind: pa.DataType) -> pa.DataType:
-    """A type that was looked up; text is bytes, which need not be UTF-8."""
+    """An inferred type, with text as bytes, which need not be UTF-8."""
     import pyarrow as pa
 
     return pa.binary() if pa.types.is_string(kind) else kind

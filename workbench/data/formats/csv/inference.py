@@ -18,7 +18,7 @@ CSV_TYPES: Final = [np.dtype(name) for name in ("int32", "int64", "float32", "fl
 
 
 class CsvHeads:
-    """Records of files that are looked at while the dataset is made."""
+    """Records of files that are read while the dataset is created."""
 
     def __init__(self, paths: Sequence[str], delimiter: str, quote: str, compression: str) -> None:
         self._paths = paths
@@ -70,13 +70,13 @@ class CsvHeads:
 def inferred_defaults(
     rows: Iterator[list[str]], numbers: Sequence[int], na_value: str, count: int | None
 ) -> list[Any]:
-    """Defaults of the types that rows fit, as tf.data.experimental.make_csv_dataset finds them.
+    """Defaults with the types of the rows, inferred as in tf.data.experimental.make_csv_dataset.
 
     Args:
       rows: Fields of records.
-      numbers: The numbers of the columns that are looked at.
-      na_value: What a missing value looks like, besides an empty field.
-      count: How many rows to look at; None for all.
+      numbers: The numbers of the columns to infer.
+      na_value: The text of a missing value, besides an empty field.
+      count: How many rows to read; None for all.
     """
     found = [0] * len(numbers)
     seen = [False] * len(numbers)

@@ -1,6 +1,6 @@
-"""Numbers as the reference reads them, which is C's way, where Arrow's differs.
+"""Parses numbers like the reference, that is, like C, where Arrow differs.
 
-Arrow refuses a plus before whole numbers, takes 0x10 for one, refuses it as a float, and knows fewer blanks.
+Arrow rejects a plus before whole numbers, accepts 0x10 as a whole number but not as a float, and knows fewer blanks.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ _HEXADECIMAL: Final = "^[+-]?0[xX]"
 
 
 def may_be_hexadecimal(text: bytes) -> bool:
-    """Whether Arrow may accept what is not a whole number."""
+    """Whether Arrow may accept a text that is not a whole number."""
     return b"0x" in text or b"0X" in text
 
 
 def may_be_refused(text: bytes) -> bool:
-    """Whether Arrow may refuse a number."""
+    """Whether Arrow may reject a number."""
     return any(mark in text for mark in (b"+", b"\v", b"\f"))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether columns of a type hold numbers that are read here."""
+    """Whether this module reads columns of a type."""
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def as_numbers(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column of texts as one of numbers.
+    """Converts a column of texts to numbers.
 
     Raises:
-      pyarrow.ArrowInvalid: if one is none, or does not fit.
+      pyarrow.ArrowInvalid: if a text is not a number, or does not fit.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -57,7 +57,7 @@ def as_numbers(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def looked_up(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column of texts as one of numbers if they are some: whole ones, or of `kind`, which Arrow has found."""
+    """Converts a column of texts if they are numbers: whole ones, or of `kind`, which Arrow inferred."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Where records of CSV end: text is cut into pieces of whole records, which can be parsed alone."""
+"""Where CSV records end: cuts text into pieces of whole records, which can be parsed alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.data.structure import Array
 from workbench.errors import DataLossError, InvalidArgumentError
 
 MOST_RECORD_BYTES: Final = 1 << 26
-"""A longer record counts as a quotation mark that is never closed."""
+"""A longer record counts as an unclosed quotation mark."""
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -54,7 +54,7 @@ def whole_records(blocks: Iterator[bytes], quote: str, path: str) -> Iterator[by
 
 
 def record_ends(text: bytes, quote: str) -> Array:
-    """Where each record of a piece ends, behind its line end; the last one is `len(text)`."""
+    """Where each record of a piece ends, after its line end; the last value is `len(text)`."""
     codes = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(codes == ord("\n"))
     if quote and quote.encode() in text:
@@ -64,7 +64,7 @@ def record_ends(text: bytes, quote: str) -> Array:
 
 
 def first_record(text: bytes) -> int:
-    """Where the first line begins that is not empty: readers pass over empty lines."""
+    """Where the first non-empty line begins: readers skip empty lines."""
     return len(text) - len(text.lstrip(b"\r\n"))
 
 
@@ -73,7 +73,7 @@ def fields_of(record: bytes, delimiter: str, quote: str) -> list[str]:
 
     Args:
       record: The bytes of the record.
-      delimiter: What separates fields.
+      delimiter: The character between fields.
       quote: The quotation mark; "" for none.
 
     Raises:

@@ -28,25 +28,25 @@ _TYPE_NAMES: Final = {"string", *(dtype.name for dtype in CSV_TYPES)}
 class CsvDataset(Dataset):
     """Rows of CSV files as tuples of scalars, as tf.data.experimental.CsvDataset.
 
-    `wb.data.CsvDataset` gives dicts, and looks types up in the file. A record that cannot be read raises once, and the
-    next ones follow. Quotation marks inside of a field without them are part of it, where the reference refuses them.
+    `wb.data.CsvDataset` yields dicts, and infers types from the file. A record that cannot be read raises once, and the
+    next ones follow. A quotation mark inside an unquoted field is part of it; the reference rejects it.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
-      record_defaults: For each column a type, if a value must be there, or what stands for a missing one. Types are
+      record_defaults: For each column, a type if values are required, or the replacement for missing ones. Types are
         int32, int64, float32, float64 and "string" (`str`, `bytes`), or an empty array of one.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None for 1 MiB.
-      header: Whether the first record of each file is passed over.
-      field_delim: What separates fields.
+      header: Whether to skip the first record of each file.
+      field_delim: The character between fields.
       use_quote_delim: Whether '"' is a quotation mark.
-      na_value: What a missing value looks like, besides an empty field.
-      select_cols: Numbers of the columns to read, ascending; `record_defaults` are those of them. None for all.
-      exclude_cols: Numbers of the columns to leave out; one of the two may be given.
+      na_value: The text of a missing value, besides an empty field.
+      select_cols: Numbers of the columns to read, ascending; `record_defaults` belong to these. None for all.
+      exclude_cols: Numbers of the columns to skip; excludes `select_cols`.
 
     Raises:
-      TypeError: if the names are not text, or a type or default is of another type than these.
-      InvalidArgumentError: if arguments do not fit each other. Reading raises it for records that do not fit.
+      TypeError: if the names are not text, or a type or default has another type than these.
+      InvalidArgumentError: if arguments are inconsistent. Reading raises it for records that do not fit.
     """
 
     def __init__(
@@ -114,30 +114,30 @@ def make_csv_dataset(
     """Shuffled batches of CSV files: dicts of columns `(batch_size,)`, or pairs of such a dict and the labels.
 
     Args:
-      file_pattern: A pattern as of a shell, or a list of them.
+      file_pattern: A shell pattern, or a list of them.
       batch_size: Rows per batch; the last one may be smaller only with `num_epochs`.
       column_names: Names of all columns; None for those in the header of the first file.
-      column_defaults: For each column (that is selected) a type or what stands for a missing value, as for
-        `CsvDataset`. None to look up types; then 0 or empty text stands for missing values.
+      column_defaults: For each (selected) column, a type or the replacement for missing values, as for `CsvDataset`.
+        None infers types; then 0 or empty text replaces missing values.
       label_name: The column that is the label; None for no labels.
       select_columns: Names or numbers of the columns to read; None for all.
-      field_delim: What separates fields.
+      field_delim: The character between fields.
       use_quote_delim: Whether '"' is a quotation mark.
-      na_value: What a missing value looks like, besides an empty field.
+      na_value: The text of a missing value, besides an empty field.
       header: Whether the first record of each file holds names.
-      num_epochs: How often to go through the files; None for without end.
+      num_epochs: How often to read the files; None for endlessly.
       shuffle: Whether files and rows are shuffled.
       shuffle_buffer_size: Rows that are shuffled at a time.
       shuffle_seed: Makes the order repeatable.
       prefetch_buffer_size: Batches made ahead; None to let AUTOTUNE choose.
-      num_parallel_reads: Files that are read at a time, by threads; their rows come in turn. None for one.
+      num_parallel_reads: Files that threads read at a time; their rows alternate. None for one.
       sloppy: Whether their order may differ from pass to pass.
-      num_rows_for_inference: Rows in which types are looked up; None for all.
+      num_rows_for_inference: Rows from which types are inferred; None for all.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      ignore_errors: Whether records that cannot be read are left out.
+      ignore_errors: Whether to skip records that cannot be read.
 
     Raises:
-      InvalidArgumentError: if no file matches, or arguments do not fit each other or the header.
+      InvalidArgumentError: if no file matches, or arguments are inconsistent with each other or the header.
     """
     header = flag(header, "make_csv_dataset: header")
     quote = '"' if flag(use_quote_delim, "make_csv_dataset: use_quote_delim") else ""
@@ -215,7 +215,7 @@ class _OneFile:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Takes the label out of a batch."""
+    """Separates the label from a batch."""
 
     label: str
 
@@ -256,7 +256,7 @@ def _defaults(names: Sequence[str], columns: Sequence[_Default]) -> dict[str, An
 
 
 def _widths(numbers: list[int], left_out: list[int]) -> range:
-    """How many columns a file may have so that, after leaving some out, those with `numbers` remain."""
+    """How many columns a file may have so that, without those left out, the columns `numbers` remain."""
     least = most = numbers[-1] + 1
     while most in left_out:
         most += 1

@@ -1,1 +1,1 @@
-"""Zarr: stores of this machine and behind URLs, and the datasets."""
+"""Zarr: stores on this machine and behind URLs, and the datasets."""

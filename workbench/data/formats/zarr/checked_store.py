@@ -1,4 +1,4 @@
-"""Stores of Zarr as they are opened here: nothing is read outside of a folder, and chunks that are cut are found."""
+"""Zarr stores with checks: nothing outside a folder is read, and truncated chunks are detected."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BLOSC_BYTES: Final = 16
 
 
 class Folder(LocalStore):
-    """A folder of which only files inside of it are read."""
+    """A folder that reads only files inside itself."""
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """What a file holds, or a part of it; None without such a file.
+        """The content of a file, or a part of it; None if there is no such file.
 
         Raises:
           InvalidArgumentError: if it is a link out of the folder.
@@ -50,11 +50,11 @@ class Folder(LocalStore):
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """What chunks of an array look like.
+    """The form of an array's chunks.
 
     Attributes:
-      most_bytes: Size of a chunk that is unpacked.
-      blosc: Whether Blosc packs them whole.
+      most_bytes: Largest size of an unpacked chunk.
+      blosc: Whether Blosc compresses whole chunks.
     """
 
     most_bytes: int
@@ -62,12 +62,12 @@ class Chunks:
 
 
 class CheckedStore(WrapperStore[Store]):
-    """A store whose chunks are looked at before they are unpacked.
+    """A store whose chunks are checked before they are unpacked.
 
-    Blosc believes the sizes in its header: of a chunk that is cut off it gives memory that belongs to others.
+    Blosc trusts the sizes in its header: for a truncated chunk, it returns memory that belongs to other objects.
 
     Attributes:
-      chunks: By name of the array.
+      chunks: The form of each array's chunks, by name.
     """
 
     chunks: dict[str, Chunks]
@@ -81,7 +81,7 @@ class CheckedStore(WrapperStore[Store]):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """What a file holds, or a part of it; None without such a file."""
+        """The content of a file, or a part of it; None if there is no such file."""
         found = await super().get(key, prototype, byte_range)
         if found is not None and byte_range is None:
             self._check_chunk(key, found)

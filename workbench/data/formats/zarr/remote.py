@@ -1,4 +1,4 @@
-"""Stores of Zarr behind URLs: read through fsspec, with the deadlines, repetitions and errors of other files."""
+"""Zarr stores behind URLs: read through fsspec, with the deadlines, retries and errors of other files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RemoteStore(Store):
-    """What lies below a URL; nothing can be written."""
+    """A read-only store below a URL."""
 
     supports_writes = False
     supports_deletes = False
@@ -38,10 +38,10 @@ class RemoteStore(Store):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """What a file holds, or a part of it; None without such a file.
+        """The content of a file, or a part of it; None if there is no such file.
 
         Raises:
-          NotFoundError: if access is refused.
+          NotFoundError: if access is denied.
           UnavailableError: if the server cannot be reached or does not answer in time.
         """
         data = await asyncio.to_thread(self._read, key, byte_range)
@@ -58,7 +58,7 @@ class RemoteStore(Store):
         return await asyncio.to_thread(self._read, key, RangeByteRequest(0, 1)) is not None
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """Names of what lies in a folder.
+        """Names of the entries of a folder.
 
         Raises:
           InvalidArgumentError: if the server does not list it.

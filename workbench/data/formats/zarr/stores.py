@@ -46,22 +46,22 @@ _BLOCK_BYTES: Final = 1 << 28
 
 
 class ZarrDataset(Dataset):
-    """Rows of Zarr arrays (formats 2 and 3): arrays out of an array, dicts of arrays by name out of a group.
+    """Rows of Zarr arrays (formats 2 and 3): arrays from an array, dicts of arrays by name from a group.
 
-    Rows go along the first dimension. `AutoShardPolicy.FILE` deals chunks of rows to hosts, of the array whose chunks
-    have most rows. Text is bytes. A chunk that a store lacks stands for its fill value, as the format has it, so one
-    that was lost cannot be told. Codecs that may run code, such as pickle, are refused, and so are links out of the
-    folder. Needs zarr: `pip install 'replica-workbench[zarr]'`.
+    Rows are along the first dimension. `AutoShardPolicy.FILE` distributes chunks of rows among hosts, by the array
+    whose chunks have the most rows. Text is bytes. The format defines a missing chunk to hold the fill value, so a lost
+    chunk goes unnoticed. Codecs that may run code, such as pickle, are rejected, and so are links out of the folder.
+    Needs zarr: `pip install 'replica-workbench[zarr]'`.
 
     Args:
-      stores: The folder or URL of an array or group, a list of them, or a dataset of them. Of a group on a server that
-        lists no folders, such as plain HTTP, name the arrays (`columns`), or consolidate its metadata.
-      columns: Which arrays of groups to read, also of inner groups ("a/b"); None for all that lie in the group itself.
+      stores: The folder or URL of an array or group, a list of them, or a dataset of them. For a group on a server that
+        lists no folders, such as plain HTTP, name the arrays (`columns`) or consolidate its metadata.
+      columns: Which arrays of groups to read, also in inner groups ("a/b"); None for all directly in the group.
 
     Raises:
       LibraryMissing: if zarr is missing.
       TypeError: if the names are not text. Reading raises `InvalidArgumentError` for arrays that are missing or cannot
-        be read row by row, `DataLossError` for a damaged store, `NotFoundError` without one.
+        be read row by row, `DataLossError` for a damaged store, and `NotFoundError` for a missing one.
     """
 
     def __init__(self, stores: Any, columns: Sequence[str] | None = None) -> None:
@@ -83,7 +83,7 @@ class ZarrStores(SplitReader):
     columns: tuple[str, ...] | None = None
 
     def element_spec(self) -> Any:
-        """The nested spec of an element, by the first store."""
+        """The nested spec of an element, according to the first store."""
         path = self.first_file()
         with _damage_told(path):
             return _Content.of(path, self.columns).spec()
@@ -154,7 +154,7 @@ class _Content:
         return self.structure.pack([TensorSpec(a.shape[1:], _dtype(a.dtype)) for a in self.arrays])
 
     def blocks(self, split: int) -> Iterator[range]:
-        """The rows of a chunk, in parts that fit into memory."""
+        """The rows of a chunk, in parts that fit in memory."""
         start, stop = split * self.split_rows, min(self.rows, (split + 1) * self.split_rows)
         step = max(1, _BLOCK_BYTES // max(1, *map(_row_bytes, self.arrays)))
         yield from (range(first, min(stop, first + step)) for first in range(start, stop, step))
@@ -214,7 +214,7 @@ def _others(group: Any) -> str:
 
 
 def _checked(array: Any, what: str) -> Any:
-    """Refuses an array that cannot be read safely row by row; returns the form of its chunks."""
+    """Rejects an array that cannot be read safely row by row; returns the form of its chunks."""
     from workbench.data.formats.zarr.checked_store import Chunks
 
     names = _codec_names(array)

@@ -1,8 +1,8 @@
-"""Which sizes of a function's results all elements share, where it refuses made-up values and one element has told.
+"""Which sizes the results for all elements share, if a function raises for made-up values, given one element.
 
-`np.frombuffer(text, np.uint8).reshape(28, 28)` takes no text but those of one length. So elements of the sizes of a
-known one are made up, and then of others: if the function takes other contents of these sizes, and no others give
-another result, its results have one size.
+`np.frombuffer(text, np.uint8).reshape(28, 28)` accepts only texts of one length. So this module makes up elements with
+the sizes of a known one, and then with others: if the function accepts other contents of these sizes, and no other
+sizes give another result, its results have one size.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Part:
         """The component for a value of an element.
 
         Raises:
-          TypeError: if no similar value can be made up.
+          TypeError: if similar values cannot be made up.
         """
         if isinstance(value, bytes):
             shape = (len(value), *(0 for _ in range(2 * len(features_of(value)))))
@@ -77,12 +77,12 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
     """The spec of results for all elements, with the sizes that they share.
 
     Args:
-      spec_of: Gives the nested spec of the function's result for an element.
-      element: An element that the function takes.
+      spec_of: Returns the nested spec of the function's result for an element.
+      element: An element that the function accepts.
       element_spec: The nested spec of all elements.
 
     Raises:
-      Exception: if the function does not take other contents, so that nothing is known of other elements.
+      Exception: if the function does not accept other contents, so that nothing is known about other elements.
     """
     leaves, structure = flatten(element)
     parts = [_Part.of(*each) for each in zip(leaves, tree.flatten(element_spec)[0], strict=True)]
@@ -90,7 +90,7 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
 
     def covering(shapes: list[tuple[int, ...]], filling: Filling) -> Any:
         made = [part.filled(shape, filling) for part, shape in zip(parts, shapes, strict=True)]
-        with np.errstate(all="ignore"):  # nobody asked about these values
+        with np.errstate(all="ignore"):  # these values are made up
             return relax(known, tried(functools.partial(spec_of, structure.pack(made))))
 
     shapes = [part.shape for part in parts]
@@ -105,7 +105,7 @@ def shared_sizes(spec_of: Callable[[Any], Any], element: Any, element_spec: Any)
 
 
 def _steps(spec: Any) -> set[int]:
-    """By how much a component may have to grow so that a result has one row more along an axis."""
+    """By how much a component may have to grow so that a result gets one more row along an axis."""
     steps = {1}
     for part in tree.flatten(spec)[0]:
         sizes = [size for size in getattr(part, "shape", None) or () if size]

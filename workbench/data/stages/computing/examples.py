@@ -23,7 +23,7 @@ _BATCH = TensorSpec((None,), STRING)
 
 @dataclass(frozen=True, eq=False)
 class ParseExamples(Map):
-    """Maps batches of examples to what `parse_example` gives; the features tell the spec, so no element is read."""
+    """Maps batches of examples with `parse_example`; the features determine the spec, so no element is read."""
 
     name: ClassVar[str] = "parse_example"
     calls_functions: ClassVar[bool] = False
@@ -38,11 +38,12 @@ class ParseExamples(Map):
         Args:
           features: A description of each wanted feature, by name.
           num_parallel_calls: Batches parsed at a time; None for the reader's own thread.
-          deterministic: Whether they keep their order; None as the options say.
+          deterministic: Whether they keep their order; None for what the options say.
 
         Raises:
-          InvalidArgumentError: if no feature is wanted, or one as views, which elements of datasets cannot hold.
-          ValueError: if a feature is described by anything else, or is a sequence that must not be missing.
+          InvalidArgumentError: if there is no feature, or one is requested as views, which elements of datasets cannot
+            hold.
+          ValueError: if a feature has another description, or is a sequence that must not be missing.
           TypeError: if the features are not a mapping.
         """
         if not features:
@@ -52,7 +53,7 @@ class ParseExamples(Map):
                 f"parse_example: features is {type(features).__name__} {features!r:.60}; give a dict of feature by name"
             )
         wanted = dict(features)
-        parse_example(np.empty(0, object), wanted)  # refuses here what fits no example
+        parse_example(np.empty(0, object), wanted)  # rejects here what fits no example
         for name, feature in wanted.items():
             if feature.dtype is memoryview:
                 raise InvalidArgumentError(
@@ -65,7 +66,7 @@ class ParseExamples(Map):
 
     @staticmethod
     def check(element_spec: Any) -> None:
-        """Refuses elements that are not batches of serialized examples, as far as that is known.
+        """Rejects elements that are known not to be batches of serialized examples.
 
         Raises:
           TypeError: for these.

@@ -1,4 +1,4 @@
-"""Stages whose function gives a dataset for each element: flat_map and interleave."""
+"""Stages whose function returns a dataset for each element: flat_map and interleave."""
 
 from __future__ import annotations
 
@@ -34,19 +34,18 @@ _MOST_THREADS = 1024  # endless datasets keep their threads, and a long cycle op
 
 @dataclass(frozen=True, eq=False)
 class Interleave(Stage):
-    """Goes round `cycle_length` inner datasets, `block_length` elements each; flat_map has a cycle of one.
+    """Cycles through `cycle_length` inner datasets, `block_length` elements each; flat_map has a cycle of one.
 
-    A slot whose dataset has ended is passed over once and filled with the next dataset when its turn comes
-    again. What fails takes the turn of an element where threads read, and none where the reader does, as in the
-    reference.
+    A slot whose dataset has ended is skipped once, and filled with the next dataset at its next turn. As in the
+    reference, a failure counts as an element if threads read, and not if the reader does.
 
     Attributes:
-      fn: Gives a dataset for an element; a tuple element is unpacked over its arguments.
+      fn: Returns a dataset for an element; a tuple element is unpacked over its arguments.
       cycle_length: Inner datasets open at a time.
-      block_length: Elements taken from one before the next has its turn.
+      block_length: Consecutive elements taken from one dataset.
       name: "interleave" or "flat_map".
-      num_parallel_calls: How many inner datasets are read at a time by threads; 0 for the reader's own.
-      deterministic: Whether threads keep the order; None as the options say.
+      num_parallel_calls: How many inner datasets threads read at a time; 0 for the reader's own thread.
+      deterministic: Whether threads keep the order; None for what the options say.
     """
 
     name: str  # type: ignore[misc]  # one algorithm, two public names
@@ -69,14 +68,14 @@ class Interleave(Stage):
         """Checks the arguments of interleave.
 
         Args:
-          fn: Gives a dataset for an element.
+          fn: Returns a dataset for an element.
           cycle_length: Inner datasets open at a time; None or AUTOTUNE for 4.
-          block_length: Elements taken from one in its turn; None for 1.
-          num_parallel_calls: Inner datasets that are read at a time, AUTOTUNE for all that are open, None for none.
-          deterministic: Whether the order is that of reading without threads; None as the options say.
+          block_length: Consecutive elements taken from one dataset; None for 1.
+          num_parallel_calls: Inner datasets that threads read at a time, AUTOTUNE for all open ones, None for none.
+          deterministic: Whether the order is that of reading without threads; None for what the options say.
 
         Raises:
-          InvalidArgumentError: if a cycle or block would be empty, or nothing were to read.
+          InvalidArgumentError: if a cycle, a block or the number of calls is less than 1.
         """
         cycle = DEFAULT_CYCLE if cycle_length in (None, -1) else cycle_length
         cycle = whole_number(cycle, "interleave: cycle_length")
@@ -91,14 +90,14 @@ class Interleave(Stage):
         return Interleave("interleave", fn, cycle, block, calls, in_order)
 
     def checked(self, upstream: Pipeline) -> Interleave:
-        """Itself, unless the function gives something else than datasets, as far as made-up values can tell.
+        """Itself, unless the function returns something other than datasets for made-up values.
 
         Raises:
           TypeError: if it does.
         """
         try:
             found = probe.result_example(self.fn, upstream.unread())
-        except Exception:  # it may refuse made-up values; then the first pass reports it
+        except Exception:  # it may raise for made-up values; then the first pass reports it
             return self
         if not hasattr(found, "open"):
             raise TypeError(
@@ -108,7 +107,7 @@ class Interleave(Stage):
         return self
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         inners = self._openers(upstream(), current)
         if not self.num_parallel_calls:
             yield from self._in_turn(map(_begun, inners))
@@ -221,7 +220,7 @@ class Interleave(Stage):
         return inner  # type: ignore[no-any-return]
 
     def example(self, upstream: Pipeline) -> Pipeline:
-        """One inner dataset: of made-up values or, where they will not do, of the first element that has one.
+        """One inner dataset: for made-up values or, if these fail, for the first element that has one.
 
         Raises:
           OutOfRangeError: if there is none.
@@ -253,7 +252,7 @@ class Interleave(Stage):
         )
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""
+        """Number of elements after this stage; nothing is known about inner datasets, as in the reference."""
         endless = self.num_parallel_calls and upstream.cardinality() == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
@@ -264,9 +263,9 @@ class Interleave(Stage):
 
 
 class _ReadAhead:
-    """The inner datasets, each read ahead by a thread: those that have their turn, and as many that follow.
+    """The inner datasets, each read ahead by a thread: those of the cycle, and as many that follow.
 
-    While there are too many threads, the reader itself reads further ones.
+    While there are too many threads, the reader itself reads further datasets.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """Stages that call a user's function once per element: map, filter, take_while.
 
-Order is kept. What the function raises reaches the caller with its own type and a note that names stage and
-element.
+Order is kept. An error of the function reaches the caller with its own type and a note that names stage and element.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Map(Stage):
 
     Attributes:
       fn: The function; a tuple element is unpacked over its arguments.
-      num_parallel_calls: How many calls at a time, AUTOTUNE to find out, 0 for the reader's own thread.
-      deterministic: Whether parallel calls keep the order of the elements; None as the options say.
+      num_parallel_calls: How many calls at a time, AUTOTUNE to measure it, 0 for the reader's own thread.
+      deterministic: Whether parallel calls keep the order of the elements; None for what the options say.
     """
 
     name: ClassVar[str] = "map"
@@ -51,7 +50,7 @@ class Map(Stage):
     deterministic: bool | None = None
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         blocks = BlockCalls(self.fn, partial(probe.call, self.fn), self.called, current.meter)
         runs = upstream()
         if self.num_parallel_calls == 0:
@@ -69,7 +68,7 @@ class Map(Stage):
         yield from self._in_parallel(attempts(runs, current.provenance), current)
 
     def _in_blocks(self, runs: Iterator[Run], blocks: BlockCalls, current: Pass) -> Iterator[Run]:
-        """Results for many rows at a time, where that gives the same."""
+        """Results for many rows at a time, if they are the same."""
         index = 0
         for run in runs:
             for part in blocks.parts(run):
@@ -133,8 +132,8 @@ class Map(Stage):
         """The nested spec of an element after this stage.
 
         Raises:
-          TypeError: if what the function gives for made-up values is of a kind that no element holds, and no element
-            of `upstream` tells otherwise.
+          TypeError: if the function's result for made-up values is of a kind that elements cannot hold, and no element
+            of `upstream` shows otherwise.
         """
         probe.refuse_unknown(upstream)
         unfit = None
@@ -142,7 +141,7 @@ class Map(Stage):
             return probe.result_spec(self.fn, upstream)
         except probe.UnfitResult as error:
             unfit = error
-        except Exception:  # it may refuse made-up values
+        except Exception:  # it may raise for made-up values
             pass
         try:
             return probe.first_result(
@@ -178,7 +177,7 @@ def _numbered(attempted: Iterator[Item | Failed]) -> Iterator[tuple[int, Item] |
 
 @dataclass(frozen=True, eq=False)
 class Filter(Stage):
-    """Keeps the elements for which `fn` says True.
+    """Keeps the elements for which `fn` returns True.
 
     Attributes:
       fn: Predicate; a tuple element is unpacked over its arguments.
@@ -189,7 +188,7 @@ class Filter(Stage):
     fn: Callable[..., Any]
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         for run, row in _kept(self, self.fn, upstream):
             if isinstance(run, Failed):
                 yield run
@@ -207,7 +206,7 @@ class Filter(Stage):
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Stage):
-    """Stops at the first element for which `fn` says False.
+    """Stops at the first element for which `fn` returns False.
 
     Attributes:
       fn: Predicate; a tuple element is unpacked over its arguments.
@@ -218,7 +217,7 @@ class TakeWhile(Stage):
     fn: Callable[..., Any]
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         for run, row in _kept(self, self.fn, upstream):
             if isinstance(run, Failed):
                 yield run
@@ -237,7 +236,7 @@ class TakeWhile(Stage):
 
 
 def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
-    """Refuses a predicate whose result is not a scalar bool, as far as made-up values can tell.
+    """Rejects a predicate whose result for made-up values is not a scalar bool.
 
     Args:
       fn: The predicate.
@@ -245,7 +244,7 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
       stage: Name of the stage, for errors.
 
     Raises:
-      TypeError: if it does not take the elements' components.
+      TypeError: if it does not accept the elements' components.
       InvalidArgumentError: if it returns something else.
     """
     upstream = upstream.unread()
@@ -265,7 +264,7 @@ def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> N
 
 
 def refuse_later_results(fn: Callable[..., Any], stage: str) -> None:
-    """Refuses functions that return something that makes the result later: those with `yield`, and coroutines.
+    """Rejects functions that compute their result later: those with `yield`, and coroutines.
 
     Raises:
       TypeError: for these.
@@ -281,10 +280,10 @@ def refuse_later_results(fn: Callable[..., Any], stage: str) -> None:
 
 
 def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
-    """Refuses a function whose result no element can hold, where a call has no effect.
+    """Rejects a function whose result no element can hold, if a call has no effect.
 
-    Functions may print, count or wait; those may be called whose code alone tells that they only compute or make a
-    generator, and take no large elements.
+    Functions may print, count or wait, so this calls only functions whose code shows that they just compute or make a
+    generator, and that take no large elements.
 
     Args:
       fn: The function.
@@ -299,7 +298,7 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
         return
     try:
         result = probe.result_example(fn, upstream)
-    except Exception:  # it may refuse made-up values
+    except Exception:  # it may raise for made-up values
         return
     try:
         flatten_element(result)
@@ -309,9 +308,9 @@ def check_result(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None
 
 
 def spec_by_computing(dataset: Pipeline) -> Any:
-    """The nested spec of an element, if finding it calls only functions whose code tells that they just compute.
+    """The nested spec of an element, if that only calls functions whose code shows that they just compute.
 
-    None if others would be called, or more than eight, elements read, or large ones made up.
+    None if other functions or more than eight would be called, elements read, or large ones made up.
     """
     unread = dataset.unread()
     known = unread.with_source(unread.source, ())
@@ -367,7 +366,7 @@ def _predicate_text(fn: Callable[..., Any], stage: str, got: Any) -> str:
 
 
 def note_place(error: BaseException, stage: str, index: int) -> None:
-    """Notes on `error` where in the pipeline it happened.
+    """Adds a note to `error` that says where in the pipeline it happened.
 
     Args:
       error: The error of a function.
@@ -378,7 +377,7 @@ def note_place(error: BaseException, stage: str, index: int) -> None:
 
 
 def note_function(error: BaseException, fn: Callable[..., Any]) -> None:
-    """Notes on `error` which function returned what it is about, and where that is written."""
+    """Adds a note to `error` that says which function returned the value, and where it is defined."""
     code = getattr(inspect.unwrap(fn), "__code__", None)
     if code is not None:
         error.add_note(f"returned by {_name(fn)} at {file_name(code.co_filename)}:{code.co_firstlineno}")

@@ -19,20 +19,20 @@ from workbench.data.stages.ordering.select import Repeat
 from workbench.io.made_up import MadeUpText
 
 _LARGE_BYTES: Final = 1 << 17
-"""glibc asks the kernel for each such block at first."""
+"""glibc initially requests each block of this size from the kernel."""
 _REPEATED: Final = 256
 """Long strips are copied faster than short ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What made-up elements are filled with.
+    """The content of made-up elements.
 
     Attributes:
-      values: Numbers that arrays hold in turn; a scalar is the first.
-      text: Every text.
+      values: Numbers that arrays repeat; a scalar is the first.
+      text: The content of every text.
       rows: The size of a dimension that is unknown.
-      rank: The number of dimensions where that is unknown.
+      rank: The number of dimensions if unknown.
       count: How many elements an inner dataset has.
     """
 
@@ -65,7 +65,7 @@ class Filling:
         return np.resize(np.tile(values.astype(dtype), _REPEATED), shape)[()]
 
     def shape(self, spec: TensorSpec) -> tuple[int, ...]:
-        """The shape of what fits a spec."""
+        """The shape of a value that fits a spec."""
         shape = (None,) * self.rank if spec.shape is None else spec.shape
         return tuple(self.rows if size is None else size for size in shape)
 
@@ -77,14 +77,14 @@ APART: Final = (
     Filling((-1, 20, 0, 7, 3), b"1,2", rows=0, rank=2, count=1),
     Filling((20, 7, -1, 0, 3), b"3 4 5", rows=9, rank=3, count=2),
 )
-"""Values that have little in common: of other signs, zero, greater, and of several kinds in one array."""
+"""Values with little in common: other signs, zero, larger ones, and several kinds in one array."""
 
 
 def element(upstream: Pipeline, filling: Filling) -> Any:
     """An element that fits the spec of those of `upstream`.
 
     Raises:
-      TypeError: if a component is no array.
+      TypeError: if a component is not an array.
     """
     return tree.map(lambda part: _component(part, filling, upstream), upstream.element_spec)
 
@@ -110,7 +110,7 @@ def _component(spec: Any, filling: Filling, upstream: Pipeline) -> Any:
 
 
 def watched(element: Any, answers: Answers) -> Any:
-    """A made-up element whose arrays, numbers and texts ask `answers` what they are taken for."""
+    """A made-up element whose arrays, numbers and texts let `answers` decide comparisons."""
     return tree.map(lambda part: _watched(part, answers), element)
 
 

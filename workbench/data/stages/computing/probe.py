@@ -1,11 +1,11 @@
-"""What a user's function returns, found out without reading data.
+"""Finds out what a user's function returns, without reading data.
 
-The function is called with made-up values that fit the input's spec: ones and twos, and where a dimension is unknown,
-two and three rows; where the rank is, a vector and a matrix; texts of one byte and of two, which the parsers of
-examples take for examples that have what is wanted. If the result then seems to have sizes, the function is also
-called with values that have little in common, and with ones that notice what it decides by them, so that it goes its
-other ways, too (`watched.py`), unless it is slow. A dimension of the result that differs between any two calls is
-unknown. Where code and values cannot matter, two calls are enough (`sized.py`).
+The function is called with made-up values that fit the input's spec: ones and twos; for an unknown dimension, two and
+three rows; for an unknown rank, a vector and a matrix; texts of one and of two bytes, which parsers of examples accept
+as examples with the requested features. If the result then seems to have known sizes, and the function is not slow, it
+is also called with values that have little in common, and with values that notice decisions, so that it takes its other
+branches, too (`watched.py`). A dimension of the result that differs between any two calls is unknown. If code and
+values cannot affect sizes, two calls are enough (`sized.py`).
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _Result = TypeVar("_Result")
 
 
 class UnfitResult(TypeError):
-    """What a function returns is of a kind that no element holds."""
+    """A function's result is of a kind that elements cannot hold."""
 
 
 _FEWEST_EXAMPLES: Final = 100
 _SECONDS: Final = 3.0
 _TELLING_SECONDS: Final = 3.0
 _TRIAL_SECONDS: Final = 2.0
-"""A function that takes so long for two elements is not called with twenty more."""
+"""A function that takes this long for two elements is not called with twenty more."""
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
     """Calls `fn` as map does: a plain tuple becomes several arguments, anything else is one.
 
     Raises:
-      NotFinite: if `enable_check_numerics` is in effect, and what it computes is not finite.
+      NotFinite: if `enable_check_numerics` is in effect, and it computes a value that is not finite.
     """
     observation = observing.current()
     if observation is None:
@@ -68,7 +68,7 @@ def _applied(fn: Callable[..., Any], element: Any) -> Any:
 
 
 def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> None:
-    """Refuses a function that cannot take the elements.
+    """Rejects a function that cannot accept the elements.
 
     Args:
       fn: The function.
@@ -100,10 +100,10 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline, spec: Callable[[Any]
     Args:
       fn: The function.
       upstream: The pipeline whose elements it gets.
-      spec: Gives the spec of a result; by default that of the element that it is.
+      spec: Returns the spec of a result; by default, its spec as an element.
 
     Raises:
-      UnfitResult: if it is of a kind that no element holds.
+      UnfitResult: if the result is of a kind that elements cannot hold.
       Exception: whatever `fn` raises for the made-up values.
     """
     spec_of_result = spec or _spec
@@ -140,7 +140,7 @@ def _covering_others(spec: Callable[[Any], Any], upstream: Pipeline, ones: Any, 
     """
     found = {made_up.ONES: ones}
     for filling in made_up.APART:
-        with contextlib.suppress(Exception):  # it may refuse these
+        with contextlib.suppress(Exception):  # it may raise for these
             found[filling] = tried(partial(spec, made_up.element(upstream, filling)))
             known = relax(known, found[filling])
     for filling in (made_up.ONES, made_up.APART[0]):
@@ -193,15 +193,15 @@ def result_example(
 
 
 def _quietly(fn: Callable[..., Any], element: Any) -> Any:
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # nobody asked about these values
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # these values are made up
         return _applied(fn, element)
 
 
 def refuse_unknown(upstream: Pipeline) -> None:
-    """Refuses elements that nobody knows: nothing that is made of them would be known, however long one looked.
+    """Rejects elements whose spec cannot be found: nothing made from them could ever be known.
 
     Raises:
-      OutOfRangeError: if it cannot be found out what elements of `upstream` look like.
+      OutOfRangeError: if the spec of `upstream`'s elements cannot be found.
     """
     try:
         _ = upstream.element_spec
@@ -214,16 +214,16 @@ def refuse_unknown(upstream: Pipeline) -> None:
 def first_result(what: str, learn: Callable[[Any], _Result], upstream: Pipeline) -> _Result:
     """What `learn` returns for the first element of `upstream` for which it returns something.
 
-    It goes on as long as elements fail, but not for ever: at least 100 of them, and for 3 seconds. For an element that
-    does not come it waits as the iteration would, and warns after 3 seconds: nobody can tell whether it comes yet.
+    It continues while elements fail, for at least 100 of them and 3 seconds. It waits for a missing element as the
+    iteration would, and warns after 3 seconds, because the element may or may not come.
 
     Args:
-      what: What is to be found out, for errors.
-      learn: Gets an element; what it raises is the element's error, and the next one is tried.
+      what: What to find out, for errors.
+      learn: A function of an element; if it raises, this is the element's error, and the next one is tried.
       upstream: The pipeline whose elements are tried.
 
     Raises:
-      OutOfRangeError: if none was found; the first error is its cause.
+      OutOfRangeError: if there was no result; the first error is its cause.
     """
     failure: Exception | None = None
     none = "no element"
@@ -268,13 +268,13 @@ def _told_if_slow(what: str, upstream: Pipeline) -> Iterator[Callable[[], None]]
 def learnt_spec(spec_of: Callable[[Any], Any], element: Any, upstream: Pipeline) -> Any:
     """The nested spec of results, learnt from one element of `upstream`.
 
-    Those for other elements may have other sizes, whatever `upstream` tells of its own; and another rank, where the
-    rank of its elements is unknown. So sizes are known only if the function takes other contents as well.
+    Results for other elements may have other sizes, even if those of `upstream` are known; and another rank, if the
+    rank of its elements is unknown. So sizes are known only if the function also accepts other contents.
 
     Args:
-      spec_of: Gives the nested spec of the function's result for an element.
+      spec_of: Returns the nested spec of the function's result for an element.
       element: The element.
-      upstream: The pipeline whose element it is.
+      upstream: The pipeline that the element comes from.
     """
     spec = spec_of(element)
     try:

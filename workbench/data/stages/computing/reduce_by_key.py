@@ -1,4 +1,4 @@
-"""Folding the elements of each key into one value."""
+"""Folds the elements of each key into one value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reducer:
 
     Attributes:
       init_func: `state = init_func(key)`, for the first element of a key, an int64 scalar.
-      reduce_func: `state = reduce_func(state, element)`, of the same structure and dtypes.
+      reduce_func: `state = reduce_func(state, element)`, with the same structure and dtypes.
       finalize_func: `value = finalize_func(state)`, after the last element of all; a tuple is unpacked over its
         arguments.
     """
@@ -44,13 +44,13 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class ReduceByKey(Stage):
-    """One value for each key, in ascending order of keys, once all elements are there.
+    """One value for each key, in ascending order of keys, after all elements have arrived.
 
-    Where a function fails for an element, the state of its key stays as it was.
+    If a function fails for an element, the state of its key does not change.
 
     Attributes:
-      fn: Gives an element's key, a whole number; a tuple element is unpacked over its arguments.
-      reducer: What folds elements.
+      fn: Returns an element's key, a whole number; a tuple element is unpacked over its arguments.
+      reducer: The functions that fold elements.
     """
 
     name: ClassVar[str] = "group_by_reducer"
@@ -59,7 +59,7 @@ class ReduceByKey(Stage):
     reducer: Reducer
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         groups: dict[int, _Group] = {}
         for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
             element = structure.pack(leaves)

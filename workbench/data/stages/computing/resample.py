@@ -1,4 +1,4 @@
-"""Resampling: elements are left out at random so that classes come in the wanted proportions."""
+"""Resampling: drops elements at random so that classes have the requested proportions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from workbench.errors import InvalidArgumentError
 class RejectionResample(Stage):
     """Pairs of class and element, with each class as often as `target` says.
 
-    An element of class c is kept with probability (target_c / share_c) / max(target / share), the most that gives the
-    wanted proportions. Shares that nobody has told are those of the elements so far. All elements of a wanted class are
-    kept that is told to have a share of 0; for the others, it does not count.
+    An element of class c is kept with probability (target_c / share_c) / max(target / share), the highest that gives
+    the requested proportions. Unless the shares are given, they are those of the elements so far. All elements of a
+    requested class with a given share of 0 are kept; it does not affect the others.
 
     Attributes:
-      fn: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
-      target: The wanted share of each class.
+      fn: Returns an element's class, a whole number; a tuple element is unpacked over its arguments.
+      target: The requested share of each class.
       initial: The share that each class has; None to count.
       seed: The seed of the choices.
     """
@@ -45,8 +45,8 @@ class RejectionResample(Stage):
         """Checks the distributions.
 
         Args:
-          fn: Gives an element's class.
-          target: The wanted share of each class.
+          fn: Returns an element's class.
+          target: The requested share of each class.
           initial: The share that each class has; None to estimate it.
           seed: Seed of the choices.
 
@@ -62,7 +62,7 @@ class RejectionResample(Stage):
         return RejectionResample(fn, wanted, known, seed)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         generator = current.generator(self.seed, reshuffle=True)
         target = np.array(self.target)
         counts = np.zeros(len(target))

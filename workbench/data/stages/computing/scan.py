@@ -1,4 +1,4 @@
-"""Scanning: a function that carries a state from element to element."""
+"""Scan: a function carries a state from element to element."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True, eq=False)
 class Scan(Stage):
-    """Replaces each element by the second of what `fn(state, element)` returns; the first is the next state.
+    """Replaces each element by the second result of `fn(state, element)`; the first is the next state.
 
     Attributes:
       initial_state: The nested state that the first element gets.
@@ -37,13 +37,13 @@ class Scan(Stage):
         """Checks the state.
 
         Raises:
-          TypeError: if elements cannot hold it either.
+          TypeError: if it is of a kind that elements cannot hold, either.
         """
         flatten(initial_state)
         return Scan(initial_state, fn)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass; where the function fails, the next element gets the state from before."""
+        """Starts one pass; after a failure of the function, the next element gets the previous state."""
         leaves, structure = flatten(self.initial_state)
         for index, (element, shape, ids) in enumerate(items(upstream(), current.provenance)):
             try:
@@ -68,7 +68,7 @@ class Scan(Stage):
             element = made_up.element(upstream, made_up.ONES)
             state, _ = _pair(self.fn(structure.pack(leaves), element))
             after = same_state("scan", leaves, structure, state)
-        except Exception:  # the function may refuse made-up values
+        except Exception:  # the function may raise for made-up values
             return spec
         if list(map(np.shape, leaves)) == list(map(np.shape, after)):
             return spec
@@ -118,4 +118,4 @@ def _pair(result: Any) -> tuple[Any, Any]:
     state, output = result
     return state, convert(output) if isinstance(
         output, list
-    ) else output  # inside of the pair, a list is one array
+    ) else output  # inside the pair, a list is one array

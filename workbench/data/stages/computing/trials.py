@@ -1,6 +1,6 @@
-"""Calls of a user's function with made-up values, which end although a loop in it may not.
+"""Calls a user's function with made-up values, and ends the call if a loop in it would not end.
 
-`while x != 0: x -= 1` ends for every element that a dataset has, and never for a made-up -1.
+`while x != 0: x -= 1` may end for every element of a dataset, but never for a made-up -1.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _Result = TypeVar("_Result")
 
 
 class Unending(Exception):
-    """A trial ran for so long that nobody knows whether it would end."""
+    """A trial ran so long that it may never end."""
 
 
 class AnswersSpent(BaseException):
-    """Ends a trial that asks on and on; functions that handle errors do not handle it."""
+    """Ends a trial that requests answers endlessly; functions that handle errors do not catch it."""
 
 
 class _LinesSpent(BaseException):
     """Ends a trial that has run too many lines.
 
-    Python stops to trace when it is raised. A bare `except:` in an endless loop handles it; as soon as it has, and this
-    is deleted, tracing goes on, and the next line, which is outside of that `try`, raises another one. Only a function
-    that keeps all errors that it handles is not ended.
+    Python stops tracing when it is raised. A bare `except:` in an endless loop catches it. Once that is done and this
+    object is deleted, tracing resumes, and the next line, outside that `try`, raises another one. Only a function that
+    keeps all the errors it catches is not ended.
     """
 
     def __init__(self, trace_on: Callable[[], None]) -> None:
@@ -41,12 +41,12 @@ class _LinesSpent(BaseException):
 
 
 def tried(call: Callable[[], _Result]) -> _Result:
-    """What `call` returns, if it does within 200,000 lines of Python; inside of another trial, together with that.
+    """What `call` returns, if it takes at most 200,000 lines of Python; nested trials share this limit.
 
-    A debugger sees lines as well, and there can be only one of both: under it, nothing is ended.
+    A debugger also traces lines, and only one of the two can: under a debugger, nothing is ended.
 
     Raises:
-      Unending: if it does not.
+      Unending: if it takes more.
     """
     try:
         return call() if sys.gettrace() is not None else _within_lines(call)
@@ -68,12 +68,12 @@ def _within_lines(call: Callable[[], _Result]) -> _Result:
         if ended or get_ident() != thread:
             return
         sys.settrace(count)
-        frame: FrameType | None = sys._getframe(2)  # the one that has handled it
+        frame: FrameType | None = sys._getframe(2)  # the one that caught it
         while frame is not None and frame.f_code is not _within_lines.__code__:
             frame.f_trace = count
             frame = frame.f_back
 
-    sys.settrace(count)  # from the next frame on; this one, which handles the error, is not traced
+    sys.settrace(count)  # from the next frame on; this one, which catches the error, is not traced
     try:
         return call()
     except _LinesSpent:

@@ -1,7 +1,7 @@
-"""Values that notice what a function decides by them, so that every way through it can be tried.
+"""Values that notice a function's decisions, so that every path through it can be tried.
 
-A function may go one way for small numbers and another way for great ones, where what it gives may have another size.
-`if x < 3:` asks a `WatchedArray` for its truth, and `Answers` gives the answer that the next trial needs.
+A function may take one path for small numbers and another for large ones, with results of other sizes. `if x < 3:` asks
+a `WatchedArray` for its truth value, and `Answers` provides the answer that the next trial needs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CONVERSIONS: Final = frozenset(("int", "float"))
 
 
 class Answers:
-    """The answers of one trial to what a function asks of values.
+    """One trial's answers to the questions of a function about values.
 
     Attributes:
       given: The answers so far.
-      escaped: Whether the function also looked at values in a way that cannot be answered otherwise.
+      escaped: Whether the function also used values in a way whose answer cannot be changed.
     """
 
     def __init__(self, wanted: tuple[bool, ...] = ()) -> None:
@@ -39,7 +39,7 @@ class Answers:
         self._wanted = wanted
 
     def answer(self, true: bool) -> bool:
-        """The wanted answer; what is true of the values where none is wanted."""
+        """The prescribed answer, or the values' own answer if none is prescribed."""
         place = len(self.given)
         if self._wanted and place >= _MOST_ANSWERS:
             raise AnswersSpent  # such as in a loop that the answers never end
@@ -47,22 +47,22 @@ class Answers:
         return self.given[-1]
 
     def number_taken(self) -> None:
-        """Notes that the caller of the caller takes a value as a number of Python, which nobody watches."""
+        """Notes that the caller's caller converts a value to a Python number, which is not watched."""
         if _converts_and_compares(sys._getframe(2).f_code):
             self.escaped = True
 
     def others(self) -> Iterator[tuple[bool, ...]]:
-        """The answers of trials that leave the way of this one, each at another place."""
+        """The answers of trials that each leave this one's path at another decision."""
         for place in range(len(self._wanted), min(len(self.given), _MOST_ANSWERS)):
             yield (*self.given[:place], not self.given[place])
 
 
 def ways(spec: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
-    """What a function gives on the ways through it, at most 16; and whether it looks at values otherwise as well.
+    """The results on the paths through a function, at most 16; and whether it also uses values in other ways.
 
     Args:
-      spec: What is wanted of a call of the function with values that ask `Answers`. What it raises ends a way that no
-        element takes.
+      spec: Calls the function with values that use the given `Answers`, and returns the spec of its result. An error
+        ends a path that no element takes.
     """
     found: list[Any] = []
     waiting: deque[tuple[bool, ...]] = deque([()])
@@ -82,7 +82,7 @@ def ways(spec: Callable[[Answers], Any]) -> tuple[list[Any], bool]:
 
 
 class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
-    """An array, or a scalar as an array without dimensions, that asks `Answers` what its values are taken for."""
+    """An array, or a scalar as an array without dimensions, that lets `Answers` decide comparisons of its values."""
 
     answers: Answers | None
 
@@ -127,7 +127,7 @@ class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __hash__(self) -> int:  # type: ignore[override]  # scalars have one
         if self.answers is not None:
-            self.answers.escaped = True  # a look-up, which finds something else for other values
+            self.answers.escaped = True  # a look-up, whose result depends on the values
         return hash(self.view(np.ndarray)[()])
 
     def __int__(self) -> int:
@@ -141,11 +141,11 @@ class WatchedArray(np.ndarray[Any, np.dtype[Any]]):
         return float(self.view(np.ndarray))
 
     def item(self, *place: Any) -> Any:
-        """As of an array, still watched."""
+        """As `ndarray.item`, but still watched."""
         return self._watched(np.asarray(super().item(*place), self.dtype))
 
     def tolist(self) -> Any:
-        """As of an array, its numbers still watched."""
+        """As `ndarray.tolist`, but with watched numbers."""
         return [part.tolist() for part in self] if self.ndim else self
 
 
@@ -172,7 +172,7 @@ for _name in (
 
 
 class WatchedText(MadeUpText):
-    """Made-up text that asks `Answers` whether it is what it is compared with, and whether it has what is sought."""
+    """Made-up text that lets `Answers` decide whether it equals another text or contains one."""
 
     answers: Answers
 

@@ -1,1 +1,1 @@
-"""Stages that put elements together and take them apart: batches, windows, groups."""
+"""Stages that combine and split elements: batches, windows, groups."""

@@ -24,9 +24,10 @@ class Batch(Stage):
 
     Attributes:
       batch_size: Elements per batch.
-      drop_remainder: Whether a smaller last batch is left out, which makes the batch dimension known.
-      num_parallel_calls: How many batches are put together at a time, AUTOTUNE to find out; 0 for each by who asks.
-      deterministic: Whether batches put together in parallel keep their order; None as the options say.
+      drop_remainder: Whether a smaller last batch is dropped, which makes the batch dimension known.
+      num_parallel_calls: How many batches are assembled at a time, AUTOTUNE to measure it; 0 to assemble each on
+        request.
+      deterministic: Whether batches assembled in parallel keep their order; None for what the options say.
     """
 
     name: ClassVar[str] = "batch"
@@ -48,7 +49,7 @@ class Batch(Stage):
         return Batch(int(batch_size), drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
+        """Starts one pass over the runs of `upstream()`; a batch fails with any of its elements."""
         batches = self._batches(upstream)
         if not self.num_parallel_calls:
             return batches
@@ -88,8 +89,7 @@ class Batch(Stage):
             full = (len(run) - start) // size * size
             ready = Run(run.table, run.rows[start : start + full])
             if full and is_block(run):
-                # Yielded one by one, as if their elements had been made singly: the thread that reads ahead assembles
-                # them.
+                # Yielded one by one, as if their elements had been made singly: the read-ahead thread assembles them.
                 for first in range(0, full, size):
                     yield _batch([Run(ready.table, ready.rows[first : first + size])], run)
             elif full:
@@ -125,7 +125,7 @@ def _batch(parts: list[Segment], last: Run) -> Run:
 
 
 def _tasks(batches: Iterator[Run], provenance: bool) -> Iterator[Task]:
-    """Each batch by itself, not assembled yet."""
+    """Each batch on its own, not yet assembled."""
     number = 0
     for run in batches:
         if isinstance(run, Failed):

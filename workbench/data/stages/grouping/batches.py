@@ -1,4 +1,4 @@
-"""Batches as rows that belong together, gathered only when they are used."""
+"""Batches as rows that belong together, gathered only when used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Joined:
                 return stack([run.table.row(run.rows[0]) for run in runs], structure)
             lists = [run.table.chosen(run.rows) for run in runs if isinstance(run.table, BytesTable)]
             if len(lists) == len(parts):
-                # Lines come by the million; making an array of each part would only add copies.
+                # There are millions of lines; an array for each part would only add copies.
                 return [np.fromiter(itertools.chain(*lists), STRING, sum(lengths))]
         return concatenate([part.gather() for part in parts], structure)
 
@@ -69,7 +69,7 @@ class Joined:
 
 @dataclass(slots=True)
 class BatchTable:
-    """Batches of `size` consecutive rows of a run, gathered when asked for."""
+    """Batches of `size` consecutive rows of a run, gathered on request."""
 
     at_rest: ClassVar[bool] = False
     run: Run
@@ -101,7 +101,7 @@ class BatchTable:
 
 @dataclass(slots=True)
 class SegmentTable:
-    """Batches of any size, gathered when asked for."""
+    """Batches of any size, gathered on request."""
 
     at_rest: ClassVar[bool] = False
     segments: list[Segment]

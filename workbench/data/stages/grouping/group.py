@@ -33,12 +33,12 @@ _GREATEST_KEY = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(Stage):
-    """Collects elements by key and reduces full windows; what is left over follows in ascending key order.
+    """Collects elements by key and reduces full windows; incomplete windows follow in ascending key order.
 
     Attributes:
-      key_func: Gives an element's key, an integer.
+      key_func: Returns an element's key, an integer.
       reduce_func: Turns a key and a dataset of its elements into a dataset.
-      window_size_func: Gives the size of a key's window.
+      window_size_func: Returns the size of a key's window.
     """
 
     name: ClassVar[str] = "group_by_window"
@@ -58,7 +58,7 @@ class GroupByWindow(Stage):
 
         Raises:
           ValueError: unless exactly one of the two sizes is given.
-          TypeError: if a function is none, or the size is not a whole number.
+          TypeError: if an argument is not a function, or the size is not a whole number.
         """
         if (window_size is None) == (window_size_func is None):
             raise InvalidArgumentError("group_by_window needs either window_size or window_size_func")
@@ -71,7 +71,7 @@ class GroupByWindow(Stage):
         )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         groups: dict[int, list[Item]] = {}
         sizes: dict[int, int] = {}
         windows = 0
@@ -149,7 +149,7 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Which bucket an element belongs to, and how a bucket is batched."""
+    """Determines the bucket of an element, and how a bucket is batched."""
 
     length: Callable[..., Any]
     boundaries: tuple[int, ...]
@@ -203,7 +203,7 @@ def bucketed(
     no_padding: bool,
     drop_remainder: bool,
 ) -> GroupByWindow:
-    """The stage behind `Dataset.bucket_by_sequence_length`; `element_spec` is that of the elements, if known.
+    """The stage of `Dataset.bucket_by_sequence_length`; `element_spec` is that of the elements, if known.
 
     Raises:
       ValueError: unless there is one batch size more than boundaries.

@@ -41,12 +41,12 @@ class PaddedBatch(Stage):
 
     Attributes:
       batch_size: Elements per batch.
-      padded_shapes: Nested shapes as they were given.
-      padding_values: Nested values as they were given.
-      drop_remainder: Whether a smaller last batch is left out.
-      fit: Shapes and values by component; None while nothing tells what elements are: then the first one does.
-      num_parallel_calls: How many batches are padded at a time, AUTOTUNE to find out; 0 for the reader's own thread.
-      deterministic: Whether batches padded in parallel keep their order; None as the options say.
+      padded_shapes: Nested shapes, as given.
+      padding_values: Nested values, as given.
+      drop_remainder: Whether a smaller last batch is dropped.
+      fit: Shapes and values by component; None if the element spec is unknown until the first element.
+      num_parallel_calls: How many batches are padded at a time, AUTOTUNE to measure it; 0 for the reader's own thread.
+      deterministic: Whether batches padded in parallel keep their order; None for what the options say.
     """
 
     name: ClassVar[str] = "padded_batch"
@@ -75,7 +75,7 @@ class PaddedBatch(Stage):
         return stage if isinstance(element_spec, UnknownSpec) else stage._fitted(element_spec)
 
     def _fitted(self, element_spec: Any) -> PaddedBatch:
-        """This stage, fitted to such elements."""
+        """This stage, fitted to elements with this spec."""
         specs, structure = tree.flatten(element_spec)
         if not specs or not all(isinstance(spec, TensorSpec) for spec in specs):
             raise TypeError(
@@ -94,7 +94,7 @@ class PaddedBatch(Stage):
         return replace(self, fit=_Fit(tuple(shapes), tuple(values)))
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
+        """Starts one pass over the runs of `upstream()`; a batch fails with any of its elements."""
         if self.fit is None:
             return self._learning(upstream, current)
         tasks = self._tasks(upstream, current.provenance)

@@ -1,7 +1,7 @@
 """Splitting of global batches among replicas: the two algorithms of the reference, as stages.
 
-`rebatch.py` has the arithmetic; here it is applied to segments, so that a piece is gathered only by the one
-who keeps it.
+`rebatch.py` has the arithmetic; this file applies it to segments, so that only the replica that keeps a piece gathers
+it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 @dataclass(frozen=True)
 class EvenSplit(Stage):
-    """Cuts every batch into `pieces` parts of ceil(rows / pieces) rows; the last may be short or empty."""
+    """Cuts every batch into `pieces` parts of ceil(rows / pieces) rows; the last parts may be short or empty."""
 
     name: ClassVar[str] = "even_split"
     pieces: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         rows = range(self.pieces)
         for run in upstream():
             table = run.table
@@ -69,16 +69,16 @@ class EvenSplit(Stage):
 
 @dataclass(frozen=True)
 class Regroup(Stage):
-    """Regroups the rows of all batches into cyclic `sizes`; a last, partial one is kept unless dropped.
+    """Regroups the rows of all batches into cyclic `sizes`; a partial last one is kept unless dropped.
 
-    As in the reference, dimensions that `specs` do not know are 0 in parts of size 0.
+    As in the reference, dimensions that are unknown in `specs` are 0 in parts of size 0.
     """
 
     name: ClassVar[str] = "regroup"
     sizes: tuple[int, ...]
     drop_remainder: bool = False
     specs: tuple[TensorSpec, ...] = field(default=(), compare=False, repr=False)
-    """Of the components, if they are known and a size is 0."""
+    """The components' specs, if they are known and a size is 0."""
 
     @staticmethod
     def of(sizes: int | Sequence[int], drop_remainder: bool) -> Regroup:
@@ -97,7 +97,7 @@ class Regroup(Stage):
         return Regroup(wanted, drop_remainder)
 
     def knowing(self, element_spec: Callable[[], Any]) -> Regroup:
-        """The stage with the specs of the batches, if it needs them: finding them out may call functions of users."""
+        """The stage with the specs of the batches, if it needs them: finding them may call the user's functions."""
         if all(self.sizes):
             return self
         # It has no elements, or its files are on another machine.
@@ -106,7 +106,7 @@ class Regroup(Stage):
         return self
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if not any(self.sizes):
             raise InvalidArgumentError(
                 f"regroup: batches of sizes {self.sizes} would never use up a row; give a positive one"
@@ -143,7 +143,7 @@ class Regroup(Stage):
             if not self.drop_remainder:
                 yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
         elif last is not None:
-            # The reference makes empty batches before it asks for more rows; this only makes them behind some rows.
+            # The reference makes empty batches before it requests more rows; this makes them only after some rows.
             parts = []
             while not size:
                 parts.append(self._nothing(last))
@@ -183,7 +183,7 @@ class Regroup(Stage):
 
 
 def first_dimension(spec: TensorSpec) -> int | None:
-    """The number of rows that a component's spec promises.
+    """The number of rows according to a component's spec.
 
     Raises:
       InvalidArgumentError: if it is a scalar.

@@ -17,13 +17,13 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Unbatch(Stage):
-    """Cuts each element along its first dimension; batches without rows vanish."""
+    """Splits each element along its first dimension; batches without rows yield nothing."""
 
     name: ClassVar[str] = "unbatch"
 
     @staticmethod
     def check(element_spec: Any) -> None:
-        """Refuses scalars, and components that are known to have different numbers of rows.
+        """Rejects scalars, and components that are known to have different numbers of rows.
 
         Raises:
           InvalidArgumentError: for these.
@@ -40,7 +40,7 @@ class Unbatch(Stage):
         check_rows(element_spec, "unbatch")
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         for run in upstream():
             structure = run.table.structure
             for row in run.indices():
@@ -75,7 +75,7 @@ class Unbatch(Stage):
 
 
 def _rows(upstream: Pipeline) -> int | None:
-    """How many rows each element has; None if that may differ, judged without reading an element."""
+    """How many rows each element has; None if that may differ. Reads no element."""
     first = next(iter(tree.flatten(spec_unread(upstream))[0]), None)
     if isinstance(first, TensorSpec):
         return first.shape[0] if first.shape else None
@@ -88,7 +88,7 @@ def _rows(upstream: Pipeline) -> int | None:
 
 
 def check_rows(element_spec: Any, stage: str) -> None:
-    """Refuses elements without rows.
+    """Rejects elements without rows.
 
     Raises:
       InvalidArgumentError: if components are scalars, or there are none.

@@ -1,4 +1,4 @@
-"""Elements without those of an incomplete last group."""
+"""Drops the elements of an incomplete last group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.data.tables import Item, Run, items, single
 
 @dataclass(frozen=True)
 class WholeGroups(Stage):
-    """The elements one by one, up to the last of a whole group; they need not be alike, as those of a batch.
+    """The elements of whole groups, one by one. Unlike those of a batch, they need not have the same form.
 
     Attributes:
       size: Number of elements in a group.
@@ -25,7 +25,7 @@ class WholeGroups(Stage):
     size: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         held: list[Item] = []
         for item in items(upstream(), current.provenance):
             held.append(item)

@@ -18,13 +18,13 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Window(Stage):
-    """Collects elements into datasets; each component becomes a dataset of its own.
+    """Collects elements into datasets; each component becomes its own dataset.
 
     Attributes:
       size: Elements per window.
       shift: Elements between the starts of windows.
       stride: Distance between elements of one window.
-      drop_remainder: Whether windows with less than `size` elements are left out.
+      drop_remainder: Whether windows with less than `size` elements are dropped.
     """
 
     name: ClassVar[str] = "window"
@@ -54,7 +54,7 @@ class Window(Stage):
         return Window(size, shift, stride, drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts; a window fails with any of its elements."""
+        """Starts one pass over the runs of `upstream()`; a window fails with any of its elements."""
         held: list[Item | Failed] = []
         skip = 0
         reach = (self.size - 1) * self.stride + 1
@@ -96,7 +96,7 @@ def _window(held: list[Item | Failed], current: Pass) -> Run:
     made: list[Item] = []
     for item in held:
         if isinstance(item, Failed):
-            return Failed(item.error)  # comes by itself; the next window may fail with the same element
+            return Failed(item.error)  # comes alone; the next window may fail with the same element
         made.append(item)
     _, structure, _ = made[0]
     columns = zip(*(leaves for leaves, _, _ in made), strict=True)

@@ -17,14 +17,14 @@ from workbench.data.tables import Failed, Run, attempts, single
 
 @dataclass(frozen=True)
 class Enumerate(Stage):
-    """Pairs `(number, element)`, the number an int64 counting from `start`; elements that fail are counted, too."""
+    """Pairs `(number, element)`, with int64 numbers from `start`; failed elements are counted, too."""
 
     name: ClassVar[str] = "enumerate"
     sees_failures: ClassVar[bool] = True
     start: int = 0
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         inner: Structure | None = None
         outer: Structure | None = None
         for number, item in enumerate(attempts(upstream(), current.provenance), self.start):

@@ -1,4 +1,4 @@
-"""Stages that only choose which elements go on, by position: index arithmetic, nothing is read."""
+"""Stages that select elements by position, with index arithmetic and without reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Take(Stage):
     count: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         left = self.count
         if left < 0:
             yield from upstream()
@@ -61,7 +61,7 @@ class Skip(Stage):
     count: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         left = self.count
         if left < 0:
             return
@@ -91,7 +91,7 @@ class Shard(Stage):
     Attributes:
       num_shards: Number of shards.
       index: Which one this is.
-      enough_for_all: Whether fewer elements than shards are an error, as for files dealt to hosts. As in the
+      enough_for_all: Whether fewer elements than shards are an error, as for files distributed among hosts. As in the
         reference, only shards that got an element notice; the others end at once.
     """
 
@@ -116,7 +116,7 @@ class Shard(Stage):
         return Shard(num_shards, index)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if self.num_shards == SHARD_HINT:
             yield from upstream()
             return
@@ -159,14 +159,14 @@ class Shard(Stage):
 
 @dataclass(frozen=True)
 class Repeat(Stage):
-    """The upstream again and again; forever if `count` is negative, then up to a pass without elements."""
+    """Repeats the upstream; if `count` is negative, forever, or until a pass has no elements."""
 
     name: ClassVar[str] = "repeat"
     keeps_batches: ClassVar[bool] = True
     count: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         done = 0
         while self.count < 0 or done < self.count:
             empty = True
@@ -193,14 +193,14 @@ class Repeat(Stage):
 
 @dataclass(frozen=True)
 class AssertCardinality(Stage):
-    """States the number of elements, and checks it while they go by."""
+    """States the number of elements, and checks it as they pass."""
 
     name: ClassVar[str] = "assert_cardinality"
     keeps_batches: ClassVar[bool] = True
     expected: int
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if self.expected == INFINITE_CARDINALITY:
             yield from upstream()
             raise FailedPreconditionError("assert_cardinality: expected endless elements, there are no more")

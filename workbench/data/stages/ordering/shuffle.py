@@ -1,9 +1,9 @@
-"""Shuffling through a reservoir, in blocks.
+"""Shuffles elements through a reservoir, in blocks.
 
-The reservoir holds `buffer_size` elements; each draw hands out a random slot and refills it with the next
-element, so element i can come out at position i - buffer_size + 1 at the earliest. A block of draws is done
-at once: `draw_block` gives exactly what drawing one by one would give. With in-memory sources the reservoir
-holds row numbers, not rows.
+The reservoir holds `buffer_size` elements; each draw takes the element of a random slot and refills the slot with the
+next element, so element i can come out at position i - buffer_size + 1 at the earliest. A block of draws is done at
+once: `draw_block` returns exactly what drawing one by one would return. With in-memory sources the reservoir holds row
+numbers, not rows.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ class Shuffle(Stage):
 
     Attributes:
       buffer_size: Number of elements in the reservoir.
-      seed: Seed of the order; drawn at description time if the user gave none, so that all hosts shuffle
-        alike.
-      reshuffle: Whether each iteration has an order of its own.
+      seed: Seed of the order; drawn at description time if the user gave none, so that all hosts have the same order.
+      reshuffle: Whether each iteration has its own order.
     """
 
     name: ClassVar[str] = "shuffle"
@@ -63,7 +62,7 @@ class Shuffle(Stage):
         return Shuffle(buffer_size, seed, reshuffle)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         if self.buffer_size == 1:  # there is no choice; failures keep their place
             yield from upstream()
             return
@@ -80,7 +79,7 @@ class Shuffle(Stage):
         if feed.ended:
             generator.shuffle(reservoir)
             yield Run(table, reservoir)
-        else:  # another table follows: rows of different tables have no common numbers, so hold elements
+        else:  # another table follows: row numbers are per table, so hold elements
             held = list(items(iter([Run(table, reservoir)]), current.provenance))
             yield from _shuffle_items(
                 items(feed.rest(), current.provenance), held, self.buffer_size, generator
@@ -94,14 +93,14 @@ class Shuffle(Stage):
 def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator, *, latest: Array) -> Array:
     """Draws `len(incoming)` times, each time refilling the drawn slot with the next of `incoming`.
 
-    A slot drawn twice within the block gives, the second time, what the first draw put there. So all draws are done as
-    if each slot was drawn once, and those that repeat a slot are corrected.
+    A slot drawn twice within the block returns, the second time, what the first draw put there. So all draws are made
+    as if each slot was drawn once, and repeated draws are corrected.
 
     Args:
       reservoir: Rows held, shape `(buffer,)`; updated in place.
       incoming: Rows that follow, shape `(n,)`.
       generator: Source of the draws.
-      latest: Room to note a draw for each slot, int64, shape `(buffer,)`; what it holds does not matter.
+      latest: Scratch space for a draw per slot, int64, shape `(buffer,)`; its content does not matter.
 
     Returns:
       The rows drawn, shape `(n,)`.
@@ -120,7 +119,7 @@ def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator
 
 
 def _repeats_by_sorting(slots: Array) -> tuple[Array, Array]:
-    """Draws whose slot was drawn before, and the draw before each. Sorts by radix, as the slots fit 16 bits."""
+    """Draws whose slot was drawn before, and the draw before each. Uses radix sort, because the slots fit 16 bits."""
     order = slots.astype(np.uint16).argsort(kind="stable")
     grouped = slots.take(order)
     again = np.flatnonzero(grouped[1:] == grouped[:-1])

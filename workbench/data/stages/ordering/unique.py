@@ -19,17 +19,17 @@ from workbench.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Unique(Stage):
-    """Lets each value pass once, where it first occurs."""
+    """Keeps the first occurrence of each value."""
 
     name: ClassVar[str] = "unique"
 
     @staticmethod
     def check(element_spec: Any) -> None:
-        """Refuses what cannot be compared reliably.
+        """Rejects elements that cannot be compared reliably.
 
         Raises:
           InvalidArgumentError: for several components.
-          TypeError: for other dtypes than int32, int64 and text.
+          TypeError: for dtypes other than int32, int64 and text.
         """
         components = tree.flatten(element_spec)[0]
         if len(components) != 1 or not isinstance(components[0], TensorSpec):
@@ -42,7 +42,7 @@ class Unique(Stage):
             )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over the runs of `upstream()`."""
         seen: set[Any] = set()
         for run in upstream():
             for row in run.indices():
