@@ -1,6 +1,6 @@
-"""What marks fields that came after models were first saved, in recorded runs and notebooks."""
+"""Marks fields that were added after models were first saved in recorded runs and notebooks."""
 
 from typing import Final
 
 ADDED: Final = {"added": True}
-"""Metadata of model fields that files of earlier versions lack; views draw these files without them."""
+"""Metadata of model fields that are missing in files of earlier versions; views draw these files without them."""

@@ -1,10 +1,9 @@
 """Clocks of several hosts on one time axis, with a bound of the error.
 
-All times are `time.monotonic_ns`, so a jump of the wall clock moves nothing. Within a host that clock is
-shared by all processes. Between hosts its zero differs, so each host's offset to the driver's clock is
-estimated from ping exchanges, as NTP does: the true offset lies within half the round trip of every
-exchange, and the quickest exchange bounds it best. A wall clock is read once per process, only to print
-times of day.
+All times are `time.monotonic_ns`, so a jump of the wall clock has no effect. Within a host that clock is shared by all
+processes. Between hosts its zero differs, so each host's offset to the driver's clock is estimated from ping exchanges,
+as NTP does: the true offset lies within half the round trip of every exchange, and the quickest exchange bounds it
+best. A wall clock is read once per process, only to print times of day.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Anchor:
     def now(
         monotonic: Callable[[], int] = time.monotonic_ns, wall: Callable[[], int] = time.time_ns
     ) -> Anchor:
-        """Reads both clocks; of a few readings the one least disturbed by the scheduler."""
+        """Reads both clocks a few times, and returns the reading least disturbed by the scheduler."""
         readings = []
         for _ in range(5):
             before = monotonic()
@@ -55,10 +54,10 @@ class Ping:
     """One exchange between the driver and a host.
 
     Attributes:
-      sent_ns: The driver sent the question; driver's clock.
-      received_ns: The host got it; host's clock.
-      answered_ns: The host answered; host's clock.
-      returned_ns: The driver got the answer; driver's clock.
+      sent_ns: When the driver sent the request; driver's clock.
+      received_ns: When the host received it; host's clock.
+      answered_ns: When the host answered; host's clock.
+      returned_ns: When the driver received the answer; driver's clock.
     """
 
     sent_ns: int
@@ -69,7 +68,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """What to add to a host's times to get the driver's, and how wrong that may be.
+    """What to add to a host's times to get the driver's, and the error bound.
 
     Attributes:
       offset_ns: Driver's time minus host's time.
@@ -81,7 +80,7 @@ class Offset:
 
 
 def offset_of(ping: Ping) -> Offset:
-    """The offset that one exchange shows.
+    """The offset according to one exchange.
 
     Raises:
       ValueError: if the exchange ended before it began, on either clock.
@@ -112,7 +111,7 @@ class OffsetEstimator:
     def estimate(self, now_ns: int) -> Offset | None:
         """The best offset known at `now_ns` of the driver's clock, or None before the first exchange.
 
-        An exchange counts with half its round trip and with what the clocks may have drifted apart since.
+        The error of an exchange is half its round trip plus the drift that is possible since then.
         """
         aged = (
             Offset(offset.offset_ns, offset.err_ns + int(abs(now_ns - at) * DRIFT))

@@ -1,7 +1,7 @@
 """How long an all_reduce takes over N replicas, by the α–β model: pure arithmetic, nothing is run.
 
 A message of S bytes over a link takes α + S/β (R. Hockney, Parallel Computing 20, 1994). Counting the messages that
-have to follow one another, and the bytes in them, gives for n > 1 replicas
+must follow one another, and their bytes, gives for n > 1 replicas
 
 | algorithm | time | what it is |
 |---|---|---|
@@ -10,9 +10,10 @@ have to follow one another, and the bytes in them, gives for n > 1 replicas
 | one | 2(n−1) · (α + S/β) | one replica takes in all arrays, one by one, and sends the sum to each |
 
 Sources: ring and tree as in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations
-in MPICH", IJHPCA 19 (2005); that the ring's bytes are the fewest possible is shown in P. Patarasuk, X. Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations", JPDC 69 (2009). "one" counts the messages of its only link.
-The time of adding is left out, as is congestion: each replica has a link of its own that sends and receives at once.
+in MPICH", IJHPCA 19 (2005); P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+workstations", JPDC 69 (2009), show that no algorithm sends fewer bytes than the ring. "one" counts the messages of its
+only link. The model ignores the time of additions and congestion: each replica has its own link, which sends and
+receives at the same time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class LinkCost:
 
 
 def weights(pattern: Pattern, replicas: int) -> tuple[float, float]:
-    """How many messages follow one another, and how many times S passes a link meanwhile.
+    """How many messages follow one another, and how many times S crosses a link in total.
 
     Args:
       pattern: "ring", "tree" or "one".
@@ -92,13 +93,13 @@ def all_reduce_us(pattern: Pattern, replicas: int, size_bytes: float, link: Link
 def predicted_step_us(
     pattern: Pattern, replicas: int, *, compute_us: float, size_bytes: float, link: LinkCost
 ) -> float:
-    """Predicted time of a training step: each replica computes, then all reduce their gradients; nothing overlaps.
+    """Predicted time of a training step: each replica computes, then all reduce their gradients, without overlap.
 
     Args:
-      pattern: How they reduce.
-      replicas: How many.
-      compute_us: What one replica computes in a step. With a fixed batch per replica it does not depend on how many
-        there are; with a fixed batch for all, pass the share of one.
+      pattern: The algorithm.
+      replicas: Number of replicas.
+      compute_us: Computing time of one replica per step. With a fixed batch per replica, it does not depend on their
+        number; with a fixed global batch, pass one replica's share.
       size_bytes: Size of the gradients.
       link: α and β.
     """
@@ -109,8 +110,8 @@ def link_cost(pattern: Pattern, replicas: int, *, latency_us: float, bandwidth: 
     """α and β of a link, from the fit t = latency + S / bandwidth of whole all_reduces over `replicas`.
 
     Args:
-      pattern: What the all_reduces count as.
-      replicas: Over how many they were measured, at least two.
+      pattern: The algorithm of the all_reduces.
+      replicas: The number of replicas that were measured, at least two.
       latency_us: The latency of the fit.
       bandwidth: The bandwidth of the fit, GB/s.
 

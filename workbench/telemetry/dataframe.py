@@ -18,7 +18,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     Raises:
       LibraryMissing: if pandas is not installed.
     """
-    _pandas(", or use to_arrow()")  # pyarrow needs it, and its own error would not name the remedy
+    _pandas(", or use to_arrow()")  # pyarrow needs pandas, and its own error would not name the remedy
     return table.to_pandas()
 
 

@@ -1,4 +1,4 @@
-"""The difference between two snapshots, which is all that a view needs that has the older one."""
+"""The difference between two snapshots: all that a view with the older one needs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from workbench.telemetry.snapshot import EventItem, LaneItem, Snapshot, TableRow
 
 
 def delta(snapshot: Snapshot, since: int) -> dict[str, Any]:
-    """What a view that has version `since` needs to get to `snapshot`; `merge` is its inverse.
+    """What a view with version `since` needs to reach `snapshot`; `merge` applies it.
 
-    Of keyed lists it holds all keys in order (which tells what went away) but only the items that changed.
+    For keyed lists, it holds all keys in order (which shows what was removed), but only the items that changed.
     """
     groups = []
     for group in snapshot.groups:
@@ -31,7 +31,7 @@ def delta(snapshot: Snapshot, since: int) -> dict[str, Any]:
 def merge(state: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     """`Snapshot.as_dict` of the newer version, from that of the older one and the `delta` between them.
 
-    What a view written in another language has to do, in six lines.
+    This is what a view in another language must do, in six lines.
     """
     before = {(group["run_id"], group["group"]): group["items"] for group in state["groups"]}
     groups = tuple(

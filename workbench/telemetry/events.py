@@ -1,4 +1,4 @@
-"""Rare events beside the collectives: a line of output, a lost replica, a NaN, a straggler."""
+"""Rare events besides the collectives: a line of output, a lost replica, a NaN, a straggler."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Event:
       kind: One of `KINDS`.
       name: What happened, in a short word: "stdout", "stderr", "replica_lost", "straggler", "nan" …
       message: The text for people; set as text, never as HTML.
-      t_ns: When, by the `time.monotonic_ns` of the host; a drained one by that of the driver.
-      severity: How loudly to show it.
+      t_ns: When, as `time.monotonic_ns` of the host; after draining, of the driver.
+      severity: How prominently to show it.
       replica: Replica concerned, or -1.
       host: Host concerned, or "".
       step: Step in which it happened, or -1.
       site: Call site, or "".
-      generation: How often the gang had been rebuilt, or -1.
-      group: Name in telemetry of the only group concerned, such as "MirroredStrategy/1", or "".
+      generation: How often the gang was rebuilt before, or -1.
+      group: The label of the group concerned, such as "MirroredStrategy/1", or "" if it is not a single one.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Numbers and texts as all views print them: 3 significant digits, SI rates, IEC sizes, one unit per column."""
+"""Formats numbers and texts for all views: 3 significant digits, SI rates, IEC sizes, one unit per column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING: Final = "–"
 SIGNS: Final = {"info": "", "good": "✔", "watching": "…", "warning": "▲", "error": "✖"}
 """The sign for each severity in text, where no icon is drawn."""
 MOST_NAMED: Final = 16
-"""How many replicas to name in an error or alert, which has more room than a line of a view."""
+"""How many replicas to name in an error or alert, which is longer than a line of a view."""
 
 _DTYPES: Final = {
     "float16": "f16",
@@ -42,7 +42,7 @@ def significant(value: float | None) -> str:
         return "0"
     if not math.isfinite(value):
         return str(value)
-    exponent = int(f"{value:.2e}".partition("e")[2])  # digits of the rounded number: 9.996 has three as 10.0
+    exponent = int(f"{value:.2e}".partition("e")[2])  # of the rounded number: 9.996 becomes 10.0
     return f"{value:,.{max(0, 2 - exponent)}f}"
 
 
@@ -77,7 +77,7 @@ def rate_text(gigabytes_per_second: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share, of which 1 is all, in whole percent: never a false 0 or 100; the sign stays in the line of the number.
+    """A share from 0 to 1 in whole percent, never a false 0 or 100; the sign stays on the line of the number.
 
     >>> [percent(x).replace(chr(0x202F), " ") for x in (0.0, 0.004, 0.0151, 0.625, 0.998, 1.0, 12.0)]
     ['0 %', '<1 %', '2 %', '63 %', '>99 %', '100 %', '1,200 %']
@@ -86,7 +86,7 @@ def percent(share: float) -> str:
 
 
 def whole_percent(value: float) -> str:
-    """The number of a percentage, whose sign stands elsewhere.
+    """The number of a percentage, without the sign.
 
     >>> [whole_percent(x) for x in (0.0, 0.3, 62.5, 99.8, 100.0, 1200.0, math.nan)]
     ['0', '<1', '63', '>99', '100', '1,200', 'nan']
@@ -97,9 +97,9 @@ def whole_percent(value: float) -> str:
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """The unit in which a column of times is best read, and how many µs it has.
+    """The most readable unit for a column of times, and how many µs it has.
 
-    The middle of the column decides, so that one outlier does not turn the rest into 0.00.
+    The median determines it, so that one outlier does not turn the rest into 0.00.
 
     >>> time_unit([3.0, 8.0, 2_000_000.0])
     ('µs', 1.0)
@@ -122,11 +122,11 @@ def dtype_text(dtype: str) -> str:
 
 
 def replicas_text(replicas: Sequence[int], most: int = 3) -> str:
-    """Some replicas by number, as every text names them.
+    """Names some replicas by number, the same way in every text.
 
     Args:
-      replicas: One at least.
-      most: How many to name where there are more.
+      replicas: At least one replica.
+      most: The most to name.
 
     >>> replicas_text([1]), replicas_text([1, 2]), replicas_text(range(9))
     ('replica 1', 'replicas 1 and 2', 'replicas 0, 1, 2 and 6 more')
@@ -145,7 +145,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text in one line, with escapes in the place of what would act on a terminal instead of being seen.
+    r"""The text in one line, with escapes for characters that would control a terminal instead of being visible.
 
     >>> printable("all is well\r\x1b[31mlost\n")
     'all is well\\r\\x1b[31mlost\\n'
@@ -154,12 +154,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, of a text that may have several lines."""
+    """As `printable`, for a text that may have several lines."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def encodable(text: str) -> str:
-    r"""The text with escapes in the place of halves of pairs, which no file and no message can hold.
+    r"""The text with escapes for lone surrogates, which no file and no message can hold.
 
     >>> encodable("\udcff.py")
     '\\udcff.py'

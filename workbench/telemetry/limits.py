@@ -1,4 +1,4 @@
-"""What the bus bandwidth of a group is compared with."""
+"""The limit that the bus bandwidth of a group is compared with."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 class Limit:
     """Measured bandwidths of one group of CPU replicas, GB/s.
 
-    On one host it is memory that limits: every replica copies a buffer while all the others do the same; the
-    slowest replica counts, and of a few rounds the fastest. Buffers that fit the caches are copied faster, so there
-    is a figure for each of a few sizes, and a message is compared with that of the nearest size. Replicas that read
-    each other's memory in place save copies, and may exceed 100 %.
+    On one host, memory is the limit: all replicas copy a buffer at the same time; the slowest replica counts, in the
+    fastest of a few rounds. Buffers that fit the caches are copied faster, so there is a figure for each of a few
+    sizes, and a message is compared with that of the nearest size. Replicas that read each other's memory in place save
+    copies, and may exceed 100 %.
 
-    Between hosts there is no such plain measure that has the group's connections, their encryption included; there
-    the limit is the best busbw of a few large all_reduces.
+    Between hosts, no such simple measure includes the group's connections and their encryption; there, the limit is the
+    best busbw of a few large all_reduces.
 
     Attributes:
       copy: Bytes of a buffer -> rate at which a replica copies it.
@@ -27,7 +27,7 @@ class Limit:
     between_hosts: float | None = None
 
     def of(self, size_bytes: int) -> float | None:
-        """The limit of busbw of a collective that moves S = `size_bytes`; None where it was not measured."""
+        """The limit of busbw of a collective that moves S = `size_bytes`; None if it was not measured."""
         if self.between_hosts is not None or not self.copy:
             return self.between_hosts
         nearest = min(self.copy, key=lambda size: abs(size.bit_length() - size_bytes.bit_length()))

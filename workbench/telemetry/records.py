@@ -1,7 +1,7 @@
-"""What is known of one collective on one replica, and the bandwidth formulas over such records.
+"""Records of one collective on one replica, and the bandwidth formulas over them.
 
 A record is a row; `COLUMNS`, its fields, are the columns in the order in which every batch, file and table has them.
-Enumerations are plain strings, so that a recorded run can be read by anything that reads Parquet.
+Enumerations are plain strings, so that any program that reads Parquet can read a recorded run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ State = Literal["entered", "ok", "mismatch", "timeout", "aborted", "error"]
 """How far it got. "entered" comes from the thread that drains the ring (`InFlight`); the final record replaces it."""
 
 SAMPLED: Final = "sampled"
-"""The algorithm of what was seen in a sampled profile of a compiled program; other steps may differ."""
+"""The algorithm of collectives seen in a sampled profile of a compiled program; other steps may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Record:
 
     Attributes:
       run_id: Id of the run.
-      generation: How often the gang had been rebuilt.
+      generation: How often the gang was rebuilt before.
       step: Step of the replica.
       seq: Number of the collective within the step, from 0.
       group: Label of the group of replicas.
@@ -37,22 +37,22 @@ class Record:
       dtype: Name of the element type, such as "float32".
       count: Elements, counted as nccl-tests does (per rank for reduce_scatter and all_gather).
       bytes: Size S of the formulas, see `message_bytes`.
-      algorithm: How it was carried out, such as "ring" or "direct"; "" if that is not known.
-      packs: In how many packs its arrays travelled; 0 where nothing is packed.
+      algorithm: How it was carried out, such as "ring" or "direct"; "" if unknown.
+      packs: In how many packs its arrays were sent; 0 if nothing is packed.
       transport: Such as "memory", "shm", "tcp" or "nccl".
       replica: Id of the replica in its group.
       host: Name of the replica's host.
       device: Device of the replica, such as "cpu:0".
-      t_enter_ns: The replica called the collective; `time.monotonic_ns` of its host.
-      t_start_ns: The last peer had arrived and the transfer began; 0 if it never did.
-      t_end_ns: The result was ready; 0 while state is "entered".
+      t_enter_ns: When the replica called the collective; `time.monotonic_ns` of its host.
+      t_start_ns: When the last peer had arrived and the transfer began; 0 if it never did.
+      t_end_ns: When the result was ready; 0 while state is "entered".
       clock_offset_ns: Add it to the three times to get times of the driver's clock.
       clock_err_ns: Bound of the error of that offset.
       state: See `State`.
       site: Call site, such as "train.py:84".
-      purpose: "" for what the user asked for; else what workbench itself needed it for, such as "input".
+      purpose: "" for the user's collectives; otherwise, what workbench itself needed it for, such as "input".
       n: Replicas in the group, or 0 if unknown.
-      inputs: "finite" or "not finite", what the replica gave to it; "" if not all of that was read.
+      inputs: "finite" or "not finite" for the replica's input; "" if not all of it was checked.
     """
 
     run_id: str
@@ -92,12 +92,12 @@ TEXT_COLUMNS: Final = frozenset(
     name for name, field in Record.__dataclass_fields__.items() if field.type == "str"
 )
 ADDED_COLUMNS: Final = {"inputs": ""}
-"""Columns added within this format version, with the value that stands for "unknown"; recorded runs may lack them."""
+"""Columns added within this format version, with the value that means "unknown"; recorded runs may lack them."""
 INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
 
 
 class Signature(NamedTuple):
-    """What records have in common that differ in their numbers and times only; the fields are those of `Record`."""
+    """The common part of records that differ only in numbers and times; the fields are those of `Record`."""
 
     generation: int
     group: str
@@ -115,7 +115,7 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A collective that a replica has entered and not left; the numbers are those of `Record`."""
+    """A collective that a replica has entered and not left; the fields are those of `Record`."""
 
     signature: Signature
     step: int
@@ -139,9 +139,9 @@ def schema() -> pa.Schema:
 
 
 def message_bytes(op: str, count: int, itemsize: int, n: int) -> int:
-    """The size S that a record carries and that bandwidth is computed from, as nccl-tests defines it.
+    """The size S of a record, from which bandwidth is computed, as nccl-tests defines it.
 
-    Where parts are uneven, S is the sum of the parts of all ranks.
+    If parts are uneven, S is the sum of the parts of all ranks.
 
     Args:
       op: See `Op`.
@@ -153,9 +153,9 @@ def message_bytes(op: str, count: int, itemsize: int, n: int) -> int:
 
 
 def busbw_factor(op: str, n: int) -> float | None:
-    """What algorithm bandwidth is multiplied by to compare it with the hardware's.
+    """The factor from algorithm bandwidth to bus bandwidth, which is comparable with the hardware's.
 
-    None where that has no meaning: n < 2 (nothing crosses a bus), and operations without payload.
+    None if it has no meaning: n < 2 (nothing crosses a bus), and operations without payload.
     """
     if n < 2:
         return None
@@ -172,7 +172,7 @@ def busbw_factor(op: str, n: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Bandwidth of one collective in decimal GB/s; None where it has no meaning (printed as "–")."""
+    """Bandwidth of one collective in decimal GB/s; None if it has no meaning (printed as "–")."""
 
     algbw: float | None
     busbw: float | None

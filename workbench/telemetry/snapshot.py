@@ -1,8 +1,8 @@
 """What views draw: a tree of plain values, folded once in Python.
 
-Everything is JSON-able through `as_dict`: None where a value has no meaning, never NaN. Parts that are lists
-of keyed items (table rows, lanes, events) carry the version in which they last changed, so that `delta` can
-send a view only those.
+Everything is JSON-able through `as_dict`: None for a value without meaning, never NaN. Parts that are lists of keyed
+items (table rows, lanes, events) carry the version in which they last changed, so that `delta` can send a view only
+those.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class Counters:
 
     Attributes:
       records: Records folded.
-      collectives: Collectives of the user of which all replicas' records are there.
-      internal: Those likewise that workbench itself needed, such as those that hand input round.
+      collectives: The user's collectives with records from all replicas.
+      internal: The same for workbench's own collectives, such as those that exchange input.
       failed: Those among them that ended in a mismatch, timeout, abort or error.
-      pending: Records that wait for those of other replicas, now.
-      incomplete: Collectives given up on because some replica's record never came.
+      pending: Records that currently wait for those of other replicas.
+      incomplete: Collectives given up because some replica's record never came.
       dropped: Records that rings lost because they were not drained in time.
-      dropped_events: Events lost likewise, or pushed out of the feed by newer ones.
-      duplicates: Batches that came again and were ignored.
+      dropped_events: Events lost likewise, or displaced in the feed by newer ones.
+      duplicates: Repeated batches, which were ignored.
     """
 
     records: int = 0
@@ -46,22 +46,21 @@ class TableRow:
     """Timing of the collectives of one kind, reduction, size bucket, dtype and group.
 
     Attributes:
-      key: Identifies the row.
-      op, redop, dtype, group, n, count, algorithm, packs, transport: As in the latest record.
-      purpose: What workbench itself needed them for, such as "input"; "" for those of the user.
+      key: Identifies the row. op, redop, dtype, group, n, count, algorithm, packs, transport: As in the latest record.
+      purpose: What workbench itself needed them for, such as "input"; "" for the user's.
       size_bytes: Size S of the latest one.
       bucket_bytes: Lower bound of the bucket: the power of two at or below S.
-      samples: Collectives that the figures are made of.
+      samples: Number of collectives behind the figures.
       last_us, p50_us, p99_us: Transfer time, from the arrival of the last replica to the last result.
       cv_percent: Standard deviation of the transfer time over its mean.
-      algbw, busbw: Of the latest one, GB/s; None where it has no meaning.
-      limit_percent: busbw in percent of the measured limit, or None if that is not known.
+      algbw, busbw: Bandwidths of the latest one, GB/s; None if they have no meaning.
+      limit_percent: busbw in percent of the measured limit, or None if unknown.
       wait_percent: Share of the replicas' time in the collective that they waited for the last one.
       skew_us: Median time between the first and the last replica's arrival.
-      skew_err_us: A skew below this says nothing (twice the clock error).
-      late_replica, late_host: Who came last most often, or None if no skew can be told from clock error.
+      skew_err_us: A skew below this is meaningless (twice the clock error).
+      late_replica, late_host: The replica that came last most often, or None if clock error hides it.
       recent_us: Transfer times of the newest ones, oldest first, for a sparkline.
-      version: Fold in which the row last changed.
+      version: The fold in which the row last changed.
     """
 
     key: str
@@ -104,17 +103,17 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneItem:
-    """One collective in the lanes view; each replica waits from its enter to `ready_ns`, then transfers.
+    """One collective in the lanes view; each replica waits from its arrival to `ready_ns`, then transfers.
 
     Attributes:
       key: Identifies the collective.
       op, state, site, step, seq: As recorded.
       size_bytes: Size S.
-      ready_ns: The last replica had entered; driver's clock.
-      err_ns: A skew below it says nothing.
-      mean_enter_ns: When replicas entered on average, those without a lane included.
-      last_end_ns: The last of all replicas had its result.
-      enter_ns, end_ns: By lane, in the order of the view's lanes; None where the replica took no part.
+      ready_ns: When the last replica had entered; driver's clock.
+      err_ns: A skew below this is meaningless.
+      mean_enter_ns: When replicas entered on average, including those without a lane.
+      last_end_ns: When the last of all replicas had its result.
+      enter_ns, end_ns: Times by lane, in the order of the view's lanes; None if the replica took no part.
       version: Fold in which it was completed.
     """
 
@@ -140,12 +139,12 @@ class Late:
 
     Attributes:
       replica: Its number.
-      steps: In how many of the newest steps it was late, by more than clocks err and a twentieth of the step.
-      of_steps: How many those are.
-      by_us: By how much in the median step, beyond the median replica.
-      share: The same as a part of a step, 0 to 1.
+      steps: In how many of the newest steps it was late, by more than the clock error and a twentieth of the step.
+      of_steps: The number of these newest steps.
+      by_us: How late it was compared with the median replica, in the median step.
+      share: The same as a share of a step, 0 to 1.
       compute_us: How long it computes in a step, on average.
-      others_us: How long the median replica does.
+      others_us: How long the median replica computes.
     """
 
     replica: int
@@ -164,15 +163,15 @@ class Lateness:
     Attributes:
       replicas: Row labels.
       steps: Column labels.
-      late_us: Shape (replicas, steps); None where a replica has no record of the step.
+      late_us: Shape (replicas, steps); None if a replica has no record of the step.
       stragglers: Replicas that are late step after step, by enough to matter; see `lateness.lateness`.
       slow_steps: Steps in which everybody was late, not one replica.
-      text: Who is late and by how much, and whether replicas have too few cores; "" if nothing is to be said.
+      text: Which replicas are late and by how much, and whether they have too few cores; "" if there is nothing to say.
       late: The stragglers, with figures.
       late_steps: By row, in how many of the steps the replica was later than the median one by more than `enough_us`.
-      enough_us: A smaller lateness says nothing: the clock error, or a twentieth of a step.
-      median_us: By column, over all replicas, those without a row included.
-      waited_shares: By row, the part of its steps, 0 to 1, that the replica waited; None if that is not known.
+      enough_us: A smaller lateness is meaningless: the clock error, or a twentieth of a step.
+      median_us: By column, over all replicas, including those without a row.
+      waited_shares: By row, the share of its steps, 0 to 1, that the replica waited; None if unknown.
     """
 
     replicas: tuple[int, ...] = ()
@@ -190,20 +189,20 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a group went in its newest steps.
+    """A group's pace in its newest steps.
 
     Attributes:
-      steps: How many those are.
+      steps: The number of these steps.
       last_step: The newest, -1 before the first.
-      end_ns: Its last result was there; driver's clock.
+      end_ns: When its last result was ready; driver's clock.
       step_us: How long a step takes, from one step's first collective to the next step's, without pauses between two
         cells; the median.
-      waited_share: The part of a step, 0 to 1, that replicas wait for the last one; None if that is not known.
-      sent_share: The part in which data move, likewise.
-      compute_share: The part that replicas are in no collective, on average, likewise.
-      read_share: The part of what replicas gave to collectives, 0 to 1, that was looked through and found finite.
-      steps_per_second: By the mean of the same, where a step counts as at most three median ones; None if that is not
-        known.
+      waited_share: The share of a step, 0 to 1, that replicas wait for the last one; None if unknown.
+      sent_share: The share in which data move, likewise.
+      compute_share: The share that replicas spend outside collectives, on average, likewise.
+      read_share: The share of the replicas' inputs to collectives, 0 to 1, that was checked and found finite.
+      steps_per_second: From the mean of the same times, where a step counts as at most three median ones; None if
+        unknown.
     """
 
     steps: int = 0
@@ -225,7 +224,7 @@ class Slowdown:
       step: The first of the slower ones.
       before_us, after_us: How long a step took before, and takes since; medians.
       grown: What has grown most: "computing", "waiting" or "sending".
-      grown_before_us, grown_after_us: How long that took in a step, and takes; medians.
+      grown_before_us, grown_after_us: How long that part took per step, and takes; medians.
     """
 
     step: int
@@ -242,11 +241,11 @@ class StepTiming:
 
     Attributes:
       step: Its number.
-      begin_ns: The first replica entered the first collective of the step; driver's clock.
-      seconds: Until the same moment of the next step, without pauses between two cells; None for the newest step, and
-        where the next one is missing.
+      begin_ns: When the first replica entered the first collective of the step; driver's clock.
+      seconds: Time until the same moment of the next step, without pauses between two cells; None for the newest step,
+        and if the next one is missing.
       waited_percent: How much of the step the replicas that were not last waited for the last one, on average.
-      not_finite: Something that is not finite went into one of its collectives.
+      not_finite: Whether a value that is not finite went into one of its collectives.
     """
 
     step: int
@@ -263,7 +262,7 @@ class LastSeen:
     Attributes:
       replica: The replica.
       step, seq, op, site: The collective.
-      now: Where in the user's code the replica has been since, and for how long; "" if that is not known.
+      now: Where in the user's code the replica has been since, and for how long; "" if unknown.
     """
 
     replica: int
@@ -276,17 +275,17 @@ class LastSeen:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A collective that some replicas have entered and others have not come to.
+    """A collective that some replicas have entered and others have not reached.
 
     Attributes:
-      state: "waiting" while replicas wait in it; "lost" if those that have not come to it are gone, and "failed" if its
-        deadline has passed: then nobody waits any more.
+      state: "waiting" while replicas wait in it; "lost" if those that have not reached it are gone, and "failed" if its
+        deadline has passed, so that no replica waits any more.
       step, seq, op, site: The collective.
       waiting: Replicas that have entered it.
-      missing: Replicas that have not; where state is "lost", those of them that are gone.
-      since_ns: The first replica entered; driver's clock.
+      missing: Replicas that have not; if state is "lost", those of them that are gone.
+      since_ns: When the first replica entered; driver's clock.
       last: What the missing ones did last.
-      reached: Missing replicas that had come to it, but were lost in it.
+      reached: Missing replicas that had reached it, but were lost in it.
       seconds: How long the first replica has waited, in whole seconds; 0 unless state is "waiting".
     """
 
@@ -305,15 +304,15 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """The first collective into which something that is not finite went, and the replicas that gave it.
+    """The first collective with an input that is not finite, and the replicas that provided it.
 
     Attributes:
       step, seq, op, site: The collective.
-      replicas: Which gave it; all of them if it came from what they share, such as a variable.
+      replicas: The replicas that provided it; all of them if it came from shared data, such as a variable.
       n: Replicas in the group.
-      last_step: The last step, without interruption, in which replicas gave something that is not finite.
-      certain: Everything was read in this step and the one before, and no record was lost: it is the first. Otherwise
-        an earlier one is possible.
+      last_step: The last step, without interruption, in which replicas provided values that are not finite.
+      certain: Whether it is certainly the first: everything was checked in this step and the one before, and no record
+        was lost.
     """
 
     step: int
@@ -328,10 +327,10 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class SampledSteps:
-    """Where samples that were taken from time to time lie on the axis of a strategy's steps.
+    """Where periodic samples lie on the axis of a strategy's steps.
 
     Attributes:
-      run_id, group: Whose steps; as `GroupView` has them.
+      run_id, group: The owner of the steps, as in `GroupView`.
       steps: The newest step at each sample, oldest sample first; -1 before the first step.
     """
 
@@ -346,18 +345,18 @@ class GroupView:
 
     Attributes:
       run_id, group, generation, n: As recorded.
-      lanes: Lines of the lanes view; at most 32, the latest replicas first to be kept.
+      lanes: Lines of the lanes view; at most 32, those of the latest replicas.
       hidden_lanes: Replicas beyond those.
-      hosts: On how many hosts they are; 0 before each of them has recorded something.
+      hosts: Number of hosts of the replicas; 0 until each replica has recorded something.
       items: The newest collectives, oldest first.
       steps: The newest steps, oldest first.
       lateness: Heat map over the same replicas as the lanes.
-      stuck: The collective that does not get on, if there is one.
-      not_finite: Where NaN or infinity first went into a collective, if that is known.
-      not_finite_now: The same of what still goes into collectives in the newest steps.
+      stuck: The stuck collective, if there is one.
+      not_finite: Where NaN or infinity first went into a collective, if known.
+      not_finite_now: The same for values that still go into collectives in the newest steps.
       pace: How fast the newest steps were.
       slowdown: Since when steps take longer than before; None if they do not.
-      told: What is known beside records.
+      told: What is known besides records.
     """
 
     run_id: str
@@ -397,7 +396,7 @@ class EventItem:
     version: int = field(default=0, compare=False)
 
     def is_of(self, group: str, generation: int) -> bool:
-        """Whether it happened in a generation of a group; an event that names no group concerns all of them."""
+        """Whether it happened in a generation of a group; an event without a group concerns all groups."""
         return self.generation == generation and self.group in ("", group)
 
 
@@ -406,12 +405,12 @@ class Snapshot:
     """Everything that views draw of collectives, at one moment.
 
     Attributes:
-      version: Counts the changes of the feed; two snapshots with equal contents compare equal whatever it is.
-      counters: How much was seen and is missing.
-      table: What users asked for, sorted by group, op, reduction, dtype and size.
-      internal: The same for the collectives that workbench itself needed, such as those that hand input round.
-      groups: Newest activity first.
-      events: Oldest first.
+      version: Counts the changes of the feed; snapshots with equal contents compare equal even if it differs.
+      counters: How much was seen, and how much is missing.
+      table: The user's collectives, sorted by group, op, reduction, dtype and size.
+      internal: The same for workbench's own collectives, such as those that exchange input.
+      groups: The groups, newest activity first.
+      events: The events, oldest first.
     """
 
     version: int = field(default=0, compare=False)

@@ -1,4 +1,4 @@
-"""What a feed is told of a group beside its records: how it gets its input, how far, and how full memories are."""
+"""What a feed knows about a group besides its records: its input, its progress, and how full memories are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from workbench.telemetry.added import ADDED
 
 _IN_USE: Final = 0.25
-"""Steps that use less of a core than this sleep, or wait for files and networks."""
+"""Steps that use less of a core than this mostly sleep, or wait for files and networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class InputFacts:
     """How the replicas of a group got their newest input.
 
     Attributes:
-      waited_shares: By replica, the part of its time, 0 to 1, that it waited for its batches.
-      elements: How many elements that was measured over.
-      element_us: How long one takes, from fetch to fetch.
+      waited_shares: By replica, the share of its time, 0 to 1, that it waited for its batches.
+      elements: The number of elements that were measured.
+      element_us: How long one element takes, from fetch to fetch.
       rows: By replica, the rows of the newest element.
-      empty_for: How many elements in a row have been empty, by replica.
+      empty_for: By replica, how many consecutive elements have been empty.
     """
 
     waited_shares: tuple[float, ...]
@@ -36,9 +36,9 @@ class EpochFacts:
     """How far a loop over a distributed dataset is.
 
     Attributes:
-      number: Of the epoch, from 0.
-      batches: How many batches of it the notebook has got.
-      of: How many it has; -1 where nobody knows, or where it never ends.
+      number: Number of the epoch, from 0.
+      batches: How many of its batches the notebook has received.
+      of: How many batches it has; -1 if unknown or infinite.
     """
 
     number: int
@@ -46,7 +46,7 @@ class EpochFacts:
     of: int
 
     def text(self) -> str:
-        """As people read it.
+        """The progress as text.
 
         >>> EpochFacts(2, 40, 100).text(), EpochFacts(0, 7, -1).text()
         ('epoch 2, batch 40 of 100', 'epoch 0, batch 7')
@@ -57,13 +57,13 @@ class EpochFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentSteps:
-    """When the notebook sent replicas their newest steps: before, they had nothing to do, or did the step before.
+    """When the notebook sent replicas their newest steps. Before that, they were idle, or ran the previous step.
 
     Attributes:
-      steps: Numbers of the steps, in the order in which they were sent; one that was sent again stands there again.
-      at_ns: By step, when; driver's clock.
-      paused_ns: By step, how long the notebook had paused between cells while no step was under way, summed over all
-        pauses before it; empty in runs that were recorded earlier.
+      steps: Numbers of the steps, in the order in which they were sent; one that was sent again occurs again.
+      at_ns: When each step was sent; driver's clock.
+      paused_ns: By step, how long the notebook had paused between cells while no step was running, summed over all
+        earlier pauses; empty in older recorded runs.
     """
 
     steps: tuple[int, ...]
@@ -71,11 +71,11 @@ class SentSteps:
     paused_ns: tuple[int, ...] = field(default=(), metadata=ADDED)
 
     def newest(self, count: int) -> SentSteps:
-        """The last `count` of them."""
+        """The last `count` steps."""
         return SentSteps(*(getattr(self, each.name)[-count:] for each in fields(self)))
 
     def then(self, newer: SentSteps) -> SentSteps:
-        """These and newer ones, some of which may be among these.
+        """These steps and newer ones; the two may overlap.
 
         >>> SentSteps((0, 1), (10, 20), (0, 5)).then(SentSteps((1, 2), (20, 30), (5, 5)))
         SentSteps(steps=(0, 1, 2), at_ns=(10, 20, 30), paused_ns=(0, 5, 5))
@@ -91,11 +91,11 @@ class MemoryFacts:
     """The fullest memory among those of a group's replicas.
 
     Attributes:
-      replica: The replica; the first where several share the memory.
-      used_bytes: In use.
-      limit_bytes: What there is.
-      grown_bytes: How much more that is than when it was first looked at.
-      steps: How many steps ago that was.
+      replica: The replica; the first one if several share the memory.
+      used_bytes: The memory in use.
+      limit_bytes: The available memory.
+      grown_bytes: How much more is in use than at the first reading.
+      steps: How many steps ago the first reading was.
     """
 
     replica: int
@@ -110,12 +110,12 @@ class ResultCourse:
     """A number that steps return, such as a loss, over the newest steps.
 
     Attributes:
-      name: Its key in what they return, such as "loss"; "" where they return nothing else.
+      name: Its key in their results, such as "loss"; "" if they return only the number.
       function: The function that returns it.
       steps: Numbers of the steps, ascending.
-      mean: Its mean over the replicas, by step; None where it is not finite.
-      replicas: By replica and step, None where it is not finite; empty with more than 16 replicas.
-      low, high: With more, by step what a tenth of the replicas are below, and above; else empty.
+      mean: Its mean over the replicas, by step; None if it is not finite.
+      replicas: Its values by replica and step, None if not finite; empty with more than 16 replicas.
+      low, high: With more than 16 replicas, the 10th and 90th percentile by step; otherwise empty.
     """
 
     name: str
@@ -129,14 +129,14 @@ class ResultCourse:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a feed was told of a group.
+    """What a feed knows about a group besides its records.
 
     Attributes:
-      cores: How many cores its replicas have together; 0 if that is not known.
-      input: How they get their input; None where they get none of distributed datasets.
-      memory: The fullest memory; None if nobody has looked.
+      cores: The total number of cores of its replicas; 0 if unknown.
+      input: Their input; None if they do not read distributed datasets.
+      memory: The fullest memory; None if not measured.
       result: A number that its steps return; None if they return none.
-      cores_used: How many of its cores its newest steps have used; None if nobody has looked.
+      cores_used: How many of its cores its newest steps used; None if not measured.
       epoch: How far the newest loop over a distributed dataset is; None before the first.
       sent: When its newest steps were sent; None before the first.
     """
@@ -151,5 +151,5 @@ class Told:
 
     @property
     def contested_cores(self) -> int:
-        """`cores`, which replicas may have to wait for; 0 where the steps use next to none, so that they cannot."""
+        """`cores`, if replicas may have to wait for them; 0 if steps hardly use any."""
         return 0 if self.cores_used is not None and self.cores_used < _IN_USE else self.cores

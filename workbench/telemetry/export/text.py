@@ -1,4 +1,4 @@
-"""The text twins of the collective timing views, at most 88 columns wide."""
+"""The collective timing views as text, at most 88 columns wide."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def line_text(row: TableRow) -> str:
 
 
 def late_text(row: TableRow) -> str:
-    """Who came last most often, such as "r3@b", or "–" if that cannot be told from the clocks' error."""
+    """The replica that came last most often, such as "r3@b", or "–" if clock error hides it."""
     if row.late_replica is None:
         return NOTHING
     return f"r{row.late_replica}@{row.late_host}" if row.late_host else f"r{row.late_replica}"
@@ -57,8 +57,8 @@ def late_text(row: TableRow) -> str:
 def table_text(rows: Sequence[TableRow]) -> str:
     """The timing table; per group a heading, then columns in the order of nccl-tests.
 
-    Times are transfer times (from the last replica's arrival) in one unit per group; bandwidths are GB/s of
-    the latest, and so is `lim%`, the share of what `limits.Limit` says is possible.
+    Times are transfer times (from the last replica's arrival) in one unit per group; bandwidths are GB/s of the latest,
+    and so is `lim%`, the percentage of `limits.Limit`.
     """
     parts = []
     for group, members in groupby(rows, key=lambda row: row.group):
@@ -67,7 +67,7 @@ def table_text(rows: Sequence[TableRow]) -> str:
 
 
 def how_text(row: TableRow) -> str:
-    """How it was carried out, such as "ring, 2 packs"; "–" if that is not known."""
+    """The algorithm and packs, such as "ring, 2 packs"; "–" if unknown."""
     packs = f"{row.packs} packs" if row.packs > 1 else ""
     return ", ".join(part for part in (row.algorithm, packs) if part) or NOTHING
 
@@ -112,7 +112,7 @@ def _group_text(group: str, rows: list[TableRow]) -> str:
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
-    """What is to be said first, the table, then the rest: other verdicts, slow steps, losses."""
+    """The first verdict, the table, then the rest: other verdicts, slow steps, losses."""
     first, *others = verdicts(snapshot)
     notes = [f"! {verdict_text(each)}" for each in others]
     notes += [note for group in snapshot.groups for note in _notes(group)]

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def perfetto(records: pa.Table, events: Iterable[Event | EventItem] = ()) -> dict[str, Any]:
     """A trace in the JSON format of Chrome, for ui.perfetto.dev; write it with `json.dump`.
 
-    Process = host, thread = replica; a collective is a slice with its wait inside it, and arrows lead from
-    replica to replica of the same collective. Times are µs of the driver's clock.
+    Processes are hosts, and threads are replicas. A collective is a slice that contains its wait, and arrows connect
+    the replicas of a collective. Times are µs of the driver's clock.
 
     Args:
-      records: With the schema of `records.schema()`, as `Feed.to_arrow` and `Run.to_arrow` give it.
-      events: Shown as instants.
+      records: A table with `records.schema()`, as from `Feed.to_arrow` and `Run.to_arrow`.
+      events: Events, shown as instants.
     """
     rows = [row for row in records.to_pylist() if row["state"] != "entered"]
     rows.sort(key=lambda row: (_key(row), row["replica"]))
@@ -96,12 +96,12 @@ def _arrows(rows: list[dict[str, Any]], pids: dict[str, int]) -> Iterator[dict[s
                 "pid": pids[row["host"]],
                 "tid": row["replica"],
             }
-            # An arrow ends at the slice around it, rather than at the next one to begin.
+            # An arrow ends at the enclosing slice, not at the next one to begin.
             yield arrow | {"bp": "e"} if phase == "f" else arrow
 
 
 def write_json(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Writes a JSON document such as those of this file."""
+    """Writes a JSON document, such as a trace."""
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, allow_nan=False)
 
@@ -116,7 +116,7 @@ def write_parquet(records: pa.Table, path: str | os.PathLike[str]) -> None:
 def write_csv(records: pa.Table, path: str | os.PathLike[str]) -> None:
     """Writes the records as CSV with a header line; the columns are those of `records.COLUMNS`.
 
-    A text that a spreadsheet would calculate, because it begins with "=", "+", "-" or "@", begins with "'" instead.
+    A text that a spreadsheet would evaluate, because it begins with "=", "+", "-" or "@", gets a "'" in front.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -140,10 +140,9 @@ def _not_calculated(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def nccl_tests_text(rows: Sequence[TableRow]) -> str:
-    """The table as nccl-tests prints it, per collective and group, to paste beside `all_reduce_perf`.
+    """The table in the format of nccl-tests, per collective and group, to paste beside `all_reduce_perf`.
 
-    Times are medians of the transfer; "N/A" stands where nccl-tests would have checked results or run in
-    place.
+    Times are medians of the transfer; "N/A" replaces columns for checked results and runs in place.
     """
     lines = []
     for title in dict.fromkeys((row.op, row.group, row.n) for row in rows):
@@ -167,7 +166,7 @@ def nccl_tests_text(rows: Sequence[TableRow]) -> str:
 
 
 def nccl_tests_json(rows: Sequence[TableRow]) -> dict[str, Any]:
-    """The table in the shape of nccl-tests' `-J` file, plus the name of the collective in each result."""
+    """The table in the format of nccl-tests' `-J` file, plus the name of the collective in each result."""
     results = []
     for row in rows:
         algbw, busbw = _median_rates(row)

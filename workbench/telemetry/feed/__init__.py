@@ -1,1 +1,1 @@
-"""On the driver: records of all replicas, folded once into what every view draws."""
+"""On the driver: combines the records of all replicas once, for every view."""

@@ -1,4 +1,4 @@
-"""Some of the records of a feed, folded by themselves: what one measurement or one cell has caused."""
+"""Folds some records of a feed separately: those of one measurement or cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def excerpt(records: pa.Table, limits: Mapping[str, Limit] | None = None) -> Feed:
-    """A feed of these records only. Whatever they were recorded for, here they are the subject: `purpose` is "".
+    """A feed of only these records. They count as the user's, whatever their purpose: `purpose` becomes "".
 
     Args:
       records: Rows of `Feed.to_arrow`.

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FOLD_AT: Final = 2048
-"""Few, so that a fold needs little temporary memory: a process keeps most of the memory that it has used once."""
+"""Small, so that a fold needs little temporary memory: a process keeps most of the memory it has ever used."""
 _MAX_EVENTS: Final = 512
 _MAX_EVENT_CHARACTERS: Final = 256 << 10
-"""For all messages together, because every page that opens gets them all."""
+"""The limit for all messages together, because each page gets all of them when it opens."""
 _MAX_GROUPS: Final = 8
 _MAX_SOURCES: Final = 4096
 
@@ -56,8 +56,8 @@ _MAX_SOURCES: Final = 4096
 class Feed:
     """The newest part of a run's telemetry, joined over replicas. Any thread may call any method.
 
-    Batches are decoded when they arrive, but folded only when someone looks, or when many have come
-    together: the cost of looking is paid once per repaint instead of once per batch.
+    Batches are decoded when they arrive, but folded only when a view reads them, or when many have accumulated: folding
+    costs time once per repaint instead of once per batch.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Feed:
         Args:
           max_records: Newest records kept, for lanes, lateness, `to_arrow` and exports.
           max_collectives: Newest collectives kept, for the table.
-          max_pending: Records kept that wait for those of other replicas; the oldest are given up first.
+          max_pending: Records kept while they wait for those of other replicas; the oldest are given up first.
           now_ns: The driver's monotonic clock; decides when a collective counts as stuck.
-          name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3".
+          name_sites: Replaces call sites in a text by the names that users know, such as "In[5]:3".
         """
         # Guards everything below. Held for one fold at most, never while waiting.
         self._lock = forks.lock(threading.Lock())
@@ -107,7 +107,7 @@ class Feed:
         self._cached: Snapshot | None = None
 
     def ingest(self, data: bytes) -> bool:
-        """Takes in what `Drain.take` gave. A batch that came before is ignored.
+        """Adds a batch from `Drain.take`; ignores a repeated one.
 
         Returns:
           Whether the batch was new.
@@ -121,7 +121,7 @@ class Feed:
         return self.ingest_columns(header, columns)
 
     def ingest_columns(self, header: batches.Header, columns: batches.Columns) -> bool:
-        """Takes in a batch that was decoded already; otherwise as `ingest`."""
+        """As `ingest`, for a batch that is already decoded."""
         with self._lock:
             source = self._source(header.drain)
             if not source.is_new(header.batch):
@@ -144,12 +144,12 @@ class Feed:
             return True
 
     def end_source(self, drain: str) -> None:
-        """Ignores what still comes from a drain whose process has ended; what it had is known from elsewhere."""
+        """Ignores later batches of a drain whose process has ended, because its records are already known."""
         with self._lock:
             self._source(drain).ended = True
 
     def newest(self, run_id: str, group: str, generation: int, replica: int) -> tuple[int, int]:
-        """Step and number of the newest collective of a replica of which a record has come; (-1, -1) if none has.
+        """Step and number of a replica's newest recorded collective; (-1, -1) if there is none.
 
         Args:
           run_id: Id of the cluster.
@@ -165,14 +165,14 @@ class Feed:
     def set_lost(
         self, run_id: str, group: str, generation: int, replica: int, *, position: tuple[int, int, bool]
     ) -> None:
-        """Tells where a replica was when its process ended.
+        """Sets where a replica was when its process ended.
 
         Args:
           run_id: The run.
           group: Label of its group.
-          generation: The group's.
+          generation: The group's generation.
           replica: The replica.
-          position: Step, the number of its last collective there, and whether it was in that.
+          position: Its step, the number of its last collective there, and whether it was in it.
         """
         with self._lock:
             self._lost[run_id, group, generation, replica] = position
@@ -185,54 +185,54 @@ class Feed:
             self._changed = True
 
     def set_limit(self, group: str, limit: Limit) -> None:
-        """Tells the measured limit of a group's bus bandwidth; the table shows percentages of it."""
+        """Sets the measured limit of a group's bus bandwidth; the table shows percentages of it."""
         with self._lock:
             self._limits[group] = limit, self._version + 1
             self._changed = True
 
     def set_cores(self, group: str, cores: int) -> None:
-        """Tells how many cores the replicas of a group have together: of more replicas some are always late."""
+        """Sets how many cores the replicas of a group share: if there are more replicas, some are always late."""
         with self._lock:
             self._told.set_cores(group, cores)
             self._changed = True
 
     def set_cores_used(self, group: str, used: float | None) -> None:
-        """Tells how many of its cores the newest steps of a group have used; None if too few were seen."""
+        """Sets how many of its cores the newest steps of a group used; None if there were too few."""
         with self._lock:
             if self._told.set_cores_used(group, used):
                 self._changed = True
 
     def set_epoch(self, group: str, epoch: EpochFacts) -> None:
-        """Tells how far the newest loop of a group over a distributed dataset is."""
+        """Sets how far a group's newest loop over a distributed dataset is."""
         with self._lock:
             if self._told.set_epoch(group, epoch):
                 self._changed = True
 
     def set_sent(self, group: str, sent: SentSteps) -> None:
-        """Tells when the newest steps of a group were sent to its replicas."""
+        """Sets when the newest steps of a group were sent to its replicas."""
         with self._lock:
             if self._told.set_sent(group, sent):
                 self._changed = True
 
     def add_input(self, group: str, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:
-        """Tells that the replicas of a group have got elements of a distributed dataset.
+        """Reports that the replicas of a group received elements of a distributed dataset.
 
         Args:
           group: Label of the group.
           waited_ns: How long each replica waited for them.
-          elements: How many they are.
-          rows: How many rows of the last one each replica got.
+          elements: The number of elements.
+          rows: How many rows of the last element each replica received.
         """
         with self._lock:
             self._told.add_input(group, self._now_ns(), waited_ns=waited_ns, elements=elements, rows=rows)
             self._changed = True
 
     def set_memory(self, group: str, memory: MemoryFacts | None, *, step: int) -> None:
-        """Tells of the fullest memory of a group's replicas.
+        """Sets the fullest memory of a group's replicas.
 
         Args:
           group: Label of the group.
-          memory: The memory now; growth is found out here. None if there are no limits.
+          memory: The memory now; this computes its growth. None if there are no limits.
           step: The group's newest step.
         """
         with self._lock:
@@ -240,35 +240,35 @@ class Feed:
                 self._changed = True
 
     def set_result(self, group: str, course: ResultCourse) -> None:
-        """Tells of a number that the steps of a group return."""
+        """Sets a number that the steps of a group return."""
         with self._lock:
             if self._told.set_result(group, course):
                 self._changed = True
 
     def set_told(self, group: str, told: Told) -> None:
-        """Tells all of that at once, as `told` gave it."""
+        """Sets all of these at once, from `told`."""
         with self._lock:
             self._told.set(group, told)
             self._changed = True
 
     def told(self, group: str) -> Told:
-        """What was told of a group."""
+        """What was set for a group."""
         with self._lock:
             return self._told.of(group)
 
     def all_told(self) -> dict[str, Told]:
-        """What was told of each group, by its label."""
+        """What was set for each group, by its label."""
         with self._lock:
             return self._told.all()
 
     def set_place(self, run_id: str, group: str, replica: int, place: str) -> None:
-        """Tells where in the user's code a replica has been for long, such as "train.py:84 in step, for 12 s".
+        """Sets where in the user's code a replica has been for long, such as "train.py:84 in step, for 12 s".
 
         Args:
           run_id: The run.
           group: Label of its group.
           replica: The replica.
-          place: Where it is; "" if it goes on.
+          place: Where it is; "" if it continues.
         """
         with self._lock:
             known = self._places.setdefault((run_id, group), {})
@@ -277,7 +277,7 @@ class Feed:
                 self._changed = True
 
     def limit(self, group: str) -> Limit | None:
-        """What `set_limit` was told of a group."""
+        """The limit that `set_limit` set for a group."""
         with self._lock:
             return self._limits[group][0] if group in self._limits else None
 
@@ -286,7 +286,7 @@ class Feed:
         with self._lock:
             shown = self._cached
             settled = not self._changed and not len(self._pending)
-            # It was folded meanwhile for another caller, who got another version.
+            # Another caller caused a fold, and got another version.
             if shown is not None and shown.version == self._version and settled:
                 return shown
             self._fold()
@@ -305,7 +305,7 @@ class Feed:
         return delta(self.snapshot(), since)
 
     def first_not_finite(self, run_id: str, group: str, *, since: int, until: int) -> Onset | None:
-        """Where NaN or infinity first went into a collective of a group, of what was there in some steps.
+        """The first NaN or infinity that went into a collective of a group and was present in some steps.
 
         Args:
           run_id: The run.
@@ -319,7 +319,7 @@ class Feed:
             return self._onsets.of(key, complete=self._is_complete(), since=since, until=until)
 
     def busy_shares(self, run_id: str, group: str, generation: int) -> dict[int, float]:
-        """By replica of a group, the part of its newest steps, 0 to 1, that it did not wait for others.
+        """For each replica of a group, the share of its newest steps, 0 to 1, in which it did not wait for others.
 
         Args:
           run_id: The run.

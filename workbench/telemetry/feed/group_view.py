@@ -1,4 +1,4 @@
-"""The views of one group of replicas: lanes, lateness, pace, and what is stuck."""
+"""The views of one group of replicas: lanes, lateness, pace, and stuck collectives."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def group_view(
     ends: Ends,
     told: Told,
 ) -> GroupView:
-    """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
+    """The view of group `key`, with the user's collectives; only a stuck one may be workbench's own.
 
     Args:
       key: Which group and generation.
-      collectives: Rows of `history.COLLECTIVE`, oldest first, of any group; so are the records.
-      records: Rows of `history.RECORD` that were joined.
-      pending: Rows of `history.RECORD` that still lack those of other replicas.
+      collectives: Rows of `history.COLLECTIVE`, oldest first, of any group.
+      records: Joined rows of `history.RECORD`, in the same order.
+      pending: Rows of `history.RECORD` that still wait for those of other replicas.
       last: The newest collective of each replica of this group and generation.
-      texts: What the numbers mean.
+      texts: The texts of the numbers.
       choice: Chooses the replicas that get a lane.
       version: The version of the feed.
       now_ns: The time, by the driver's clock; decides what counts as stuck.
-      not_finite: Where NaN or infinity first went into one of its collectives, and where first of what still does.
-      ends: What the driver has told of this generation.
-      told: What is known of the group beside records.
+      not_finite: Where NaN or infinity first went into one of its collectives, and where the one began that still does.
+      ends: What the driver reported about this generation.
+      told: What is known about the group besides records.
     """
     records = records[-_MAX_RECORDS:]  # the newest, because they are sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
@@ -91,12 +91,12 @@ def group_view(
 
 
 def busy_shares(key: GroupKey, records: np.ndarray, sent: SentSteps | None) -> dict[int, float]:
-    """By replica, the part of its newest steps, 0 to 1, that it did not wait for others; only where that is known.
+    """By replica, the share of its newest steps, 0 to 1, in which it did not wait for others, if known.
 
     Args:
       key: Which group and generation.
       records: Rows of `history.RECORD`, oldest first, of any group.
-      sent: Which steps the driver has sent, if it has told.
+      sent: Which steps the driver sent, if known.
     """
     records = records[-_MAX_RECORDS:]
     window = step_window(selected(records, belongs(records, key) & (records["purpose"] == 0)), sent)
@@ -107,7 +107,7 @@ def busy_shares(key: GroupKey, records: np.ndarray, sent: SentSteps | None) -> d
 
 
 def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:
-    """Leaves out the collective at which the records begin, because some of its records may be forgotten."""
+    """Leaves out the collective at which the records begin, because some of its records may have been dropped."""
     if not len(records) or not len(collectives) or collectives["ready_ns"][0] >= records["ready_ns"][0]:
         return collectives
     return selected(collectives, collectives["ready_ns"] > records["ready_ns"][0])
@@ -118,7 +118,7 @@ def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
 
 
 def _hosts(met: tuple[np.ndarray, np.ndarray], n: int) -> int:
-    """On how many hosts `n` replicas are, from their records; 0 before each of them has one."""
+    """The number of hosts of `n` replicas, from their records; 0 until each has one."""
     replicas, hosts = (
         np.unique(np.concatenate([rows[column] for rows in met])) for column in ("replica", "host")
     )
@@ -202,5 +202,5 @@ def _item(
         last_end_ns=int(row["end_ns"]),
         enter_ns=enter_ns,
         end_ns=end_ns,
-        version=max(int(row["version"]), since),  # times are kept by lane, so other lanes need other times
+        version=max(int(row["version"]), since),  # times are kept by lane, so they change with the lanes
     )

@@ -22,10 +22,10 @@ def _kind(name: str) -> str:
 
 
 RECORD: Final = np.dtype([*((name, _kind(name)) for name in COLUMNS), ("late_ns", "i8"), ("ready_ns", "i8")])
-"""A record, text as numbers, and what only the join can know of it.
+"""A record, with text as numbers, and the columns that the join fills in.
 
-`late_ns`: how much later than the first replica it entered; `ready_ns`: when the last replica entered, by the
-driver's clock.
+`late_ns`: how much later than the first replica it entered; `ready_ns`: when the last replica entered, by the driver's
+clock.
 """
 
 KEY: Final = ("run_id", "generation", "group", "step", "seq")
@@ -44,14 +44,14 @@ COLLECTIVE: Final = np.dtype(
 )
 """One collective over all its replicas; times are of the driver's clock.
 
-`enter_ns`: first replica entered; `ready_ns`: last replica entered; `end_ns`: last replica had its result;
-`err_ns`: a skew below it says nothing; `wait_ns`, `spent_ns`: summed over replicas, time until ready and in
-total; `late_replica`, `late_host`: who entered last; `version`: fold in which it was completed.
+`enter_ns`: first replica entered; `ready_ns`: last replica entered; `end_ns`: last replica had its result; `err_ns`: a
+skew below it is meaningless; `wait_ns`, `spent_ns`: summed over replicas, time until ready and in total;
+`late_replica`, `late_host`: who entered last; `version`: the fold that completed it.
 """
 
 
 class Texts:
-    """Every distinct text seen, by number; number 0 is "" and stands for what no longer found room."""
+    """Every distinct text seen, by number; number 0 is "", and replaces texts that no longer fit."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
@@ -88,7 +88,7 @@ class Texts:
 
 
 def to_rows(columns: Columns, texts: Texts) -> np.ndarray:
-    """A batch as rows of `RECORD`, shape `(rows,)`."""
+    """Converts a batch to rows of `RECORD`, shape `(rows,)`."""
     rows = np.zeros(len(columns["seq"]), RECORD)
     for name in COLUMNS:
         column = columns[name]
@@ -120,14 +120,14 @@ def picked(rows: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def selected(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The rows for which the mask holds: not a copy where it holds for all, which is what views mostly look at."""
+    """The rows for which the mask holds: not a copy if it holds for all, which is the usual case in views."""
     return rows if mask.all() else picked(rows, np.flatnonzero(mask))
 
 
 def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `np.unique` with the inverse, without sorting where the values are whole numbers close to each other.
+    """As `np.unique` with the inverse, but without sorting if the values are whole numbers close to each other.
 
-    Where they are not, as in a recording that is damaged, memory grows with how many there are, not with how far apart.
+    If they are not, as in a damaged recording, memory depends on how many there are, not on their range.
     """
     low = int(values.min())
     if int(values.max()) - low > 8 * len(values):
@@ -154,9 +154,9 @@ def changes(rows: np.ndarray, names: Sequence[str], order: np.ndarray) -> np.nda
 
 
 class Newest:
-    """Rows of one dtype of which only the newest `limit`, by column `by`, are kept.
+    """Keeps the newest `limit` rows of one dtype, by column `by`.
 
-    Which rows survive depends on their times only, never on the order or the batches in which they came.
+    Which rows survive depends only on their times, never on the order or the batches in which they arrived.
     """
 
     def __init__(self, dtype: np.dtype[np.void], by: str, limit: int) -> None:
@@ -175,7 +175,7 @@ class Newest:
             return
         if self._end + len(rows) > len(self._buffer):
             self._move_to_front()
-        # Most new rows are newer than those here; only the overlap needs sorting again.
+        # Most new rows are newer than the existing ones; only the overlap needs sorting again.
         before, now = self.rows()[self._by], rows[self._by]
         at = self._begin + int(np.searchsorted(before, now[0]))
         older = int(np.searchsorted(now, before[-1], side="right")) if len(before) else 0
@@ -187,12 +187,12 @@ class Newest:
         self._begin, self._end = max(self._begin, end - self._limit), end
 
     def rows(self) -> np.ndarray:
-        """What is kept, oldest first. Not a copy: do not write, and do not keep."""
+        """The kept rows, oldest first. Not a copy: do not modify or keep it."""
         return self._buffer[self._begin : self._end]
 
     def _move_to_front(self) -> None:
         kept = self._raw[self._begin : self._end]
-        # In parts that do not overlap their new place, because NumPy would otherwise copy them first.
+        # In parts that do not overlap their new place; otherwise, NumPy would copy them first.
         for at in range(0, len(kept), self._begin):
             part = kept[at : at + self._begin]
             self._raw[at : at + len(part)] = part

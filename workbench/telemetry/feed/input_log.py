@@ -1,4 +1,4 @@
-"""InputLog: for how long replicas have waited for their batches, and who gets empty ones."""
+"""InputLog: how long replicas waited for their batches, and which get empty ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAUSE: Final = 3.0  # × the median time per element; anything longer is the no
 
 
 class InputLog:
-    """The newest fetches of a group's replicas, each of some elements."""
+    """The newest fetches of a group's replicas, each with some elements."""
 
     def __init__(self, replicas: int) -> None:
         self._fetches: deque[tuple[int, int, tuple[int, ...]]] = deque(maxlen=_FETCHES)
@@ -25,24 +25,24 @@ class InputLog:
 
     @property
     def replicas(self) -> int:
-        """How many take part."""
+        """The number of replicas."""
         return len(self._rows)
 
     def add(self, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:
-        """Replicas have got some elements.
+        """Adds a fetch of some elements.
 
         Args:
-          now_ns: The driver's clock.
+          now_ns: The time, by the driver's clock.
           waited_ns: How long each waited for them.
-          elements: How many they are.
-          rows: How many rows of the last one each got.
+          elements: The number of elements.
+          rows: How many rows of the last element each replica received.
         """
         self._fetches.append((now_ns, elements, tuple(waited_ns)))
         self._rows = tuple(rows)
         self._empty_for = np.where(np.array(rows) == 0, self._empty_for + elements, 0)
 
     def facts(self) -> InputFacts:
-        """What was found out; without shares before 20 elements."""
+        """The results so far; without shares before 20 elements."""
         now_ns = np.array([each[0] for each in self._fetches], np.int64)
         # The time between two fetches belongs to the elements of the first.
         elements = np.array([each[1] for each in self._fetches], np.int64)

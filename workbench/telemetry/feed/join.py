@@ -1,4 +1,4 @@
-"""Puts together what the replicas of one collective recorded, and derives skew, wait and who was late."""
+"""Joins the records of a collective's replicas, and derives skew, wait and who was late."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Joined:
     """Result of `join`.
 
     Attributes:
-      collectives: Those of which every replica's final record is there; rows of `history.COLLECTIVE`.
-      records: Their records, `late_ns` and `ready_ns` filled in; rows of `history.RECORD`.
+      collectives: Those with the final records of all replicas; rows of `history.COLLECTIVE`.
+      records: Their records, with `late_ns` and `ready_ns`; rows of `history.RECORD`.
       pending: Records of the others, one per replica and collective.
     """
 
@@ -27,7 +27,7 @@ class Joined:
 def join(records: np.ndarray, *, entered: int, ok: int, version: int) -> Joined:
     """Joins records over replicas by (run_id, generation, group, step, seq).
 
-    Of several records of one replica the final one counts, else the last.
+    If a replica has several records, the final one counts, or else the last.
 
     Args:
       records: Rows of `history.RECORD`, pending ones of earlier calls first; column `n` must be known.
@@ -55,7 +55,7 @@ def join(records: np.ndarray, *, entered: int, ok: int, version: int) -> Joined:
 
 
 def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> np.ndarray:
-    """One row per collective, which is the i-th of `sizes[i]` rows; fills in their `late_ns` and `ready_ns`."""
+    """One row per collective; the i-th has `sizes[i]` rows, whose `late_ns` and `ready_ns` are filled in."""
     result = np.zeros(len(sizes), COLLECTIVE)
     if not len(sizes):
         return result
@@ -65,7 +65,7 @@ def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> 
     end = rows["t_end_ns"] + rows["clock_offset_ns"]
     for name in (*KEY, "op", "redop", "dtype", "algorithm", "packs", "transport", "purpose", "n"):
         result[name] = rows[name][starts]
-    for name in ("count", "bytes"):  # parts differ in size: the largest stands for all
+    for name in ("count", "bytes"):  # parts differ in size: use the largest
         result[name] = np.maximum.reduceat(rows[name], starts)
     result["enter_ns"] = np.minimum.reduceat(enter, starts)
     result["ready_ns"] = np.maximum.reduceat(enter, starts)

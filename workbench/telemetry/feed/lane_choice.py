@@ -1,4 +1,4 @@
-"""LaneChoice: which replicas of a group get a lane, and a row of the heat map, where there are too many for all."""
+"""LaneChoice: which replicas of a group get a lane, and a row of the heat map, if there are too many for all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 MAX_LANES: Final = 32
 _KEEPS: Final = 2.0
-"""A replica must be this many times as late as another to take its lane; otherwise rows would jump with every
+"""A replica must be this many times as late as another to take its lane; otherwise, rows would jump with every
 collective.
 """
 
@@ -23,9 +23,9 @@ class Chosen:
     """The replicas that get a lane.
 
     Attributes:
-      replicas: Sorted.
-      hidden: How many get none.
-      since: Version of the feed in which they became these; what the feed has by lane changed with it.
+      replicas: The replicas, sorted.
+      hidden: How many replicas get no lane.
+      since: Version of the feed since which they are the same; data by lane changed with it.
     """
 
     replicas: np.ndarray
@@ -34,7 +34,7 @@ class Chosen:
 
 
 class LaneChoice:
-    """Chooses all replicas of a group, or the latest of too many; a replica that has a lane does not lose it easily."""
+    """Chooses all replicas of a group, or the latest if there are too many; replicas tend to keep their lanes."""
 
     def __init__(self) -> None:
         self._chosen: dict[GroupKey, Chosen] = {}
@@ -49,7 +49,7 @@ class LaneChoice:
         Args:
           key: Which group.
           known: Its replicas.
-          records: Rows of `history.RECORD` of this group that were joined.
+          records: Joined rows of `history.RECORD` of this group.
           version: The version of the feed.
         """
         before = self._chosen.get(key)

@@ -22,7 +22,7 @@ _MIN_LATE_OF_STEP: Final = 0.05
 _CROWDED_LATE_OF_STEP: Final = 0.6
 _MOST_NAMED: Final = 4
 _CHANCE: Final = 1e-3
-"""The probability with which any replica at all may be named although all are late only by chance."""
+"""The probability that any replica is named although all are late only by chance."""
 
 
 def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) -> Lateness:
@@ -30,21 +30,20 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
 
     A replica is a straggler if, over at least 20 steps,
 
-    * it is later than the median replica in so many of the steps, and in most steps of each quarter of them, that
-      chance would have it so for any replica of the group only once in a thousand groups, and in four fifths at least:
-      the load of a machine comes and goes, too;
-    * the median of that lateness is above the clock error, at least 250 µs a step, and at least a twentieth of a
-      step: tiny steps have a late replica by nature, which nobody can do anything about. Where replicas share cores,
-      somebody always comes last, so it must be three fifths of a step;
+    * it is later than the median replica in most steps of each quarter, in at least four fifths of all steps, and in so
+    many that this would happen by chance in only one of a thousand groups: a machine's load also comes and goes;
+    * the median of that lateness is above the clock error, at least 250 µs a step, and at least a twentieth of a step:
+      tiny steps always have a late replica, which cannot be avoided. If replicas share cores, one always comes last, so
+      it must be three fifths of a step;
     * the others lose at least a tenth of their time in collectives to waiting.
 
-    A step is slow for everybody if its average lateness is more than 1.5 × that of all steps, and by as much as
-    above, while no replica stands out in it.
+    A step is slow for everybody if its average lateness exceeds 1.5 × that of all steps, and by as much as above, while
+    no replica stands out in it.
 
     Args:
       window: The newest steps of one group; None without records.
       replicas: The replicas to show, sorted; shape `(rows,)`.
-      cores: How many cores all replicas of the group have together; 0 if that is not known.
+      cores: The total number of cores of the group's replicas; 0 if unknown.
     """
     if window is None:
         return Lateness()
@@ -77,7 +76,7 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
 
 
 def _late(window: StepWindow, named: dict[int, float], clear_ns: float) -> tuple[Late, ...]:
-    """The stragglers: index -> ns per step, the costliest first."""
+    """The stragglers, the costliest first."""
     compute = computing_ns(window)
     often = (_excess(window.late_ns) > clear_ns).sum(axis=1)
     return tuple(
@@ -99,7 +98,7 @@ def _sharing(replicas: int, cores: int) -> str:
 
 
 def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
-    """Who is late, by how much and what share of a step, and whether there are too few cores."""
+    """Which replicas are late, by how much and what share of a step, and whether there are too few cores."""
     named = [
         f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({percent(min(1, late_ns / step_ns))})"
         for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
@@ -131,7 +130,7 @@ def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
 
 
 def _excess(late: np.ndarray) -> np.ndarray:
-    """How much later each came than the median replica; with two replicas, than the earlier one."""
+    """How much later each replica came than the median one; with two replicas, than the earlier one."""
     middle = (len(late) - 1) // 2
     excess: np.ndarray = late - np.partition(late, middle, axis=0)[middle]
     return excess

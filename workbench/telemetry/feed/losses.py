@@ -1,4 +1,4 @@
-"""What was lost or failed, and what that means to who reads the figures."""
+"""What was lost or failed, and what that means for the figures."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ class Loss(NamedTuple):
 
 
 def losses(counters: Counters) -> list[Loss]:
-    """Of each kind of which there is something."""
+    """One for each kind that occurred."""
     counted = ((getattr(counters, field), what, meaning) for field, what, meaning in _KINDS)
     return [Loss(f"{count:,} {what}", meaning) for count, what, meaning in counted if count]

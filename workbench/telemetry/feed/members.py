@@ -1,4 +1,4 @@
-"""Which replicas take part in which group, and what each of them did last."""
+"""Which replicas are in which group, and what each of them did last."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Group:
 
 
 class Members:
-    """Groups and generations seen, the newest 64 of them."""
+    """The newest 64 groups and generations seen."""
 
     def __init__(self) -> None:
         self._groups: dict[GroupKey, _Group] = {}
 
     def update(self, rows: np.ndarray) -> None:
-        """Takes new records into account, and fills in `n` where the replica did not know it.
+        """Takes new records into account, and fills in missing `n`.
 
         Args:
           rows: Rows of `history.RECORD`; changed in place.
@@ -68,7 +68,7 @@ class Members:
         return (-1, -1) if group is None else group.last.get(replica, (-1, -1, 0, 0))[:2]
 
     def newest_step(self, key: GroupKey) -> int:
-        """The newest step in which a replica of a group has come to a collective, -1 before the first."""
+        """The newest step in which a replica of a group reached a collective, -1 before the first."""
         return max((position[0] for position in self._groups[key].last.values()), default=-1)
 
     def last(self, key: GroupKey, texts: Texts) -> dict[int, LastSeen]:

@@ -1,7 +1,7 @@
-"""Where the first NaN or infinity went into a collective: by replica, step, collective and call site.
+"""Finds where the first NaN or infinity went into a collective: replica, step, collective and call site.
 
-A NaN that one replica gives to a reduction is in all copies afterwards, so only the first record tells where it came
-from. Steps that follow each other are one onset, however long it lasts; batches may come in any order.
+After a reduction, one replica's NaN is in all copies, so only the first record shows where it came from. Consecutive
+steps are one onset, however long it lasts; batches may arrive in any order.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class _Seen:
 
 
 class Onsets:
-    """The onsets of each group, at most 64 of each, of which the first is never given up."""
+    """The onsets of each group, at most 64; the first is never dropped."""
 
     def __init__(self, texts: Texts) -> None:
-        """Knows none; `texts` are what the numbers in rows mean."""
+        """Starts empty; `texts` has the texts of the numbers in rows."""
         self._texts = texts
         self._seen: dict[Group, _Seen] = {}
         self._finite = texts.number("finite")
@@ -64,8 +64,8 @@ class Onsets:
 
         Args:
           group: The group that the records belong to.
-          complete: No record was lost.
-          since: The first step that is asked about.
+          complete: Whether no record was lost.
+          since: The first step of interest.
           until: The last one; None for any.
         """
         seen = self._seen.get(group, _Seen())
@@ -76,7 +76,7 @@ class Onsets:
         return None
 
     def _onset(self, rows: np.ndarray, last_step: int) -> Onset:
-        """The onset of everything that was not finite in a step, and the last later step of which that is true."""
+        """The onset for everything that was not finite in a step, and the last step until which that lasted."""
         rows = rows[rows["seq"] == rows["seq"].min()]
         first = rows[0]
         replicas = tuple(sorted(set(rows["replica"].tolist())))
@@ -110,12 +110,12 @@ def _with_onset(onsets: list[Onset], new: Onset) -> list[Onset]:
 
 
 def _bounded(found: list[_T]) -> list[_T]:
-    """If there are too many, drops the second: users ask for the first, and then for the newest."""
+    """If there are too many, drops the second: users want the first, and then the newest."""
     return found if len(found) <= _MOST else [found[0], *found[2:]]
 
 
 def onset_text(onset: Onset) -> str:
-    """In words.
+    """The onset in words.
 
     Returns:
       Such as "replica 3 gave it to all_reduce #1 at In[1]:14 in step 30".

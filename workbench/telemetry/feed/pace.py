@@ -1,4 +1,4 @@
-"""How fast a group goes: how long its steps take, and which part of that is computing, waiting and sending."""
+"""A group's pace: how long its steps take, and the shares of computing, waiting and sending."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def pace(window: StepWindow | None, *, finite: int) -> Pace:
     """The pace over the newest steps.
 
     Waited is the time from a replica's own arrival at a collective to the last one's, averaged over the replicas that
-    were not last. Sent is the time from the last one's arrival to a replica's result. Both are parts of a step, which
+    were not last. Sent is the time from the last one's arrival to a replica's result. Both are shares of a step, which
     lasts from its first collective to the next step's, without pauses between two cells.
 
     Args:
@@ -48,12 +48,12 @@ def waited_ns(window: StepWindow) -> np.ndarray:
 
 
 def waited_shares(window: StepWindow) -> tuple[float | None, ...]:
-    """Which part of its steps each replica waited: what `pace` averages; None where that is not known."""
+    """The share of its steps that each replica waited, which `pace` averages; None if unknown."""
     return tuple(_share(waited, window.length_ns) for waited in waited_ns(window))
 
 
 def computing_ns(window: StepWindow) -> np.ndarray:
-    """How long each replica computes in a step on average: what it is not in collectives; shape `(replicas,)`."""
+    """How long each replica computes per step on average, that is, outside collectives; shape `(replicas,)`."""
     records, steps = window.records, len(window.length_ns)
     if not steps:
         return np.zeros(len(window.replicas))
@@ -67,7 +67,7 @@ def _mean(window: StepWindow) -> float:
 
 
 def _rate(window: StepWindow) -> float | None:
-    """The rate over steps with a successor; where steps are missing, the time of each is unknown."""
+    """The rate over steps with a successor; where steps are missing, their times are unknown."""
     lengths = window.length_ns[np.diff(window.steps) == 1]
     whole = float(lengths.sum())
     return len(lengths) * 1e9 / whole if whole else None

@@ -1,4 +1,4 @@
-"""Whether steps have become slower and stayed so, since when, and what has grown."""
+"""Whether steps became and stayed slower, since when, and which part grew."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MIN_NS: Final = 500_000
 def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None:
     """Since when steps take longer than before; None if they do not.
 
-    Steps are compared that call the same collectives, in blocks of ten of which the median counts. They have become
-    slower where each block since, four at least, takes 1.5 × as long, and half a millisecond longer, than each before.
+    It compares steps that call the same collectives, by the medians of blocks of ten. Steps have become slower if each
+    later block, at least four, takes 1.5 × as long as each earlier one, and half a millisecond longer.
 
     Args:
       collectives: Rows of `history.COLLECTIVE` of one group and generation, those of the user, oldest first.
-      sent: When its steps were sent; None where nobody has told.
+      sent: When its steps were sent; None if unknown.
     """
     if len(collectives) < _BLOCK * (1 + _BEFORE + _AFTER):
         return None
@@ -37,7 +37,7 @@ def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None
     length = steps_took_ns(begins, steps, sent)
     kinds = [count, *(np.bincount(column, weights=collectives[name]) for name in ("bytes", "op", "count"))]
     alike = np.all([kind == kind[-1] for kind in kinds], axis=0)
-    # The last step has no end yet. Of the others, takes the newest that are all alike.
+    # The last step has not ended yet. Takes the newest of the others that all call the same collectives.
     first = int(np.flatnonzero(~alike)[-1]) + 1 if not alike.all() else 0
     length = length[first:]
     blocks = len(length) // _BLOCK
@@ -75,7 +75,7 @@ def slowdown(collectives: np.ndarray, sent: SentSteps | None) -> Slowdown | None
 
 
 def _exactly(length: np.ndarray, about: int, threshold: float) -> int:
-    """The two steps near a border of blocks between which times cross the threshold: fewest are on the wrong side."""
+    """The two steps near a block border between which times cross the threshold, with the fewest on the wrong side."""
     first = max(0, about - _BLOCK)
     slow = length[first : about + _BLOCK] > threshold
     wrong = np.append(0, np.cumsum(slow)) + np.append(np.cumsum(~slow[::-1])[::-1], 0)

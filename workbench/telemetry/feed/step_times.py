@@ -1,4 +1,4 @@
-"""How long each of the newest steps took, and how much of it was waiting: the course of what `pace` sums up."""
+"""How long each of the newest steps took, and how much of it was waiting; `pace` summarizes this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def step_times(window: StepWindow | None, *, not_finite: int) -> tuple[StepTimin
 
     Args:
       window: The last steps of one group; None without records.
-      not_finite: Number of the text that says that what went in was not finite.
+      not_finite: Number of the text "not finite".
     """
     if window is None:
         return ()

@@ -1,4 +1,4 @@
-"""The newest steps of a group as a matrix of replicas and steps: what lateness and pace are computed from."""
+"""The newest steps of a group as a matrix of replicas and steps: the input for lateness and pace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.telemetry.feed.history import numbered, selected
 from workbench.telemetry.told import SentSteps
 
 STEPS: Final = 64
-"""How many of the newest steps are examined, and have a place on the axes of views."""
+"""How many of the newest steps are examined, and shown on the axes of views."""
 _LONGEST: Final = 3.0  # × the median step; anything longer is a compilation, or a pause that was not reported
 
 
@@ -21,13 +21,13 @@ class StepWindow:
 
     Attributes:
       records: Rows of `history.RECORD`.
-      replicas: All of the group, sorted; shape `(replicas,)`.
+      replicas: All replicas of the group, sorted; shape `(replicas,)`.
       steps: Numbers of the steps, ascending; shape `(steps,)`.
-      row, column: Of each record, its indices in `replicas` and `steps`.
+      row, column: Each record's indices in `replicas` and `steps`.
       late_ns: How late each replica came in each step, summed over its collectives; shape `(replicas, steps)`.
-      known: Where a replica has a record of a step; same shape.
+      known: Whether a replica has a record of a step; same shape.
       begin_ns: When the first replica entered the first collective of each step; shape `(steps,)`.
-      noise_ns: Lateness below it says nothing.
+      noise_ns: Lateness below it is meaningless.
       step_ns: How long a step takes: the median of `took_ns`.
       took_ns: How long each step but the last took; shape `(steps - 1,)`.
       length_ns: The same, but at most three median steps: rates and shares are computed from it.
@@ -47,7 +47,7 @@ class StepWindow:
     length_ns: np.ndarray
 
     def by_cell(self, weights: np.ndarray) -> np.ndarray:
-        """A figure of each record, summed by replica and step; shape `(replicas, steps)`."""
+        """A figure per record, summed by replica and step; shape `(replicas, steps)`."""
         shape = len(self.replicas), len(self.steps)
         cell = self.row * shape[1] + self.column
         return np.bincount(cell, weights=weights, minlength=shape[0] * shape[1]).reshape(shape)
@@ -62,7 +62,7 @@ def step_window(records: np.ndarray, sent: SentSteps | None = None) -> StepWindo
 
     Args:
       records: Rows of `history.RECORD` of one group and generation, joined.
-      sent: When its steps were sent; None where nobody has told.
+      sent: When its steps were sent; None if unknown.
     """
     if not len(records):
         return None
@@ -97,14 +97,13 @@ def step_window(records: np.ndarray, sent: SentSteps | None = None) -> StepWindo
 def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | None) -> np.ndarray:
     """How long each step but the last took, until the next step's beginning, without pauses.
 
-    The notebook pauses between two cells, from when it knows that all steps have ended until it sends the next one.
-    What a loop does between two steps counts, as on a stop watch; and all time does where nobody has told of pauses, as
-    in runs that were recorded earlier.
+    A pause between two cells lasts from when the notebook knows that all steps have ended until it sends the next one.
+    Time that a loop spends between two steps counts. All time counts if pauses are unknown, as in older recorded runs.
 
     Args:
       begin_ns: When the first replica entered the first collective of each step; driver's clock.
       steps: Numbers of the steps, ascending.
-      sent: When they were sent; None where nobody has told.
+      sent: When they were sent; None if unknown.
     """
     passed = np.diff(begin_ns)
     if sent is not None and sent.paused_ns:

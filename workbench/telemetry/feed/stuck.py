@@ -1,4 +1,4 @@
-"""Which collective hangs, who waits in it, and what the missing replicas did last."""
+"""Which collective hangs, which replicas wait in it, and what the missing ones did last."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NEEDS_ALL: Final = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What the driver has told of one generation of a group.
+    """What the driver reported about one generation of a group.
 
     Attributes:
-      lost: Replicas that are gone.
-      failed: Steps that have ended with an error, which the notebook has been shown.
-      positions: Where lost replicas were: the last step, the number of the last collective in it, and whether they
-        were in it.
+      lost: Lost replicas.
+      failed: Steps that ended with an error, which the notebook has shown.
+      positions: Where lost replicas were: the last step, the number of the last collective in it, and whether they were
+        in it.
     """
 
     lost: frozenset[int] = frozenset()
@@ -39,21 +39,19 @@ class Ends:
 def find_stuck(
     pending: np.ndarray, last: dict[int, LastSeen], texts: Texts, *, now_ns: int, ends: Ends = Ends()
 ) -> Stuck | None:
-    """The oldest collective that replicas wait in, or could not complete as others were lost or late; else None.
+    """The oldest collective that replicas wait in, or could not complete because others were lost or late; or None.
 
-    A step that has failed otherwise is no such thing: all were released, and the error says why.
-
-    A replica whose record is missing although it has gone on to later collectives is not waited for: its
-    record was lost on the way. Nor is one waited for in a collective whose result all others have: a process that
-    is killed loses what it had not sent yet, and the records of its peers stay alone.
+    A step that failed otherwise does not count: all replicas were released, and the error says why. A replica whose
+    record is missing although it has reached later collectives does not count as missing: its record was lost. Nor does
+    one in a collective whose result all others have: a killed process loses records that it had not sent.
 
     Args:
-      pending: Rows of `history.RECORD` of one group and generation of which some replica's record is missing.
+      pending: Rows of `history.RECORD` of one group and generation for which some replica's record is missing.
       last: The newest collective of every replica of that generation.
-      texts: What the numbers in them mean.
+      texts: The texts of the numbers in them.
       now_ns: The time, by the driver's clock; a collective first entered less than a second ago may merely not have
         been reported yet.
-      ends: What the driver knows of replicas and steps.
+      ends: What the driver knows about replicas and steps.
     """
     pending = _after(pending, last)
     order = np.lexsort((pending["seq"], pending["step"]))
@@ -79,7 +77,8 @@ def find_stuck(
         waits_still = (part["state"] == entered) & ~np.isin(part["replica"], list(ends.lost))
         if lost := ends.lost.intersection(missing):
             state = "lost"
-            # Others were on their way there when they were released; nobody would have waited for them for long.
+            # The others were on their way there when they were released; no replica would have waited for them for
+            # long.
             missing = tuple(replica for replica in missing if replica in lost)
         elif waits_still.any():
             state = "waiting"
@@ -104,7 +103,10 @@ def _reached_text(stuck: Stuck) -> str:
 
 
 def _after(pending: np.ndarray, last: dict[int, LastSeen]) -> np.ndarray:
-    """Rows that at least one replica has not passed. Lost records may leave thousands that all have."""
+    """Rows of collectives that at least one replica has not passed.
+
+    Lost records may leave thousands that all have passed.
+    """
     n = int(pending["n"].max()) if len(pending) else 0
     if any(replica not in last for replica in range(n)) or not last:
         return pending

@@ -1,4 +1,4 @@
-"""Bandwidth over message size: what a row of the timing table tells, put together per operation and group."""
+"""Bandwidth over message size: rows of the timing table, combined per operation and group."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import TableRow
 
 _MIN_SIZES: Final = 3
-"""A line through two points always fits."""
+"""The fewest sizes to fit; a line through two points always fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """Timing at one message size, over the newest collectives of it.
+    """Timing at one message size, over its newest collectives.
 
     Attributes:
       size_bytes: Size S.
-      samples: Collectives that the figures are made of.
+      samples: Number of collectives behind the figures.
       p10_us, p50_us, p90_us: Transfer time.
       p10_busbw, p50_busbw, p90_busbw: Bus bandwidth, GB/s; that of the 90th percentile is the best tenth.
     """
@@ -42,8 +42,8 @@ class Baseline:
     """An earlier sweep of an operation, to compare with.
 
     Attributes:
-      name: What to call it.
-      n: Over how many replicas it was.
+      name: Its name.
+      n: Number of replicas.
       transport: How they exchanged data.
       points: Smallest size first.
     """
@@ -62,10 +62,10 @@ class Sweep:
       key: Identifies it.
       op, redop, dtype, group, n, transport: As in the timing table.
       points: Smallest size first.
-      latency_us: α of the fit t = α + S / β; None where there are too few sizes, or time does not grow with size.
+      latency_us: α of the fit t = α + S / β; None if there are too few sizes, or time does not grow with size.
       bandwidth: β of the fit as algorithm bandwidth, GB/s, or None.
       limit: The measured limit of busbw, GB/s, or None.
-      baseline: What to compare with, or None.
+      baseline: The sweep to compare with, or None.
     """
 
     key: str
@@ -83,7 +83,7 @@ class Sweep:
 
 
 def sweeps(table: Sequence[TableRow]) -> tuple[Sweep, ...]:
-    """One per operation, reduction, dtype and group of which more than one message size was seen."""
+    """One per operation, reduction, dtype and group with more than one message size."""
     kinds: defaultdict[tuple[str, str, str, str], list[TableRow]] = defaultdict(list)
     for row in table:
         if row.busbw is not None and row.recent_us:
@@ -128,7 +128,7 @@ def fitted(sizes_bytes: Sequence[int], times_us: Sequence[float]) -> tuple[float
       times_us: How long each took.
 
     Returns:
-      α in µs and β in GB/s; (None, None) where the figures do not tell.
+      α in µs and β in GB/s; (None, None) if the figures do not determine them.
 
     >>> fitted([1000, 10_000, 100_000], [11.0, 20.0, 110.0])
     (10.0, 1.0)
@@ -136,7 +136,7 @@ def fitted(sizes_bytes: Sequence[int], times_us: Sequence[float]) -> tuple[float
     if len(set(sizes_bytes)) < _MIN_SIZES or min(times_us) <= 0:
         return None, None
     times = np.array(times_us)
-    # Relative errors: otherwise the largest message, a million times the smallest, would decide alone.
+    # Relative errors: otherwise, the largest message, a million times the smallest, would dominate.
     matrix = np.stack([1 / times, np.array(sizes_bytes) / times], axis=1)
     (latency, per_byte), *_ = np.linalg.lstsq(matrix, np.ones(len(times)), rcond=None)
     if per_byte <= 0:

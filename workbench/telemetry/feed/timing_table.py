@@ -27,8 +27,8 @@ def rolling_table(
     """The table over `collectives`.
 
     Args:
-      collectives: Rows of `history.COLLECTIVE`, oldest first; those not in state `ok` are left out.
-      texts: What the numbers in them mean.
+      collectives: Rows of `history.COLLECTIVE`, oldest first; those not in state `ok` are ignored.
+      texts: The texts of the numbers in them.
       ok: Number of the text "ok".
       limits: Measured limits of busbw, by group, and the fold in which each became known.
     """
@@ -99,13 +99,13 @@ def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, tuple
 
 
 def _quantile(values: np.ndarray, q: float) -> float:
-    """The smallest value that a share `q` does not exceed: a time that really occurred."""
+    """The smallest value that a share `q` does not exceed, so that it is a measured time."""
     position = max(0, int(np.ceil(q * len(values))) - 1)
     return float(np.partition(values, position)[position])
 
 
 def _latest(rows: np.ndarray, told: np.ndarray, texts: Texts) -> tuple[int, str] | tuple[None, None]:
-    """Who came last most often, among the rows where that is known."""
+    """The replica that came last most often, among the rows where that is known."""
     if not len(told):
         return None, None
     latest = rows["late_replica"][told]

@@ -1,4 +1,4 @@
-"""ToldOfGroups: what a feed was told of each group beside its records."""
+"""ToldOfGroups: what is known about each group besides its records."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from workbench.telemetry.feed.input_log import InputLog
 from workbench.telemetry.told import EpochFacts, MemoryFacts, ResultCourse, SentSteps, Told
 
 _OTHER: Final = 0.05
-"""Changes in the cores used below this count as none, so that statements do not come and go."""
+"""Smaller changes in the cores used are ignored, so that statements do not come and go."""
 
 _MOST_SENT: Final = 2048
-"""How many steps keep their time of sending: as far back as slow steps are compared with earlier ones."""
+"""How many steps keep their time of sending: as many as the search for slow steps compares."""
 
 
 class ToldOfGroups:
-    """By the label of a group. One thread at a time."""
+    """Facts by the label of a group. One thread at a time."""
 
     def __init__(self) -> None:
         self._told: dict[str, Told] = {}
@@ -25,13 +25,13 @@ class ToldOfGroups:
         self._memory: dict[tuple[str, int], tuple[int, int]] = {}  # a replica's first reading: bytes, step
 
     def of(self, group: str) -> Told:
-        """All that was told."""
+        """All that is known about a group."""
         told = self._told.get(group, Told())
         log = self._input.get(group)
         return told if log is None else replace(told, input=log.facts())
 
     def all(self) -> dict[str, Told]:
-        """All that was told of each group, also of those whose strategy is gone."""
+        """All that is known about each group, including those whose strategy is gone."""
         return {group: self.of(group) for group in dict.fromkeys((*self._told, *self._input))}
 
     def set(self, group: str, told: Told) -> None:
@@ -43,7 +43,7 @@ class ToldOfGroups:
         self._told[group] = replace(self._told.get(group, Told()), cores=cores)
 
     def set_cores_used(self, group: str, used: float | None) -> bool:
-        """As `Feed.set_cores_used`; gives whether that is news."""
+        """As `Feed.set_cores_used`; returns whether this changed anything."""
         before = self._told.get(group, Told())
         known = before.cores_used
         if used == known or (used is not None and known is not None and abs(used - known) < _OTHER):
@@ -52,13 +52,13 @@ class ToldOfGroups:
         return True
 
     def set_epoch(self, group: str, epoch: EpochFacts) -> bool:
-        """As `Feed.set_epoch`; gives whether that is news."""
+        """As `Feed.set_epoch`; returns whether this changed anything."""
         before = self._told.get(group, Told())
         self._told[group] = replace(before, epoch=epoch)
         return before.epoch != epoch
 
     def set_sent(self, group: str, sent: SentSteps) -> bool:
-        """As `Feed.set_sent`; gives whether that is news."""
+        """As `Feed.set_sent`; returns whether this changed anything."""
         before = self._told.get(group, Told())
         if before.sent is not None:
             sent = before.sent.then(sent).newest(_MOST_SENT)
@@ -75,7 +75,7 @@ class ToldOfGroups:
         log.add(now_ns, waited_ns=waited_ns, elements=elements, rows=rows)
 
     def set_result(self, group: str, course: ResultCourse) -> bool:
-        """As `Feed.set_result`; gives whether that is news."""
+        """As `Feed.set_result`; returns whether this changed anything."""
         before = self._told.get(group, Told())
         if course == before.result:
             return False
@@ -83,7 +83,7 @@ class ToldOfGroups:
         return True
 
     def set_memory(self, group: str, memory: MemoryFacts | None, step: int) -> bool:
-        """As `Feed.set_memory`; gives whether that is news."""
+        """As `Feed.set_memory`; returns whether this changed anything."""
         before = self._told.get(group, Told())
         if memory is not None:
             used, since = self._memory.setdefault((group, memory.replica), (memory.used_bytes, step))

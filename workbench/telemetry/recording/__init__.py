@@ -1,1 +1,1 @@
-"""On a replica: the ring of records, and the batches in which they travel."""
+"""On a replica: the ring of records, and the batches in which they are sent."""

@@ -1,4 +1,4 @@
-"""Batches of records as they travel: one Arrow IPC stream with a header in its metadata."""
+"""Batches of records in the form that is sent: an Arrow IPC stream with a header in its metadata."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ VERSION: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where a batch comes from and what is missing before it.
+    """Where a batch comes from, and what was lost before it.
 
     Attributes:
       drain: Id of the `Drain` that made it.
-      count: Records in it.
+      count: Number of records in it.
       dropped: Records that were lost there so far.
       dropped_events: Events that were lost there so far.
       events: The events drained with it.
@@ -72,7 +72,7 @@ Columns = dict[str, "np.ndarray | Text"]
 
 
 def append(columns: Columns, record: Record) -> Columns:
-    """The columns with one row more."""
+    """The columns with one more row."""
     longer: Columns = {}
     for name, column in columns.items():
         value = getattr(record, name)
@@ -85,7 +85,7 @@ def append(columns: Columns, record: Record) -> Columns:
 
 
 def taken(columns: Columns, rows: np.ndarray) -> Columns:
-    """The columns with some of the rows: `rows` is a mask, or their numbers."""
+    """The columns with some of the rows: `rows` is a mask, or row numbers."""
     return {
         name: Text(column.codes[rows], column.values) if isinstance(column, Text) else column[rows]
         for name, column in columns.items()
@@ -93,7 +93,7 @@ def taken(columns: Columns, rows: np.ndarray) -> Columns:
 
 
 def with_named_sites(columns: Columns, name: Callable[[str], str]) -> Columns:
-    """The columns with call sites as `name` gives them."""
+    """The columns with call sites renamed by `name`."""
     sites = columns["site"]
     assert isinstance(sites, Text)
     return columns | {"site": Text(sites.codes, tuple(map(name, sites.values)))}
@@ -122,10 +122,10 @@ def _to_batch(columns: Columns) -> pa.RecordBatch:
 
 
 def from_batch(batch: pa.RecordBatch) -> Columns:
-    """The columns of an Arrow batch; the inverse of `to_table`. Columns that came later may be missing.
+    """The columns of an Arrow batch; the inverse of `to_table`. Columns of later versions may be missing.
 
     Raises:
-      DataCorruption: if a column is missing or refers to a text that is not there, or a value is missing.
+      DataCorruption: if a column or value is missing, or a column refers to a missing text.
     """
     names = batch.schema.names
     if missing := missing_columns(names):
@@ -143,7 +143,7 @@ def from_batch(batch: pa.RecordBatch) -> Columns:
 
 
 def missing_columns(names: Collection[str]) -> list[str]:
-    """The columns that a batch must have and does not."""
+    """The required columns that a batch lacks."""
     return [name for name in COLUMNS if name not in names and name not in ADDED_COLUMNS]
 
 
@@ -160,7 +160,7 @@ def _text(name: str, array: Any) -> Text:
     values = tuple(array.dictionary.to_pylist())
     if None in values:
         raise DataCorruption(f"telemetry batch: column {name!r} has a text that is none")
-    if len(values) == 1:  # most columns of most batches: there is nothing to look up, so nothing to check
+    if len(values) == 1:  # true of most columns: nothing is looked up, so there is nothing to check
         return Text.constant(values[0], len(array))
     codes = _numbers(name, array.indices).astype(np.int32, copy=False)
     if len(codes) and (codes.min() < 0 or codes.max() >= len(values)):

@@ -1,4 +1,4 @@
-"""Drain: what the replicas of one worker have recorded, as one batch."""
+"""Drain: collects what the replicas of one worker recorded, as one batch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WIDTH: Final = 2 + len(NUMBERS)
 
 
 class Drain:
-    """Takes out of rings what has been written to them; the only one that does. One thread.
+    """Takes what was written to rings, as their only reader. One thread.
 
-    One batch for all rings: making, sending and reading a batch costs as much as a thousand records.
+    One batch for all rings: creating, sending and reading a batch costs as much as a thousand records.
 
     Attributes:
-      id: Unique; batches of this drain are told apart by it and their number.
+      id: A unique id, which identifies a batch together with its number.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class Drain:
         self._dropped_events = 0
 
     def take(self, rings: Iterable[tuple[Ring, InFlight | None]]) -> bytes:
-        """What came since the last call, as one Arrow IPC stream; b"" if there is nothing.
+        """The records since the last call, as one Arrow IPC stream; b"" if there are none.
 
         The stream has the schema of `records.schema()`; its metadata say which batch of which drain it is and how many
         records were lost so far, and carry the events (see `batches.Header`).
 
         Args:
-          rings: Each with a collective that its replica has been waiting in for long, to be told once, as a record in
-            state "entered". Look it up before draining: should it end in between, its record is in the same batch
+          rings: Each with a collective that its replica has been waiting in for long, to report once, as a record in
+            state "entered". Look it up before draining: if it ends in between, its final record is in the same batch
             and wins.
         """
         from workbench.telemetry.recording import batches
@@ -92,7 +92,9 @@ def _array(rows: bytes) -> np.ndarray:
 
 
 def _columns(parts: Sequence[tuple[Ring, np.ndarray]]) -> batches.Columns:
-    """The rows of rings as columns, ring after ring. A row of a ring for several replicas appears once for each.
+    """The rows of rings as columns, ring after ring.
+
+    A row of a ring that belongs to several replicas appears once for each.
 
     Args:
       parts: Rings, each with its rows from `_array`.

@@ -1,8 +1,8 @@
-"""The memory that a replica records in: its collectives, and where it was. It can outlive the process.
+"""The memory in which a replica records its collectives and its position. It can outlive the process.
 
 Only the replica's thread writes rows. A driver on the same machine maps the memory while the process lives, and reads
-it once the process has ended, for whatever reason. No lock, no system call, no copy: this memory is also the ring that
-the worker drains.
+it once the process has ended, for whatever reason. Recording needs no lock, system call or copy: this memory is also
+the ring that the worker drains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROW: Final = struct.Struct("=9q")
 """A record: its number, that of its signature, then `ring.NUMBERS`."""
 HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR, _BEGAN = range(7)
 ROWS_AT: Final = 128
-# One more than are kept: the slot to be written next never holds a kept record, so no reader finds half a row.
+# One more than are kept: the slot to write next never holds a kept record, so no reader finds half a row.
 SLOTS: Final = ROWS + 1
 _TEXT_AT: Final = ROWS_AT + SLOTS * ROW.size
 _MAX_TEXT: Final = 256 << 10
@@ -31,11 +31,11 @@ _BYTES: Final = _TEXT_AT + _MAX_TEXT
 
 
 class Identity(NamedTuple):
-    """Whose records they are.
+    """Identifies the owner of records.
 
     Attributes:
-      drain: Id of the drain that ships them meanwhile.
-      run_id, replica, host, device, size: As of the ring.
+      drain: Id of the drain that sends them while the process lives.
+      run_id, replica, host, device, size: As in the ring.
     """
 
     drain: str
@@ -47,24 +47,24 @@ class Identity(NamedTuple):
 
 
 class FlightMemory:
-    """The writer's end, of one replica. Its `Ring` writes the rows.
+    """The writer's end, for one replica. Its `Ring` writes the rows.
 
     Attributes:
       buffer: The memory, with rows from `ROWS_AT` on.
       words: Its first numbers: `words[HEAD]` records were written. `words[POSITION]` is the number of the replica's
-        latest collective in its step, which the replica sets when it enters it; that it has left it, the record tells.
+        latest collective in its step, which the replica sets when it enters it; the record shows that it has left it.
     """
 
     def __init__(self, name: str, identity: Identity) -> None:
-        """Makes the memory.
+        """Creates the memory.
 
         Raises:
-          OSError: if there is none.
+          OSError: if there is no memory.
         """
         descriptor = os.memfd_create(f"{PREFIX}-{name}", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, _BYTES)
-            # It has a descriptor of its own, through which other processes find it.
+            # It has its own descriptor, through which other processes find it.
             self.buffer = mmap.mmap(descriptor, _BYTES)
         finally:
             os.close(descriptor)
@@ -77,17 +77,17 @@ class FlightMemory:
         words[_STEP], words[POSITION], words[_BEGAN] = step, -1, words[HEAD]
 
     def set_clock(self, offset_ns: int, err_ns: int) -> None:
-        """As the ring's; any thread."""
+        """As the ring's clock; any thread."""
         self.words[_OFFSET], self.words[_ERROR] = offset_ns, err_ns
 
     def add_signature(self, signature: Signature) -> None:
-        """The next signature, in the order of their numbers."""
+        """Adds the next signature, in the order of their numbers."""
         self._add_text(list(signature))
 
     def _add_text(self, fields: Sequence[str | int]) -> None:
         line = json.dumps(fields).encode() + b"\n"
         used = self.words[_TEXT_BYTES]
-        if used + len(line) <= _MAX_TEXT:  # otherwise records that refer to it are left out
+        if used + len(line) <= _MAX_TEXT:  # otherwise, records that refer to it are left out
             self.buffer[_TEXT_AT + used : _TEXT_AT + used + len(line)] = line
             self.words[_TEXT_BYTES] = used + len(line)
 
@@ -96,11 +96,11 @@ def newest(buffer: bytes | mmap.mmap, at: int, slots: int, since: int, head: int
     """Rows `since` to `head`, whole and in their order.
 
     Args:
-      buffer: Where they are.
-      at: Where its first slot is.
-      slots: How many it has.
-      since: Number of the first row that is wanted; not one that has been overwritten.
-      head: Number of the row that is written next.
+      buffer: The memory.
+      at: The position of its first slot.
+      slots: The number of slots.
+      since: Number of the first requested row, which must not have been overwritten.
+      head: Number of the row to write next.
     """
     first, end = since % slots, head % slots
     if since == head:
@@ -112,11 +112,11 @@ def newest(buffer: bytes | mmap.mmap, at: int, slots: int, since: int, head: int
 
 
 class Flight(NamedTuple):
-    """What the memory of a replica held when its process had ended.
+    """The content of a replica's memory after its process has ended.
 
     Attributes:
       identity: The identity of the owner.
-      signatures: What rows refer to.
+      signatures: The signatures that rows refer to.
       rows: Records, oldest first, each a `ROW`.
       step: The last step that it began.
       seq: Its last collective there, -1 before the first.
@@ -149,11 +149,11 @@ class FlightReader:
             os.close(descriptor)
 
     def read(self) -> Flight:
-        """What is in it now, once the writer has ended."""
+        """Its content, once the writer has ended."""
         with memoryview(self._memory)[:ROWS_AT].cast("q") as words:
             head, step, seq, used, offset, err, began = words[:7].tolist()
         rows = newest(self._memory, ROWS_AT, SLOTS, max(0, head - ROWS), head)
-        # A collective's record is written as the replica leaves it.
+        # A collective's record is written when the replica leaves it.
         left = head > began and ROW.unpack(rows[-ROW.size :])[3] == seq
         lines = self._memory[_TEXT_AT : _TEXT_AT + used].splitlines()
         identity, *signatures = map(json.loads, lines)

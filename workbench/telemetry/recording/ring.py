@@ -1,8 +1,9 @@
 """The ring into which one replica writes a record per collective.
 
 One writer (the replica's thread) and one reader (a `Drain`). Neither locks: the writer packs numbered rows into memory,
-where possible into one that outlives the process (`FlightMemory`); the reader copies them out, without those that the
-writer has overwritten meanwhile. When the reader is too slow the oldest records are lost, which the numbers tell.
+if possible into memory that outlives the process (`FlightMemory`); the reader copies them out, except for those that
+the writer has overwritten in the meantime. If the reader is too slow, the oldest records are lost, which the numbers
+show.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ _MAX_MESSAGE: Final = 8192
 
 
 class Replica(NamedTuple):
-    """A replica of which records hold."""
+    """A replica that records belong to."""
 
     id: int
     device: str
 
 
 class Taken(NamedTuple):
-    """What was taken out of a ring at once; False if there was nothing to tell.
+    """What was taken out of a ring at once; False if there was nothing.
 
     Attributes:
       rows: A `ROW` for each record: its number, that of its signature, then `NUMBERS`.
       events: Rare events.
-      dropped: Records lost meanwhile.
-      dropped_events: Events lost meanwhile.
-      waiting: A collective that the replica is in, if that was not told before.
+      dropped: Records lost since the last time.
+      dropped_events: Events lost since the last time.
+      waiting: A collective that the replica is in, if not reported before.
     """
 
     rows: bytes
@@ -60,14 +61,14 @@ class Ring:
     """Bounded buffer of records and rare events of one replica.
 
     Attributes:
-      capacity: Most records that can wait to be drained.
-      dropped: Records lost so far because nobody drained them in time.
+      capacity: The most records that can wait to be drained.
+      dropped: Records lost so far because they were not drained in time.
       dropped_events: Events lost so far, likewise.
-      replicas: The one that writes, and further ones of which its records hold as well.
-      signatures: What records have in common, by the number that they have instead.
+      replicas: The replica that writes, and others that its records also belong to.
+      signatures: The common parts of records, by the number that refers to them.
       clock_offset_ns: Stamped onto drained records; set it from `clocks.OffsetEstimator`.
       clock_err_ns: Bound of the error of that offset.
-      memory: Where the records outlive this process, None if nobody could read that.
+      memory: Memory in which the records outlive this process, None if no process could read it.
     """
 
     def __init__(
@@ -82,17 +83,17 @@ class Ring:
         others: Sequence[Replica] = (),
         memory: FlightMemory | None = None,
     ) -> None:
-        """Makes an empty ring.
+        """Creates an empty ring.
 
         Args:
-          capacity: Most records that can wait to be drained.
+          capacity: The most records that can wait to be drained.
           replica: Id of the replica that writes.
           host: Its host.
           device: Its device, such as "cpu:0".
           run_id: Id of the run.
           size: Replicas in its group; without it a reader must guess who is missing from a collective.
-          others: Further replicas on the same host, of which each record holds as well.
-          memory: Where to write records, `ROWS` of them; by default, where nobody else sees them.
+          others: Other replicas on the same host that each record also belongs to.
+          memory: Where to write records, `ROWS` of them; by default, private memory.
         """
         if capacity < 1:
             raise ValueError(f"capacity of a telemetry ring must be at least 1, got {capacity}")
@@ -114,7 +115,7 @@ class Ring:
         else:
             self._slots, self._first = SLOTS, ROWS_AT
             self._buffer, self._words = memory.buffer, memory.words
-        self._at = self._first  # where the next row goes
+        self._at = self._first  # the position of the next row
         self._last = self._first + (self._slots - 1) * _ROW_BYTES
         self._head = 0  # records written so far; only the writer changes this
         self._tail = 0  # records drained or dropped so far; only the reader changes this
@@ -127,7 +128,7 @@ class Ring:
         self.memory = memory
 
     def number(self, signature: Signature) -> int:
-        """The number of a signature, for `write`; callers keep it, as looking it up costs as much as writing.
+        """The number of a signature, for `write`; callers keep it, because looking it up costs as much as writing.
 
         The replica's thread only.
         """
@@ -149,7 +150,7 @@ class Ring:
     ) -> None:
         """Stores one record; the replica's thread only. Never blocks, never fails for lack of room.
 
-        The arguments are the fields of `Record`, and what `number` gave for the others. Pass them by position:
+        The arguments are the fields of `Record`, and the result of `number` for the others. Pass them by position:
         names more than double the cost.
         """
         head = self._head
@@ -160,11 +161,11 @@ class Ring:
 
     def _intern(self, signature: Signature) -> int:
         if len(self.signatures) >= _MAX_SIGNATURES:
-            # Call sites are the only part without a natural bound: a notebook makes new ones in every cell.
+            # Call sites are the only part without a natural bound: a notebook adds new ones in every cell.
             signature = signature._replace(site="")
             if (code := self._codes.get(signature)) is not None:
                 return code
-        # The list first, because the text of a code must exist before a reader can see the code.
+        # The list comes first, because the text of a code must exist before a reader can see the code.
         self.signatures.append(signature)
         if self.memory is not None:
             self.memory.add_signature(signature)
@@ -184,8 +185,8 @@ class Ring:
         """Adds a rare event, such as `emit("alert", "nan", "loss is NaN", step=118)`; any thread.
 
         Args:
-          kind: Such as "alert".
-          name: What it is about, such as "nan".
+          kind: The kind, such as "alert".
+          name: The event's name, such as "nan".
           message: A sentence; long ones are cut.
           severity: "info", "warning" or "error".
           step: Number of the step; -1 for none.
@@ -204,11 +205,11 @@ class Ring:
                 site,
             )
         )
-        # Two threads may count one instead of two; that only understates the number of lost lines.
+        # Two threads may count one instead of two, which only understates the number of lost lines.
         self._events_emitted += 1
 
     def take(self, in_flight: InFlight | None = None) -> Taken:
-        """Takes out what was written since the last call; its drain only.
+        """Takes out what was written since the last call; only for its drain.
 
         Args:
           in_flight: A collective that the replica has been waiting in for long.
@@ -230,7 +231,7 @@ class Ring:
         return Taken(rows, events, dropped * len(self.replicas), self.dropped_events - before, waiting)
 
     def _take_events(self) -> tuple[Event, ...]:
-        # Not "until empty": a replica that prints in a loop must not keep this thread here.
+        # Not "until empty": a replica that prints in a loop must not block this thread.
         waiting = len(self._events)
         offset = self.clock_offset_ns
         taken = (self._events.popleft() for _ in range(waiting))
@@ -242,14 +243,14 @@ class Ring:
 
 
 def _private(nbytes: int) -> mmap.mmap:
-    """Memory of this process, which costs nothing until it is written."""
+    """Private memory, which costs nothing until it is written."""
     if hasattr(mmap, "MAP_PRIVATE"):
         return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return mmap.mmap(-1, nbytes)
 
 
 class SharedRing:
-    """A `Ring` with several writers: the thread of a replica on a GPU, and the one that sees that the GPU is done."""
+    """A `Ring` with several writers: the thread of a replica on a GPU, and the one that waits for the GPU."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring

@@ -1,1 +1,1 @@
-"""Runs in files: recorded, and opened again without a cluster."""
+"""Runs in files: records them, and opens them again without a cluster."""

@@ -1,4 +1,4 @@
-"""Texts in the metadata of a Parquet file, behind a checksum: Parquet protects its pages against damage only."""
+"""Texts with a checksum, for the metadata of a Parquet file: Parquet protects only its pages against damage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workbench.errors import DataCorruption
 
 
 def sealed(text: bytes) -> bytes:
-    """The text behind its checksum."""
+    """The text with its checksum in front."""
     return b"%08x %s" % (zlib.crc32(text), text)
 
 
@@ -16,8 +16,8 @@ def opened(data: bytes, what: str) -> bytes:
     """The inverse of `sealed`.
 
     Args:
-      data: The bytes that were found.
-      what: What to call it in an error.
+      data: The bytes that were read.
+      what: Its name in an error.
 
     Raises:
       DataCorruption: if it is damaged.

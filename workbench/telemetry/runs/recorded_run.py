@@ -41,7 +41,7 @@ class Span:
 
     Attributes:
       records: Records.
-      replicas: How many took part.
+      replicas: Number of replicas.
       begin_ns, end_ns: The first record's begin and the last one's end by the driver's clock; 0 without records.
       first_step, last_step: Numbers of steps; -1 without records.
     """
@@ -55,18 +55,18 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration."""
         return max(0.0, (self.end_ns - self.begin_ns) / 1e9)
 
 
 class Run:
-    """A recorded run: the views of `Feed`, from a file. Made by `open_run`.
+    """A recorded run: the views of `Feed`, from a file. Created by `open_run`.
 
     Attributes:
       path: The file.
-      events: What happened beside the collectives, oldest first.
+      events: Events besides the collectives, oldest first.
       anchor: The driver's clocks, for times of day.
-      looks: Models of views that are not made of records.
+      looks: Models of views that are not based on records.
     """
 
     def __init__(self, path: Path, facts: Facts, looks: Looks) -> None:
@@ -81,7 +81,7 @@ class Run:
         self._span: Span | None = None
 
     def snapshot(self) -> Snapshot:
-        """What views draw, as at the end of the run.
+        """What views draw at the end of the run.
 
         Raises:
           DataCorruption: if the file is damaged.
@@ -92,13 +92,13 @@ class Run:
             return self._feed.snapshot()
 
     def snapshot_of(self, steps: range) -> Snapshot:
-        """What views draw of some steps, as at the end of them.
+        """What views draw for some steps, as at their end.
 
         Args:
           steps: Numbers of steps, as each strategy counts its own.
 
         Raises:
-          InvalidArgumentError: if these are not steps.
+          InvalidArgumentError: if `steps` is not a range of steps.
           DataCorruption: if the file is damaged.
         """
         if steps.step != 1 or steps.start < 0:
@@ -219,7 +219,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
-    """The open Parquet file; any error becomes DataCorruption with its name."""
+    """The open Parquet file; any error becomes a DataCorruption with its name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -240,17 +240,17 @@ def _sound(records: _Records) -> _Records:
     """The same records, checked.
 
     Raises:
-      pyarrow.ArrowInvalid: if they refer to missing texts, as after damage to a page's header.
+      pyarrow.ArrowInvalid: if they refer to missing texts, for example because a page's header is damaged.
     """
     records.validate(full=True)
     return records
 
 
 def _check_types(found: pa.Schema) -> None:
-    """Checks the columns' types: the right names may come with other types.
+    """Checks the columns' types: the names may be right and the types wrong.
 
     Raises:
-      DataCorruption: if they do.
+      DataCorruption: if a type is wrong.
     """
     import pyarrow as pa
 

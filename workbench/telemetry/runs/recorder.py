@@ -1,4 +1,4 @@
-"""Records a run to a Parquet file that `open_run` shows again without a cluster."""
+"""Records a run to a Parquet file, which `open_run` opens without a cluster."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _ROW_GROUP: Final = 65_536
 _MAX_EVENTS: Final = 10_000
 _MAX_EVENT_CHARACTERS: Final = 4 << 20
-"""For all messages together: they are in the file's metadata, of which readers accept 100 MB at most."""
+"""The limit for all messages together: they are in the file's metadata, and readers accept at most 100 MB of it."""
 
 
 class Recorder:
     """Writes batches to a Parquet file, one row group per 65,536 records. Any thread may call any method.
 
-    The file is owner-only. It has a temporary name beside the final one until `close`, which makes it appear
-    whole; so a reader never sees half a file, and an earlier recording of that name stays until then.
+    Only the owner can read the file. It has a temporary name beside the final one until `close`, so a reader never sees
+    half a file, and an earlier recording with the final name stays until then.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Recorder:
         """Opens a recording.
 
         Args:
-          path: Where the finished file will be; it is replaced if it exists.
+          path: Path of the finished file; an existing one is replaced.
           anchor: The driver's clocks, to show times of day; read now by default.
-          name_sites: Replaces call sites in a text by the names that people know them by, such as "In[5]:3"; they
-            cannot be found out from the file later.
+          name_sites: Replaces call sites in a text by the names that users know, such as "In[5]:3", which cannot be
+            found later from the file.
 
         Raises:
           StorageFull: if there is no space.
@@ -89,17 +89,17 @@ class Recorder:
         forks.tell(self)
 
     def disown(self) -> None:
-        """See `forks.tell`: the file is the parent's, with what is still in the buffer."""
+        """See `forks.tell`: the file, and what is still in the buffer, belongs to the parent."""
         if not self._closed:
             self._closed = True
             forks.let_go(self._file.fileno())
 
     def add(self, data: bytes) -> None:
-        """Adds a batch as `Drain.take` gave it; one that came before is ignored.
+        """Adds a batch from `Drain.take`; ignores a repeated one.
 
         Raises:
           DataCorruption: if `data` is not a batch.
-          StorageFull: if there is no space; what was recorded before can still be closed elsewhere.
+          StorageFull: if there is no space; `close` can still finish what was recorded before.
           ClusterClosed: if the recording was closed.
         """
         if not data:
@@ -128,9 +128,9 @@ class Recorder:
             self._add_event(event)
 
     def keep(self, view: str, model: dict[str, Any]) -> None:
-        """Keeps what a view draws, such as the topology, in the place of what it has drawn before.
+        """Keeps what a view draws, such as the topology, instead of its earlier model.
 
-        Ignored when the recording was closed: callers need not know when that happens.
+        Ignored after the recording was closed: callers need not know when that happens.
         """
         text = json.dumps(model, allow_nan=False, separators=(",", ":"))
         with self._lock:
@@ -148,16 +148,15 @@ class Recorder:
             self._limits[group] = limit
 
     def set_told(self, group: str, told: Told) -> None:
-        """Keeps what is known of a group beside its records."""
+        """Keeps what is known about a group besides its records."""
         with self._lock:
             self._told[group] = told
 
     def close(self) -> Path:
-        """Writes what is left and makes the file appear under its name; again: does nothing.
+        """Writes the rest and gives the file its name; does nothing if called again.
 
         Raises:
-          StorageFull: if there is no space; nothing is left behind and an earlier file of that name is
-            intact.
+          StorageFull: if there is no space; nothing is left behind, and an earlier file with that name is intact.
         """
         with self._lock:
             if self._closed:
@@ -181,7 +180,7 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()  # also after an error, when a recording is needed most
+        self.close()  # even after an error, when a recording is needed most
 
     def _finish(self) -> None:
         self._write()

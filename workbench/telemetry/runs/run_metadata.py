@@ -1,4 +1,4 @@
-"""What a recorded run knows besides its records, kept in the metadata of the Parquet file."""
+"""Facts of a recorded run besides its records, kept in the metadata of the Parquet file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a run as a whole.
+    """What is known about a run as a whole.
 
     Attributes:
       anchor: The driver's clocks.
@@ -32,7 +32,7 @@ class Facts:
     events: tuple[Event, ...]
 
     def encode(self) -> bytes:
-        """The facts as checksum and JSON; Parquet protects its pages against damage, but not its metadata."""
+        """The facts as a checksum and JSON; Parquet protects its pages against damage, but not its metadata."""
         fields = {
             "version": VERSION,
             "anchor": [self.anchor.monotonic_ns, self.anchor.wall_ns],

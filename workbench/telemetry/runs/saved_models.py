@@ -1,4 +1,4 @@
-"""What a recorded run knows of views that are not made of records: models, limits of bandwidth, input, memory."""
+"""Data of a recorded run for views that are not based on records: models, bandwidth limits, input, memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Looks:
     """The newest models of a recorded run. Files of earlier versions have none.
 
     Attributes:
-      models: View -> what it draws, as JSON; nobody has looked at what is in them yet.
+      models: What each view draws, as JSON that has not been checked yet.
       left_out: Views whose models were too large for the file.
       limits: Measured limits of bus bandwidth, by group.
-      told: What was known of a group beside its records, by group.
+      told: What was known about each group besides its records.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Looks:
             raise DataCorruption(f"the model of {view} makes no sense: {error}") from error
 
     def encode(self) -> bytes:
-        """All of it as checksum and JSON."""
+        """All of it as a checksum and JSON."""
         limits = {
             group: {"copy": dict(limit.copy), "between_hosts": limit.between_hosts}
             for group, limit in self.limits.items()
@@ -89,7 +89,7 @@ def _limit(fields: dict[str, Any]) -> Limit:
 
 
 def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
-    """The statements about groups; files of earlier versions have only their cores."""
+    """The facts about groups; files of earlier versions have only their cores."""
     known: dict[str, Any] = fields.get("told", {})
     return known or {group: {"cores": cores} for group, cores in fields.get("cores", {}).items()}
 
@@ -131,10 +131,10 @@ def _sent(fields: dict[str, Any]) -> SentSteps:
 
 
 def _result(fields: dict[str, Any]) -> ResultCourse:
-    """Checks lists that belong together, because views would draw nonsense otherwise.
+    """Checks lists that belong together; otherwise, views would draw nonsense.
 
     Raises:
-      ValueError: if they do not.
+      ValueError: if they do not match.
     """
     replicas = tuple(map(_numbers, fields["replicas"]))
     course = ResultCourse(

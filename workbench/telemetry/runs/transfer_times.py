@@ -1,4 +1,4 @@
-"""How long collectives took, by kind, to compare two runs."""
+"""Transfer times of collectives, by kind, to compare two runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Times:
 
 
 class Transfers:
-    """The transfer times of all of the user's collectives that went well; eight bytes for each."""
+    """The transfer times of all of the user's successful collectives, eight bytes each."""
 
     def __init__(self) -> None:
         self._texts = Texts()
@@ -45,7 +45,7 @@ class Transfers:
         self._sizes: dict[Kind, int] = {}
 
     def add(self, columns: Columns) -> None:
-        """Takes in further records, of whatever replicas."""
+        """Adds records of any replicas."""
         rows = to_rows(columns, self._texts)
         joined = join(
             together([self._pending, selected(rows, rows["purpose"] == 0)]),
@@ -66,7 +66,7 @@ class Transfers:
             self._sizes[kind] = int(done["bytes"][mine[-1]])
 
     def by_kind(self) -> Mapping[Kind, Times]:
-        """What was added so far."""
+        """The transfer times added so far."""
         return {
             kind: Times(np.concatenate(parts), self._sizes[kind]) for kind, parts in self._seconds.items()
         }

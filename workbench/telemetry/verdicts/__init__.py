@@ -1,7 +1,7 @@
 """A run in one sentence: the most important thing first, with the figures behind it.
 
-`verdicts` judges what a feed has folded, of a live cluster and of a recorded run alike; `Hold` keeps the sentence that
-is shown from flickering. Causes are named only where they were measured.
+`verdicts` judges what a feed has folded, for a live cluster or a recorded run; `Hold` keeps the displayed sentence from
+flickering. Causes are named only if they were measured.
 """
 
 from workbench.telemetry.verdicts.hold import Hold

@@ -13,13 +13,16 @@ from workbench.telemetry.verdicts.words import count_text, evidence, sentence
 
 _STARVING: Final = 0.2
 _MIN_WAIT_US: Final = 1000.0
-"""Per element. Less is not noticeable, and among replicas that share a reader, the first one always waits a little."""
+"""The shortest wait per element that counts.
+
+Less is not noticeable, and the first of several replicas that share a reader always waits a little.
+"""
 _MORE: Final = 3.0
 _EMPTY: Final = 4  # elements in a row; the last one of an epoch may well leave some replicas without any
 
 
 def empty(group: GroupView) -> Iterator[Verdict]:
-    """Replicas that have got empty batches for some time, while others got some rows."""
+    """Replicas that have received empty batches for some time, while others received rows."""
     found = group.told.input
     if found is None or not sum(found.rows):
         return
@@ -90,7 +93,7 @@ def _starving(group: GroupView) -> list[tuple[int, float]]:
 
 
 def _least(group: GroupView) -> float:
-    """The share of its time that a replica must wait to be worth mentioning."""
+    """The share of its time from which a replica's waiting is worth mentioning."""
     found = group.told.input
     return _STARVING if found is None else max(_STARVING, _MIN_WAIT_US / max(1.0, found.element_us))
 

@@ -1,4 +1,4 @@
-"""What went wrong: replicas that are gone, collectives that do not get on, steps that failed."""
+"""What went wrong: lost replicas, stuck collectives, failed steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from workbench.telemetry.verdicts.words import duration, evidence, sentence, wit
 
 
 def recovered_ns(group: str, events: Iterable[EventItem]) -> int:
-    """When the newest step succeeded after one that had failed, by the driver's clock; -1 if none has.
+    """When the newest step succeeded after a failed one, by the driver's clock; -1 if none did.
 
-    What becomes of replicas is compared with it by time: an alert of a lost replica concerns all strategies on its
+    Events of replicas are compared with it by time: an alert about a lost replica concerns all strategies on its
     worker, and each of them counts its own steps.
 
     Args:
@@ -25,11 +25,11 @@ def recovered_ns(group: str, events: Iterable[EventItem]) -> int:
 
 
 def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """Replicas of this generation that are gone; until a later generation has run something.
+    """Lost replicas of this generation, until a later generation has run something.
 
     Args:
       group: The group that had the replicas.
-      events: What the log has of it.
+      events: The group's entries in the log.
     """
     since = recovered_ns(group.group, events)  # nothing else is recorded for a step without collectives
     lost = {
@@ -68,7 +68,7 @@ def stuck(group: GroupView, last_step: int) -> Iterator[Verdict]:
 
     Args:
       group: The group of the replicas.
-      last_step: The newest step that ran, as far as that is known.
+      last_step: The newest step that ran, as far as known.
     """
     found = group.stuck
     if found is None or found.state not in ("waiting", "failed"):
@@ -96,10 +96,10 @@ def stuck(group: GroupView, last_step: int) -> Iterator[Verdict]:
 
 
 def failed(events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
-    """The newest step, if it has failed: since replicas called different collectives, or otherwise.
+    """The newest step, if it failed: because replicas called different collectives, or for another reason.
 
     Args:
-      events: What the log has of a group.
+      events: The group's entries in the log.
       last_step: See `stuck`.
     """
     current = [event for event in events if event.step >= max(0, last_step)]
@@ -120,7 +120,7 @@ def _collective(stuck: Stuck) -> str:
 
 
 def _last_text(last: LastSeen, step: int) -> str:
-    """What a replica did last, and where it is now if that is known."""
+    """What a replica did last, and where it is now if known."""
     parts = [f"is at {last.now}"] if last.now else []
     if last.op:
         where = f" at {last.site}" if last.site else ""

@@ -11,9 +11,9 @@ HOLD_NS: Final = 3_000_000_000
 
 
 class Hold:
-    """The verdict that is shown: another one takes its place after 3 seconds, an error at once.
+    """The displayed verdict: another one replaces it after 3 seconds, an error at once.
 
-    What is still true is shown with its newest figures.
+    A verdict that is still true is shown with its newest figures.
     """
 
     def __init__(self) -> None:
@@ -21,11 +21,11 @@ class Hold:
         self._since_ns = 0
 
     def shown(self, found: Sequence[Verdict], now_ns: int) -> Verdict:
-        """The one to show.
+        """The verdict to show.
 
         Args:
-          found: What `verdicts` gave, which is one at least.
-          now_ns: The time, by any clock that does not go back.
+          found: The result of `verdicts`, which has at least one.
+          now_ns: The time, by any monotonic clock.
         """
         first, before = found[0], self._shown
         if before is not None and _subject(first) == _subject(before):

@@ -32,13 +32,13 @@ PRIORITY: Final = (
 """Codes of verdicts, the most important first."""
 
 _TOGETHER_NS: Final = 10_000_000_000
-"""A strategy that has been idle for this much longer than another one has ended: its state is no news."""
+"""A strategy that has been idle for this much longer than another one has ended: its state is outdated."""
 
 
 def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
-    """All that is to be said about a run, in the order of `PRIORITY`: one at least.
+    """All statements about a run, in the order of `PRIORITY`, at least one.
 
-    The first is the one to show. A pure function of what was folded, so a recorded run is judged as a live one.
+    The first is the one to show. This is a pure function of the snapshot, so recorded runs are judged like live ones.
 
     Args:
       snapshot: The result of `Feed.snapshot` or `Run.snapshot`.
@@ -93,7 +93,7 @@ def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
 
 
 def _recovered(group: str, snapshot: Snapshot) -> int:
-    """The newest step known to have succeeded after one that failed; -1 if there is none."""
+    """The newest step known to have succeeded after a failed one; -1 if there is none."""
     events = snapshot.events
     steps = (event.step for event in events if event.name == "step_succeeded" and event.group == group)
     return max(steps, default=-1)

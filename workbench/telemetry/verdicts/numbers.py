@@ -13,11 +13,11 @@ from workbench.telemetry.verdicts.words import evidence, sentence, without_label
 
 
 class Copies(NamedTuple):
-    """What comparing copies has told.
+    """The results of comparing copies.
 
     Attributes:
-      differing: The newest event on each value of which the copies differ.
-      agreed: The newest event on copies that agree; None if there is none.
+      differing: The newest event for each value whose copies differ.
+      agreed: The newest event about copies that agree; None if there is none.
     """
 
     differing: tuple[EventItem, ...]
@@ -25,7 +25,7 @@ class Copies(NamedTuple):
 
 
 def copies(events: Sequence[EventItem]) -> Copies:
-    """Reads what `wb.inspect` has told, oldest first: "copies of w differ: …", "copies of w agree", "all copies …"."""
+    """Reads the reports of `wb.inspect`, oldest first: "copies of w differ: …", "copies of w agree", "all copies …"."""
     differing: dict[str, EventItem] = {}
     agreed = None
     for event in events:
@@ -38,7 +38,7 @@ def copies(events: Sequence[EventItem]) -> Copies:
 
 
 def differing(events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """Copies that should be equal and are not, as far as somebody has compared them."""
+    """Copies that should be equal but differed when they were compared."""
     for event in copies(events).differing:
         what, _, how_far = event.message.partition("; ")
         yield Verdict(
@@ -53,12 +53,12 @@ def differing(events: Sequence[EventItem]) -> Iterator[Verdict]:
 
 
 def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) -> Iterator[Verdict]:
-    """NaN or infinity that still goes into collectives, that ended the newest step, or that `wb.inspect` has found.
+    """NaN or infinity that still goes into collectives, that ended the newest step, or that `wb.inspect` found.
 
     Args:
       group: The group whose collectives these are.
-      events: What the log has of it.
-      last_step: The newest step that ran, as far as that is known.
+      events: The group's entries in the log.
+      last_step: The newest step that ran, as far as known.
     """
     onset, told = group.not_finite_now, _told(events, last_step)
     if onset is None and told is None:
@@ -86,7 +86,7 @@ def not_finite(group: GroupView, events: Sequence[EventItem], last_step: int) ->
 
 
 def _inspected(what: str, told: EventItem, onset: Onset | None) -> Verdict:
-    """What an inspection has found. It may blame a collective that no longer receives such values."""
+    """What an inspection found. It may blame a collective that no longer receives such values."""
     message = without_label(told.message)
     replica = told.replica if told.replica >= 0 else None
     step = told.step if told.step >= 0 else None
@@ -109,7 +109,7 @@ def _told(events: Sequence[EventItem], last_step: int) -> EventItem | None:
 
 
 def _kind(told: EventItem | None, *, given: bool) -> str:
-    """NaN or infinity, as far as an inspection has seen; `given`: it went into a collective."""
+    """NaN or infinity, as far as an inspection saw it; `given`: it went into a collective."""
     if told is not None and told.severity == "warning":
         if told.name == "nan":
             return "NaN"

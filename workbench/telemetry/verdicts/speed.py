@@ -23,11 +23,11 @@ _SHORT_STEP_US: Final = 10_000.0
 
 
 def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Verdict]:
-    """Replicas that are late step after step, those that cost most first.
+    """Replicas that are late step after step, the costliest first.
 
     Args:
       group: The group that has the replicas.
-      explained: Replicas of which it is known why they are late.
+      explained: Replicas whose lateness is explained already.
     """
     for each in group.lateness.late:
         if each.replica in explained:
@@ -49,7 +49,7 @@ def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Ver
 
 
 def waiting(group: GroupView) -> str:
-    """Why replicas wait much although nobody makes everyone wait; "" where they wait little."""
+    """Why replicas wait a lot although no replica makes all others wait; "" if they wait little."""
     share, cores = group.pace.waited_share, group.told.contested_cores
     if share is None or share <= _WAITING:
         return ""
@@ -87,7 +87,10 @@ def _cores(count: int) -> str:
 
 
 def sending(group: GroupView, table: Collection[TableRow]) -> Iterator[Verdict]:
-    """Moving data takes much of each step; where replicas share cores nobody can tell that from waiting for one."""
+    """Moving data takes a large share of each step.
+
+    If replicas share cores, this cannot be told from waiting for one.
+    """
     share, step_us = group.pace.sent_share, group.pace.step_us
     if _is_crowded(group) or group.pace.steps < MIN_STEPS:
         return
@@ -130,7 +133,7 @@ def slower(group: GroupView) -> Iterator[Verdict]:
 
 
 def memory(group: GroupView) -> Iterator[Verdict]:
-    """The fullest memory, where it is nearly full."""
+    """The fullest memory, if it is nearly full."""
     found = group.told.memory
     if found is None or found.used_bytes < _FULL * found.limit_bytes:
         return
@@ -168,10 +171,10 @@ def sharing(group: GroupView) -> Iterator[Verdict]:
 
 
 def _is_crowded(group: GroupView) -> bool:
-    """Whether replicas may have to wait for cores, as far as that is known."""
+    """Whether replicas may have to wait for cores, as far as known."""
     return 0 < group.told.contested_cores < group.n
 
 
 def _takes_turns(group: GroupView) -> bool:
-    """Whether they take turns. Unknown for steps that the notebook never waits for: they may sleep."""
+    """Whether replicas take turns. Unknown for steps that the notebook never waits for: they may sleep."""
     return _is_crowded(group) and group.told.cores_used is not None

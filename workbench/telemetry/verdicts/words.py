@@ -11,7 +11,7 @@ _EVIDENCE: Final = 240  # characters: one line of a wide pane
 
 
 def duration(seconds: int) -> str:
-    """How long something takes.
+    """A duration in words.
 
     >>> [duration(n) for n in (7, 125, 7300)]
     ['7 s', '2 min', '2 h']
@@ -41,7 +41,7 @@ def count_text(count: int, what: str) -> str:
 
 
 def without_label(message: str) -> str:
-    """The message of an event without the name of the strategy that it begins with.
+    """The message of an event without the leading name of the strategy.
 
     >>> without_label("MirroredStrategy: worker 3 was killed")
     'worker 3 was killed'
@@ -55,19 +55,19 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def capital(text: str) -> str:
-    """The text as the beginning of a sentence."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def sentence(*choices: str) -> str:
-    """The first of some wordings that is short enough, or the last one cut; what acts on a terminal is escaped."""
+    """The first wording that is short enough, or the last one, truncated; control characters are escaped."""
     wordings = [printable(capital(choice)) for choice in choices]
     fitting = (wording for wording in wordings if len(wording) <= MOST_CHARACTERS)
     return next(fitting, shorten(wordings[-1], MOST_CHARACTERS))
 
 
 def evidence(*parts: str) -> str:
-    """What there is of some parts as one line, without those for which it has no room."""
+    """The non-empty parts in one line, without those that do not fit."""
     line = ""
     for part in map(printable, filter(None, parts)):
         longer = f"{line}; {part}" if line else shorten(part, _EVIDENCE)
