@@ -115,7 +115,7 @@ export interface Agreement {
   course?: ResultCourse | null;
 }
 
-/** How one figure of the components is distributed over the replicas, of those where it is finite. */
+/** How one figure of the components is distributed over the replicas for which it is finite. */
 export interface Quantiles {
   figure: string;
   low: number;
@@ -134,7 +134,7 @@ export interface ReplicaSpread {
   rest?: string;
 }
 
-/** The first collective into which something that is not finite went, and the replicas that gave it. */
+/** The first collective with an input that is not finite, and the replicas that provided it. */
 export interface Onset {
   step: number;
   seq: number;
@@ -146,7 +146,7 @@ export interface Onset {
   certain: boolean;
 }
 
-/** One leaf of what was inspected. */
+/** One leaf of the inspected structure. */
 export interface InspectedValue {
   name: string;
   kind: string;
@@ -173,20 +173,20 @@ export interface Elements {
   cells: ((number | string)[])[];
 }
 
-/** What went wrong first among the values that were inspected. */
+/** What went wrong first among the inspected values. */
 export interface FirstBad {
   value: number;
   replica: number;
   text: string;
 }
 
-/** The steps of a dump, of which one is shown. */
+/** The steps of a dump, one of which is shown. */
 export interface Steps {
   steps: number[];
   shown: number;
 }
 
-/** What `wb.inspect` found, and the elements of one of the values if somebody has asked for them. */
+/** What `wb.inspect` found, and the elements of one value if requested. */
 export interface Values {
   values: InspectedValue[];
   elements: Elements | null;
@@ -205,7 +205,7 @@ export interface ArrayPart {
   size_bytes: number;
 }
 
-/** Who holds which part of an array. */
+/** Which device holds which part of an array. */
 export interface ArraySharding {
   name: string;
   kind: string;
@@ -238,14 +238,14 @@ export interface Reader {
   nothing?: string;
 }
 
-/** Where samples that were taken from time to time lie on the axis of a strategy's steps. */
+/** Where periodic samples lie on the axis of a strategy's steps. */
 export interface SampledSteps {
   run_id: string;
   group: string;
   steps: number[];
 }
 
-/** How long replicas waited for elements that came together: before the first of them, not one by one. */
+/** How long replicas waited for elements that arrived together: before the first one, not for each. */
 export interface InputWait {
   first: number;
   count: number;
@@ -253,7 +253,7 @@ export interface InputWait {
   waited_us: number[];
 }
 
-/** One epoch of a distributed dataset while it is gone through. */
+/** One epoch of a distributed dataset that is being read. */
 export interface InputProgress {
   epoch: number;
   given: number;
@@ -264,7 +264,7 @@ export interface InputProgress {
   waits?: InputWait[];
 }
 
-/** All elements that a replica reads in a step, where a person has asked for them. */
+/** All elements that a replica reads in a step, on request. */
 export interface ListedElements {
   step: number;
   replica: number;
@@ -273,7 +273,7 @@ export interface ListedElements {
   hidden: number;
 }
 
-/** Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message. */
+/** Which replica reads what of a dataset: the part of `data.sharding.model.Sharding` that fits in a message. */
 export interface DatasetSharding {
   summary: string;
   policy: string;
@@ -332,14 +332,14 @@ export interface StageFlow {
   queue_text?: string;
 }
 
-/** How far hosts with the same pipeline are from each other in one of its stages. */
+/** How much one stage varies between hosts with the same pipeline. */
 export interface StageRange {
   elements_per_second: [number, number];
   busy_share: [number, number];
   queue_fill: [number, number];
 }
 
-/** The input pipeline of one host, or of this process; or that of many hosts with the same, in medians. */
+/** The input pipeline of one host or of this process; or the medians of many hosts with equal pipelines. */
 export interface PipelineFlow {
   host: number;
   name: string;
@@ -536,7 +536,7 @@ export interface Lane {
   label: string;
 }
 
-/** One collective in the lanes view; each replica waits from its enter to `ready_ns`, then transfers. */
+/** One collective in the lanes view; each replica waits from its arrival to `ready_ns`, then transfers. */
 export interface LaneItem {
   key: string;
   op: string;
@@ -599,7 +599,7 @@ export interface LastSeen {
   now: string;
 }
 
-/** A collective that some replicas have entered and others have not come to. */
+/** A collective that some replicas have entered and others have not reached. */
 export interface Stuck {
   step: number;
   seq: number;
@@ -614,7 +614,7 @@ export interface Stuck {
   seconds: number;
 }
 
-/** How fast a group went in its newest steps. */
+/** A group's pace in its newest steps. */
 export interface Pace {
   steps: number;
   last_step: number;
@@ -662,14 +662,14 @@ export interface EpochFacts {
   of: number;
 }
 
-/** When the notebook sent replicas their newest steps: before, they had nothing to do, or did the step before. */
+/** When the notebook sent replicas their newest steps. Before that, they were idle, or ran the previous step. */
 export interface SentSteps {
   steps: number[];
   at_ns: number[];
   paused_ns?: number[];
 }
 
-/** What a feed was told of a group. */
+/** What a feed knows about a group besides its records. */
 export interface Told {
   cores: number;
   input: InputFacts | null;
@@ -727,7 +727,7 @@ export interface Snapshot {
   events: EventItem[];
 }
 
-/** Timing at one message size, over the newest collectives of it. */
+/** Timing at one message size, over its newest collectives. */
 export interface SweepPoint {
   size_bytes: number;
   samples: number;
@@ -763,7 +763,7 @@ export interface Sweep {
   baseline: Baseline | null;
 }
 
-/** What is to be said of a run first; see `telemetry.verdicts`. */
+/** The most important statement about a run; see `telemetry.verdicts`. */
 export interface Verdict {
   severity: string;
   code: string;
@@ -774,7 +774,7 @@ export interface Verdict {
   step: number;
 }
 
-/** A run at a glance: the strategy whose replicas met last. */
+/** A run at a glance: the strategy whose replicas last took part in a collective. */
 export interface Overview {
   run_id: string;
   group: string;
@@ -843,7 +843,7 @@ export interface Spread {
   busbw: number | null;
 }
 
-/** One kind of collective in two runs; None where a run has none of it. */
+/** One kind of collective in two runs; None for a run without it. */
 export interface ComparedRow {
   key: string;
   op: string;
@@ -866,7 +866,7 @@ export interface Runs {
   rows: ComparedRow[];
 }
 
-/** A recorded run, with all that its views draw. */
+/** A recorded run, with everything that its views draw. */
 export interface Replay {
   run: RunEntry;
   first_step: number;

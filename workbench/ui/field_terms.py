@@ -1,4 +1,4 @@
-"""`wb.field_terms`: whether views say the field's terms or plain words."""
+"""`wb.field_terms`: whether views use the field's terms or plain words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from workbench.errors import FailedPreconditionError
 
 
 def field_terms(shown: bool = True) -> None:
-    """Lets views say the field's terms, such as "busbw" and "r1@a", instead of "bandwidth" and "replica 1 on a".
+    """Makes views use the field's terms, such as "busbw" and "r1@a", instead of "bandwidth" and "replica 1 on a".
 
-    It is for notebooks in VS Code, Colab and wherever else JupyterLab's setting "The field's terms" does not exist. All
-    views of the page change as soon as one of this kernel is drawn: immediately, even while the cell runs, where the
-    page shows one already. Where the setting exists, the call counts until the setting is changed, and again after the
-    page was loaded anew, as long as the kernel runs. Dashboards and reports have a switch of that name.
+    It is for notebooks in VS Code, Colab and other places without JupyterLab's setting "The field's terms". All views
+    of the page change as soon as one of this kernel is drawn; if the page already shows one, immediately, even while
+    the cell runs. If the setting exists, the call is effective until the setting is changed, and again after the page
+    is reloaded, as long as the kernel runs. Dashboards and reports have a switch with this name.
 
     Args:
-      shown: Whether to say the field's terms; False brings back the plain words.
+      shown: Whether to use the field's terms; False restores the plain words.
 
     Raises:
       FailedPreconditionError: if this process is not the kernel of a notebook.

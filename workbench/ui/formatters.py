@@ -1,7 +1,7 @@
 """The HTML of clusters, strategies, values and variables, and its registration in a notebook.
 
-The classes do not know of their HTML: IPython learns which function draws which class, by name, so that nothing has
-to be imported before there is something to draw. What is drawn is known here already; nothing is fetched.
+The classes do not know about their HTML: IPython learns by name which function draws which class, so that nothing is
+imported before there is something to draw. Drawing uses only what this process already knows; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LIVE: Final = (
     ("workbench.data.service.dispatcher", "DispatchServer", "dispatcher_bundle"),
     ("workbench.data.service.overview", "ServiceStatus", "service_status_bundle"),
 )
-"""The same for classes with a live view; without a kernel, they print this anyway."""
+"""The same for classes with a live view; without a kernel, they print this, too."""
 _MAX_ROWS: Final = 32
 _PATIENCE_SECONDS: Final = 0.5
 
@@ -71,11 +71,11 @@ def register_live(mimebundle_formatter: Any) -> None:
 
 
 def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
-    """What a notebook shows of an object.
+    """What a notebook shows for an object.
 
     Args:
       shown: An object of a class in `LIVE`, or one that can show itself.
-      include: The formats that IPython asks for.
+      include: The formats that IPython requests.
 
     Raises:
       TypeError: if it is neither.
@@ -118,7 +118,7 @@ def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> B
 
 
 def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> Bundle:
-    """A dataset's sharding: who reads what at which step."""
+    """A dataset's sharding: which replica reads what at which step."""
     from workbench.ui.sharding.explain_sharding import dataset_source
     from workbench.ui.widgets.bundle import mimebundle
 
@@ -149,7 +149,7 @@ def data_service_bundle(service: Service, include: Any = None, exclude: Any = No
 
 
 def dispatcher_bundle(server: DispatchServer, include: Any = None, exclude: Any = None) -> Bundle | None:
-    """A dispatcher: its jobs and workers; its text alone before it was started."""
+    """A dispatcher: its jobs and workers; before it was started, only its text."""
     from workbench.errors import FailedPreconditionError
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.live_sources import data_service_source
@@ -163,7 +163,7 @@ def dispatcher_bundle(server: DispatchServer, include: Any = None, exclude: Any 
 
 
 def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: Any = None) -> Bundle:
-    """What a data service did when somebody looked."""
+    """What a data service did at the time of the call."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.sources import Fixed
 
@@ -195,7 +195,7 @@ def coordinator_bundle(coordinator: ClusterCoordinator, include: Any = None, exc
 
 
 def servers_status_bundle(status: ServersStatus, include: Any = None, exclude: Any = None) -> Bundle:
-    """How parameter servers were when somebody looked."""
+    """The state of parameter servers at the time of the call."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.sources import Fixed
 
@@ -215,7 +215,7 @@ def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None
 
 
 def _looked_at(value: Any, text: str, html_: str, include: Any) -> Bundle:
-    """Adds the view of values, but only where it can be seen, because it queries the replicas."""
+    """Adds the view of values, but only if it can be seen, because it queries the replicas."""
     from workbench.errors import WorkbenchError
     from workbench.ui.inspect.inspection import inspection_of, name_among
     from workbench.ui.widgets.bundle import is_drawn, mimebundle
@@ -236,7 +236,7 @@ def _looked_at(value: Any, text: str, html_: str, include: Any) -> Bundle:
 def distributed_dataset_bundle(
     dataset: DistributedDataset, include: Any = None, exclude: Any = None
 ) -> Bundle:
-    """A distributed dataset: who reads what at which step, as far as that is found out in a moment."""
+    """A distributed dataset: which replica reads what at which step, as far as this is quickly found."""
     from workbench.errors import WorkbenchError
     from workbench.ui.sharding.explain_sharding import dataset_source, explain_distributed
     from workbench.ui.widgets.bundle import is_drawn, mimebundle
@@ -324,7 +324,7 @@ def coordinator_html(coordinator: ClusterCoordinator) -> str:
 
 
 def servers_status_html(status: ServersStatus) -> str:
-    """How parameter servers were when somebody looked."""
+    """The state of parameter servers at the time of the call."""
     return _status_card("Servers", [], status)
 
 
@@ -341,7 +341,7 @@ def _status_card(title: str, facts: list[str], now: ServersStatus) -> str:
 
 
 def values_html(value: DistributedValues) -> str:
-    """A PerReplica or Mirrored: each component in words, or in full where it is small and here."""
+    """A PerReplica or Mirrored: each component in words, or in full if it is small and in the notebook."""
     name = type(value).__name__
     handle = value.handle
     if handle is not None and not handle.ready:

@@ -21,7 +21,7 @@ them.
 
 
 def layout_names() -> tuple[str, ...]:
-    """All layouts that are known here: those of workbench, and those that were saved in JupyterLab on this machine."""
+    """All known layouts: those of workbench, and those saved in JupyterLab on this machine."""
     from workbench.runtime.deploy.registry import SUPPORTED, Registry
     from workbench.server.layout_names import kept
 

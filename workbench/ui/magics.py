@@ -2,7 +2,7 @@
 
 Each has a function that does the same.
 
-Loaded with the notebook's hooks, so it imports nothing of workbench before a magic is used.
+Loaded with the notebook's hooks, so it imports nothing from workbench before a magic is used.
 """
 
 # mypy: disable-error-code="no-untyped-call, untyped-decorator"
@@ -30,14 +30,14 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 def register(shell: Any) -> None:
-    """Makes the magics known to an IPython shell. Again: does nothing new."""
+    """Registers the magics with an IPython shell; does nothing if called again."""
     shell.register_magics(WorkbenchMagics)
     if _with_body not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.insert(0, _with_body)
 
 
 def _with_body(lines: list[str]) -> list[str]:
-    """A cell with `%%collectives ...` and nothing else, plus an empty line, which IPython requires."""
+    """Adds an empty line, which IPython requires, to a cell with only `%%collectives ...`."""
     if len(lines) == 1 and lines[0].startswith("%%collectives"):
         return [f"{lines[0].rstrip()}\n", "\n"]
     return lines
@@ -45,7 +45,7 @@ def _with_body(lines: list[str]) -> list[str]:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """Shows a wrong request in one line, without workbench's frames."""
+    """Shows a usage error in one line, without workbench's frames."""
     from workbench import errors
 
     try:
@@ -62,7 +62,7 @@ def _usage_errors() -> Iterator[None]:
 
 @contextmanager
 def _plain_python() -> Iterator[None]:
-    """Adds that replicas do not know IPython, if that is why a cell is not valid Python."""
+    """Adds a note that replicas do not support IPython syntax, if this makes a cell invalid Python."""
     try:
         yield
     except SyntaxError as error:
@@ -89,7 +89,7 @@ def _parsed(magic: Any, line: str) -> Any:
 
 
 def _cell_file() -> str:
-    """The file name that tracebacks use for the running cell; "" if it is not known."""
+    """The file name that tracebacks use for the running cell; "" if unknown."""
     from workbench.runtime.user_code.notebook_cells import file_name
 
     frame = sys._getframe(1)
@@ -101,7 +101,7 @@ def _cell_file() -> str:
 
 
 def size_bytes(text: str) -> int:
-    """A size as nccl-tests writes it, in binary units: "8", "64K", "128M", "1G".
+    """Parses a size in the notation of nccl-tests, in binary units: "8", "64K", "128M", "1G".
 
     Raises:
       UsageError: if it is something else.
@@ -237,7 +237,7 @@ class WorkbenchMagics(Magics):
             layout(" ".join(options.name))
 
     def _execute(self, cell: str) -> None:
-        """Runs a cell in the notebook. Not by `run_cell`, which would drop the result of the running one."""
+        """Runs a cell in the notebook, but not by `run_cell`, which would drop the result of the running one."""
         assert self.shell is not None
         source = f"\n{self.shell.transform_cell(cell)}"
         exec(compile(source, _cell_file() or "<cell>", "exec"), self.shell.user_global_ns, self.shell.user_ns)

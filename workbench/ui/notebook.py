@@ -16,7 +16,7 @@ _PATIENCE_SECONDS: Final = 0.5
 
 
 def install() -> None:
-    """Adds the hooks to the IPython shell that runs, if one does. Again: does nothing."""
+    """Adds the hooks to the running IPython shell, if there is one; does nothing if called again."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
         formatters.register(shell.display_formatter.formatters["text/html"])
@@ -30,12 +30,12 @@ def install() -> None:
 
 
 def show_transfer(transfer: Any) -> None:
-    """Shows how far a checkpoint is that is saved or restored."""
+    """Shows the progress of saving or restoring a checkpoint."""
     importlib.import_module("workbench.ui.transfers").show(transfer)
 
 
 def wait_for_steps(result: Any) -> None:
-    """Waits at the end of a cell for the steps that it has sent, so that their error is the cell's error.
+    """Waits at the end of a cell for the steps that it sent, so that their error becomes the cell's error.
 
     Args:
       result: IPython's record of the cell; gets the error, which makes "Run All" stop here.
@@ -58,7 +58,7 @@ def wait_for_steps(result: Any) -> None:
 
 
 def keep_check(result: Any) -> None:
-    """Remembers a lab's check that has passed, for `wb.testing.progress`.
+    """Remembers that a lab's check passed, for `wb.testing.progress`.
 
     Args:
       result: IPython's record of the cell.

@@ -1,4 +1,4 @@
-"""`wb.progress`: how far a loop has come; a bar in a notebook, a line of text elsewhere."""
+"""`wb.progress`: how far a loop is; a bar in a notebook, a line of text elsewhere."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _Paint = Callable[[int, float, bool], None]
 
 
 def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "") -> Iterator[_T]:
-    """Gives the elements of `iterable`, and shows how many came and how fast, and how long the rest will take.
+    """Yields the elements of `iterable`, and shows how many there were, how fast, and how long the rest will take.
 
-    Put it around what a loop goes through, as in `for batch in wb.progress(data, label="epoch 1"):`.
+    Put it around the iterable of a loop, as in `for batch in wb.progress(data, label="epoch 1"):`.
 
-    In a notebook that is a bar, which a saved notebook shows as it was last; elsewhere a line, by tqdm where that is
-    installed.
+    In a notebook, it shows a bar, which a saved notebook keeps in its last state; elsewhere, a line, drawn by tqdm if
+    that is installed.
 
     Args:
-      iterable: Such as a distributed dataset: one epoch of it.
-      total: Number of elements, if neither the length nor the cardinality of `iterable` tells it.
+      iterable: An iterable, such as one epoch of a distributed dataset.
+      total: Number of elements, if `iterable` has neither a length nor a known cardinality.
       label: Shown in front.
     """
     total = _length(iterable) if total is None else total
@@ -44,7 +44,7 @@ def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "
 
 
 def _length(iterable: Any) -> int | None:
-    """How many elements come, if the iterable knows."""
+    """The number of elements, if the iterable knows it."""
     if isinstance(iterable, DistributedDataset):
         return iterable.cardinality if iterable.cardinality >= 0 else None
     try:

@@ -1,4 +1,4 @@
-"""`wb.report`: a page of one file that shows views without a server, a network, or a cluster."""
+"""`wb.report`: a single-file page that shows views without a server, a network, or a cluster."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ summary { cursor: pointer; opacity: .75; }
 
 
 def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
-    """Writes what a notebook shows of some objects as a page of one file.
+    """Writes what a notebook shows for some objects as a single-file page.
 
-    A browser opens the file from a disk, without a server or network. It shows the views with all their switches or,
+    A browser opens the file from disk, without a server or network. It shows the views with all their switches or,
     without scripts, their tables. The page shows a cluster as of now, and names the time at which a recorded run ended.
     Nothing in the data becomes markup or runs.
 
@@ -92,7 +92,7 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
 
 
 def _dates(views: Sequence[dict[str, Any] | None]) -> str:
-    """When the shown runs were recorded, and that live clusters are shown as of now."""
+    """When the runs were recorded, and that live clusters are shown as of now."""
     runs = [view["model"]["run"] for view in views if view is not None and view["view"] == "replay"]
     recorded = [
         f"run {run['name']} recorded {run['written'].replace('T', ' ')}" for run in runs if run["written"]
@@ -102,12 +102,12 @@ def _dates(views: Sequence[dict[str, Any] | None]) -> str:
 
 
 def _inert(value: Any) -> str:
-    """JSON without "<", which an HTML parser therefore takes for nothing else."""
+    """JSON without "<", so that an HTML parser cannot mistake it for markup."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _script(nonce: str) -> str:
-    """The views, and the module that lets them draw the page's JSON and makes files; "" if they were not built."""
+    """The views, and the module that draws the page's JSON and exports files; "" if they were not built."""
     if not is_built():
         return ""
     return (

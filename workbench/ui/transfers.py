@@ -1,4 +1,4 @@
-"""Bars in a notebook for checkpoints that are saved, also in the background, and restored."""
+"""Progress bars in a notebook for checkpoints that are restored or saved, even in the background."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _painted: weakref.WeakKeyDictionary[Transfer, _Painted] = weakref.WeakKeyDiction
 
 
 def show(transfer: Transfer) -> None:
-    """Paints a bar, in the cell that saves or restores; small checkpoints that take no time have none.
+    """Draws a bar in the cell that saves or restores, except for small checkpoints that take no time.
 
-    A cell that saves again and again in one folder has one bar, which shows the newest of them.
+    A cell that saves repeatedly in one folder has one bar, which shows the newest checkpoint.
     """
     painted = _painted.get(transfer)
     if painted is None:

@@ -1,4 +1,4 @@
-"""Outputs of many replicas, put together for reading: by replica, by stream, or as differences to the first."""
+"""Groups the outputs of many replicas for reading: by replica, by stream, or as differences to the first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _NOT_RUN = "did not run: its step was stopped before, or its worker was lost"
 
 
 def grouped(outcomes: Sequence[Outcome], group: Grouping) -> list[tuple[str, str]]:
-    """Titles and the text under each.
+    """Titles, and the text under each.
 
     Args:
       outcomes: In replica order, at least one.
-      group: "replica" has a part per replica; "stream" one for each of stdout, stderr, results and errors in which
-        replicas that say the same stand together; "diff" the first replica's output and how others differ from it.
+      group: "replica" has a part per replica; "stream" has one each for stdout, stderr, results and errors, in which
+        replicas with equal output are listed together; "diff" has the first replica's output, and how others differ
+        from it.
     """
     match group:
         case "replica":
@@ -51,7 +52,7 @@ def _by_stream(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 
 def _all(replicas: Sequence[int]) -> str:
-    """Every output by number, because the title says which replica printed what."""
+    """Names every output by number, because the title says which replica printed what."""
     return replicas_text(replicas, most=len(replicas))
 
 

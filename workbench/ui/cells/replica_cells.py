@@ -1,4 +1,4 @@
-"""`wb.run_cell`: a cell on every replica, each with a namespace of its own; `%%replica` is its magic."""
+"""`wb.run_cell`: runs a cell on every replica, each with its own namespace; `%%replica` is its magic."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CellOutputs:
     """What a cell printed, returned and raised on each replica; prints it grouped.
 
     Attributes:
-      outcomes: One per replica that the cell was for, in replica order.
-      group: How it is shown: "replica" one after the other, "stream" by what it is, "diff" against the first.
+      outcomes: One per replica that should run the cell, in replica order.
+      group: How it is shown: "replica" one after the other, "stream" by kind of output, "diff" against the first.
       error: Why the step failed, or None.
-      forgotten: Replicas whose namespace is empty although there were cells before: they were replaced.
+      forgotten: Replicas that lost the namespace of earlier cells because they were replaced.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ def run_cell(
 
     Every namespace has `wb`, and `ctx`, the replica's context in this cell. The code is a step of the strategy: it can
     use the strategy's variables, and collectives, in which all replicas must take part. If the code fails on any
-    replica, its changes to variables are undone on all replicas; names keep what the code has assigned to them.
+    replica, its changes to variables are undone on all replicas; names keep the values that the code assigned.
 
     Args:
       source: The code. If its last line is an expression, the outputs show its value.
       strategy: The strategy whose replicas run the code.
       replicas: Their numbers; None for all replicas.
       group: How to group the outputs; see `CellOutputs`.
-      push: Values to assign in the namespaces before, by name. Each replica gets its own component of distributed
+      push: Values to assign in the namespaces first, by name. Each replica gets its own component of distributed
         values.
       filename: A name for the code in tracebacks; by default "replica cell 1", and so on.
 
@@ -126,7 +126,7 @@ def run_cell(
     Raises:
       SyntaxError: if the code is not valid Python; no replica has run it then.
       InvalidArgumentError: if there is no such replica, or the strategy has no replicas.
-      CaptureError: if a value of `push` cannot travel.
+      CaptureError: if a value of `push` cannot be sent.
 
     >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
     """
@@ -152,10 +152,10 @@ def run_cell(
 
 
 def parsed_replicas(texts: Sequence[str]) -> tuple[int, ...] | None:
-    """Replica numbers as people write them: "2", "0,2", "0-3" (both included); None where there is no text.
+    """Parses replica numbers as users write them: "2", "0,2", "0-3" (inclusive); None without text.
 
     Raises:
-      InvalidArgumentError: if that is something else, or a range that has nothing in it.
+      InvalidArgumentError: if the text has another form, or an empty range.
 
     >>> parsed_replicas(["0-2", "5,7"])
     (0, 1, 2, 5, 7)
@@ -172,11 +172,11 @@ def parsed_replicas(texts: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
-    """The strategy that a cell of a notebook means.
+    """The strategy that a notebook cell refers to.
 
     Args:
       namespace: The notebook's variables.
-      name: The strategy that holds it; "" where there is only one strategy anyway.
+      name: The variable that holds the strategy; "" if there is only one strategy.
 
     Raises:
       FailedPreconditionError: if there is none, or several to choose from.
@@ -213,11 +213,11 @@ def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
 
 
 def named_values(namespace: Mapping[str, Any], names: str) -> dict[str, Any]:
-    """The values of variables whose names have commas between.
+    """The values of variables, given by comma-separated names.
 
     Args:
       namespace: The notebook's variables.
-      names: Such as "weights,batch", or "".
+      names: The names, such as "weights,batch", or "".
 
     Raises:
       InvalidArgumentError: if there is no such variable.

@@ -1,4 +1,4 @@
-"""A replica's own namespace, in which cells run: the part of `%%replica` that is on the replica."""
+"""A replica's own namespace, in which cells run: the replica's part of `%%replica`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _STREAMS: Final = ("stdout", "stderr")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a cell on one replica.
+    """The outcome of a cell on one replica.
 
     Attributes:
       replica: Its number.
-      ran: The cell was for this replica, and it has come to it.
+      ran: Whether this replica ran the cell.
       stdout: What the replica's thread printed.
       stderr: Likewise.
       result: The value of the cell's last expression as text, "" if that is None or there is none.
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Session:
-    """What a replica keeps between cells: written in place, as a failed cell keeps what it has assigned.
+    """What a replica keeps between cells. It is modified in place, because a failed cell keeps what it has assigned.
 
     Attributes:
       namespace: The cells' globals.
@@ -65,7 +65,7 @@ class Session:
 
 
 def prepare(env: ReplicaEnv) -> bool:
-    """Makes the replica's namespace, in a step of its own, which nothing undoes. Returns whether it is a new one."""
+    """Creates the replica's namespace, in a separate step that is never undone. Returns whether it is new."""
     session = env.store.get(KEY)
     if session is not None:
         session.outcome = Outcome(env.rank)
@@ -91,13 +91,13 @@ def execute(source: str, filename: str, chosen: tuple[int, ...], *, push: dict[s
     """Runs a cell in the namespace of each chosen replica, and leaves its outcome there; the others do nothing.
 
     Args:
-      source: Python, checked already.
-      filename: What tracebacks call the cell.
+      source: Valid Python code.
+      filename: The cell's name in tracebacks.
       chosen: Replicas that run it.
-      push: What to assign in the namespace before.
+      push: Values to assign in the namespace first.
 
     Raises:
-      BaseException: what the cell raised, so that the step fails and what it did to variables is undone everywhere.
+      BaseException: what the cell raised, so that the step fails and its changes to variables are undone everywhere.
     """
     env = current_env()
     assert env is not None
@@ -120,7 +120,7 @@ def execute(source: str, filename: str, chosen: tuple[int, ...], *, push: dict[s
 
 
 def collect(env: ReplicaEnv) -> Outcome:
-    """The outcome of the latest cell; that it did not run, where the replica was replaced meanwhile."""
+    """The outcome of the latest cell; for a replica that was replaced since, that it did not run."""
     session = env.store.get(KEY)
     return Outcome(env.rank) if session is None else session.outcome
 
@@ -189,7 +189,7 @@ class _ThreadOutput(io.TextIOBase):
         return getattr(self.original, name)
 
 
-# Replicas share their process, so only one thread at a time may replace its streams or put them back.
+# Replicas share their process, so only one thread at a time may replace or restore its streams.
 _capturing = forks.lock(threading.Lock())
 
 

@@ -1,1 +1,1 @@
-"""`wb.topology`, `wb.devices`, `wb.log`, `wb.diagnose`: a cluster now."""
+"""`wb.topology`, `wb.devices`, `wb.log`, `wb.diagnose`: the present state of a cluster."""

@@ -1,4 +1,4 @@
-"""The cluster that a call is about: one that the caller gives, that of a strategy, or the current one."""
+"""The cluster that a call refers to: the given one, that of a given strategy, or the current one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from workbench.runtime import Cluster, current_cluster
 def cluster_of(
     of: Strategy | Cluster | None, call: str, *, takes: str = "a strategy or a cluster"
 ) -> Cluster:
-    """The cluster that a call is about.
+    """The cluster that a call refers to.
 
     Args:
-      of: What the caller gave.
-      call: How to write the call, with `{}` for the strategy that it takes, such as "wb.topology({})".
-      takes: What may be given.
+      of: The caller's argument.
+      call: The call as text, with `{}` for the strategy, such as "wb.topology({})".
+      takes: Which arguments are possible, for errors.
 
     Raises:
-      FailedPreconditionError: if there is none yet, or `of` is the strategy that needs none.
+      FailedPreconditionError: if there is none yet, or `of` is the default strategy, which needs none.
       TypeError: if `of` is not a strategy or cluster.
     """
     current = call.format("").replace(", )", ")")

@@ -40,11 +40,11 @@ _LARGE: Final = 1 << 30  # bytes, more than any cache holds
 _Key = tuple[str, int]
 """A kind of device, and its number on the worker."""
 _Figures = tuple[str, float | None, int | None, int | None]
-"""A device's name, percent in use, memory in use, and how much there is of it."""
+"""A device's name, percent in use, memory in use, and the size of that memory."""
 
 
 def topology_model(cluster: Cluster) -> Topology:
-    """Hosts, workers, devices and replicas as they were at the last heartbeats; asks nobody."""
+    """Hosts, workers, devices and replicas at their last heartbeats; sends no request."""
     groups = list(cluster.gang.groups.values())
     news = replica_news(cluster.feed, cluster.gang.run_id)
     hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
@@ -60,7 +60,7 @@ def topology_model(cluster: Cluster) -> Topology:
 
 
 def as_stopped(last: Topology) -> Topology:
-    """The last picture of a cluster that has been closed since: nobody works any more, and no one was lost by that."""
+    """The last state of a cluster that is now closed: nothing runs any more, and closing did not lose any worker."""
 
     def over(device: DeviceNode) -> DeviceNode:
         return replace(device, replicas=tuple(replace(each, busy=False) for each in device.replicas))
@@ -103,8 +103,8 @@ def _worker(
     Args:
       worker: The worker.
       groups: All groups of the cluster.
-      news: What stands out about replicas, by group name and generation.
-      before: How many workers on the same host come before it.
+      news: News about replicas, by group name and generation.
+      before: How many earlier workers are on the same host.
     """
     age = time.monotonic() - worker.last_beat
     kind, first = worker.device_kind, _first(worker, before)
@@ -147,7 +147,7 @@ def _model_of(gpus: tuple[GpuUse, ...], index: int) -> str:
 
 
 def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
-    """Why it is lost; otherwise what works beside it, plus what any worker's card says."""
+    """Why it is lost; otherwise, its additional processes, plus the usual text of a worker's card."""
     if worker.lost or not worker.beside:
         return str(worker.lost or "")
     memory = [] if memory_bytes is None else [size_text(memory_bytes)]
@@ -155,7 +155,7 @@ def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
 
 
 def _stopped(worker: WorkerNode) -> WorkerNode:
-    """A worker of a closed cluster: its last state is history."""
+    """A worker of a closed cluster, whose last state no longer applies."""
     devices = tuple(
         replace(
             device, replicas=tuple(replace(each, busy=False, doing="stopped") for each in device.replicas)
@@ -178,13 +178,13 @@ def _first(worker: WorkerLink, before: int) -> int:
 
 
 def busy_replicas(worker: WorkerLink, groups: Iterable[Group]) -> dict[tuple[int, int], str]:
-    """Group and rank of each replica that does something, and what, as its worker has last told.
+    """Group and rank of each busy replica, and what it does according to its worker's last heartbeat.
 
-    A heartbeat may be older than the end of the step that it tells of: what the driver knows of steps counts more.
+    A heartbeat may be older than the end of its step, so the driver's knowledge of steps takes precedence.
 
     Args:
       worker: The worker of the replicas.
-      groups: The groups to look at.
+      groups: The groups to inspect.
     """
     found = {}
     known = {group.id: group for group in groups}
@@ -207,14 +207,14 @@ def _resident_bytes(worker: WorkerLink) -> int | None:
         return None
     try:
         return int(psutil.Process(worker.pid).memory_info().rss)
-    except psutil.Error:  # it has just ended
+    except psutil.Error:  # the process has just ended
         return None
 
 
 def tell_memory(cluster: Cluster) -> dict[str, WorkerMetrics]:
-    """Tells the feed which memory is the fullest among those of each group's replicas; gives the use of the workers.
+    """Reports to the feed the fullest memory of each group's replicas; returns the use of the workers.
 
-    It asks Dask's scheduler, which answers also while a step runs.
+    It queries Dask's scheduler, which answers even while a step runs.
     """
     metrics = worker_metrics(cluster)
     for group in list(cluster.gang.groups.values()):
@@ -232,7 +232,7 @@ def tell_memory(cluster: Cluster) -> dict[str, WorkerMetrics]:
 
 
 class DeviceHistory:
-    """The use of a cluster's devices, with what it was before."""
+    """The use of a cluster's devices, now and earlier."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -240,7 +240,7 @@ class DeviceHistory:
         # For each worker, the names of the devices that have reported their use.
         self._known: defaultdict[str, dict[_Key, str]] = defaultdict(dict)
         self._numbers: dict[str, int] = {}  # by group, the number of its next step
-        self._stepping = ""  # the group that was last seen to step
+        self._stepping = ""  # the group that was last seen running a step
         # The next step of that group, at each sample.
         self._steps: deque[tuple[str, int]] = deque(maxlen=_HISTORY)
 
@@ -253,14 +253,14 @@ class DeviceHistory:
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))
         for gone in self._recent.keys() - {use.key for use in uses}:
-            # A device that returns starts anew, because samples are counted from the newest.
+            # A device that returns starts over, because samples are counted from the newest.
             del self._recent[gone]
         if closed:
             uses = [replace(use, status="stopped", use_percent=None, memory_bytes=None) for use in uses]
         return Devices(self._cluster.name, self._cluster.status, tuple(uses), self._sampled())
 
     def _look_at_steps(self) -> None:
-        """Records the progress of the strategy that has stepped since the last sample, or before."""
+        """Records the progress of the strategy that ran a step last."""
         for group in list(self._cluster.gang.groups.values()):
             if group.number > self._numbers.get(group.name, 0):
                 self._stepping = group.name

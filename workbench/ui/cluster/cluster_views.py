@@ -1,4 +1,4 @@
-"""`wb.topology`, `wb.devices` and `wb.log`: a cluster now, how much of it is in use, and what happened on it."""
+"""`wb.topology`, `wb.devices` and `wb.log`: the present state of a cluster, its use, and what happened on it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _PLACES: Final = ("host", "worker", "device", "strategy", "replica", "status", "
 
 
 class ClusterView:
-    """A view of a cluster: prints as a table, and stays up to date where a notebook shows it.
+    """A view of a cluster: prints as a table, and updates itself in a notebook.
 
     Attributes:
-      cluster: What it shows.
+      cluster: The cluster that it shows.
     """
 
     def __init__(self, cluster: Cluster, source: Source, table: Callable[[], Table]) -> None:
@@ -85,13 +85,13 @@ def topology(of: Strategy | Cluster | None = None) -> ClusterView:
 
 
 def topology_source(cluster: Cluster) -> Source:
-    """The source of a topology view. Once the cluster is closed it stays as it was last."""
+    """The source of a topology view. After the cluster is closed, it keeps the last state."""
     last: Topology | None = None
 
     def make() -> Topology:
         nonlocal last
         found = topology_model(cluster)
-        # Checked afterwards: a model created while the cluster was closing is no picture of a live one.
+        # Checked afterwards: a model created while the cluster was closing does not show a live one.
         if cluster.closed:
             return found if last is None else as_stopped(last)
         last = found
@@ -103,8 +103,8 @@ def topology_source(cluster: Cluster) -> Source:
 def devices(of: Strategy | Cluster | None = None) -> ClusterView:
     """Shows how much of each worker's processor, memory and GPUs is in use, as its last heartbeat said.
 
-    Dask measures processor and memory. NVIDIA's management library (NVML) measures what all processes use of a GPU; its
-    name says if that library is missing, so that only its memory is known.
+    Dask measures processor and memory. NVIDIA's management library (NVML) measures the use of a GPU by all processes.
+    If it is missing, only the GPU's memory is known, and the GPU's name says so.
 
     Args:
       of: See `topology`.
@@ -135,7 +135,7 @@ def log(of: Strategy | Cluster | None = None) -> ClusterView:
 
 
 class Table(NamedTuple):
-    """What a view prints: a title, a table, and what is said of the run between them."""
+    """What a view prints: a title, a table, and statements about the run in between."""
 
     title: str
     headings: list[str]

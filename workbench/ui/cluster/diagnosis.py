@@ -1,4 +1,4 @@
-"""`wb.diagnose`: what every replica does right now, asked also while a step hangs."""
+"""`wb.diagnose`: what every replica does right now, even while a step hangs."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ DEADLINE_SECONDS: Final = 2.0
 
 
 class Diagnosis:
-    """What `wb.diagnose` found. Prints as a verdict of at most five lines, in a notebook with all that is said.
+    """What `wb.diagnose` found. Prints as a verdict of at most five lines; a notebook shows all findings.
 
     Attributes:
       run: Name of the run.
       status: The status of the cluster.
-      workers: All of them.
+      workers: All workers.
       groups: One per strategy.
-      said: What the collectives tell, the most important first; see `telemetry.verdicts`.
+      said: Statements about the collectives, the most important first; see `telemetry.verdicts`.
       servers: Parameter servers, one report per strategy: what they hold, their journals, and the functions of the
         coordinator.
-      verdict: The lines: the first of those, then what workers have answered.
+      verdict: The lines: the first of these statements, then the answers of workers.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Diagnosis:
         """Writes `details` to a new JSON file that only you can read; see `flight_dump.write_dump`.
 
         Raises:
-          FileExistsError: if there is something at `path`, a link included.
+          FileExistsError: if there is anything at `path`, even a link.
           StorageFull: if there is no space.
         """
         return write_dump(self.details, path)
@@ -109,9 +109,9 @@ class Diagnosis:
 def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     """Reports in at most five lines which replicas are stuck, late or lost, and how parameter servers are.
 
-    `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it asks
-    workers on their urgent links and waits two seconds for their answers, and up to two more where Dask's scheduler,
-    which it asks for their memory, does not answer.
+    `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it queries
+    workers on their urgent links and waits two seconds for answers, and up to two more if Dask's scheduler, which knows
+    their memory, does not answer.
 
     Args:
       cluster: A cluster, or a strategy: its cluster; by default the current one.
@@ -126,7 +126,7 @@ def diagnose(cluster: Strategy | Cluster | None = None) -> Diagnosis:
     workers = list(asked.gang.workers.values())
     answers = _ask(asked, workers)
     if not asked.closed and all(worker.lost or worker.name in answers for worker in workers):
-        asked.flush_telemetry(DEADLINE_SECONDS)  # a silent worker gives no more than this
+        asked.flush_telemetry(DEADLINE_SECONDS)  # a silent worker answers nothing more
     if not asked.closed:
         tell_memory(asked)
     return Diagnosis(
@@ -202,7 +202,7 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     rows = answer.get("statuses", worker.statuses)
     unknown = ReplicaStatus(*key, False, -1, -1, "", "running", "")
     row = next((row for row in rows if (row.group, row.rank) == key), unknown)
-    if worker.lost:  # its last report is history
+    if worker.lost:  # its last report is outdated
         row = unknown._replace(step=row.step, seq=row.seq)
     flight = tuple(
         entry._asdict() | {"site": with_cell_names(entry.site)}

@@ -1,4 +1,4 @@
-"""Writes a diagnosis to a file: owner-only, never through a link, bounded, without what looks like a secret."""
+"""Writes a diagnosis to a bounded, owner-only file, never through a link, and without apparent secrets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SECRET: Final = re.compile(
 
 
 def write_dump(details: dict[str, Any], path: str | os.PathLike[str]) -> Path:
-    """Writes what `Diagnosis.details` holds as JSON.
+    """Writes `Diagnosis.details` as JSON.
 
-    The file is new, so nobody can have prepared it, and readable by its owner only. It is at most 32 MiB: where needed
-    the oldest collectives are left out, then the stacks.
+    The file is new, so that nobody can have prepared it, and only its owner can read it. It has at most 32 MiB: if
+    necessary, the oldest collectives are left out, then the stacks.
 
     Args:
       details: The diagnosis.
-      path: Where; its folder must exist.
+      path: The file's path; its folder must exist.
 
     Raises:
-      FileExistsError: if there is something at `path`, a link included.
+      FileExistsError: if there is anything at `path`, even a link.
       StorageFull: if there is no space; nothing is left behind.
     """
     where = Path(path)

@@ -23,7 +23,7 @@ from workbench.ui.widgets.collectives import CollectivesSource
 
 @runtime_checkable
 class Recorded(Protocol):
-    """What an overview needs of a recorded run.
+    """What an overview needs from a recorded run.
 
     Attributes:
       path: Its file.
@@ -37,14 +37,14 @@ class Recorded(Protocol):
 
 
 class OverviewView:
-    """A run at a glance: prints as a sentence and four figures, and stays up to date where a notebook shows it."""
+    """A run at a glance: prints as a sentence and four figures, and updates itself in a notebook."""
 
     def __init__(self, snapshot: Callable[[], Snapshot], status: Callable[[], str]) -> None:
-        """Makes the view.
+        """Creates the view.
 
         Args:
-          snapshot: Gives the newest of what was recorded.
-          status: Gives the status of the run, in one word.
+          snapshot: Returns the newest state of the records.
+          status: Returns the status of the run, in one word.
         """
         self._snapshot = snapshot
         self._status = status
@@ -96,11 +96,10 @@ def overview(of: Strategy | Cluster | Recorded | None = None) -> OverviewView:
     """Shows the run at a glance: what is wrong, if anything is; how fast it is; which replica waits for which.
 
     In a notebook it stays up to date, and shows each replica's work and lateness step by step. It begins with the most
-    important finding; "makes everyone wait" names a replica only where chance does not explain its lateness.
+    important finding; "makes everyone wait" names a replica only if chance does not explain its lateness.
 
     Args:
-      of: A cluster, or a strategy: its cluster; or a recorded run, as `wb.open_run` opens it; by default the current
-        cluster.
+      of: A cluster, or a strategy: its cluster; or a recorded run from `wb.open_run`; by default the current cluster.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.

@@ -1,4 +1,4 @@
-"""What stands out about a group's replicas in their newest steps, and how busy each is."""
+"""News about a group's replicas in their newest steps, and how busy each is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from workbench.telemetry.feed.feed import Feed
 
 @dataclass(frozen=True, slots=True)
 class ReplicaNews:
-    """What a feed tells of the replicas of a group.
+    """What a feed knows about the replicas of a group.
 
     Attributes:
-      late: Those that are late step after step.
-      not_finite: Those that gave NaN or infinity to a collective first, as long as such values go into collectives.
-      busy_shares: By replica, the part of its newest steps, 0 to 1, that it did not wait; only where that is
-        known.
+      late: Replicas that are late step after step.
+      not_finite: Replicas that first passed NaN or infinity to a collective, while such values still go into
+        collectives.
+      busy_shares: By replica, the share of its newest steps, 0 to 1, in which it did not wait, if known.
     """
 
     late: frozenset[int] = frozenset()
@@ -31,7 +31,7 @@ class ReplicaNews:
 
 
 def replica_news(feed: Feed, run_id: str) -> dict[tuple[str, int], ReplicaNews]:
-    """What a feed tells of the groups of a run that are there now, by name and generation."""
+    """What a feed knows about the present groups of a run, by name and generation."""
     return {
         (view.group, view.generation): ReplicaNews(
             frozenset(view.lateness.stragglers),

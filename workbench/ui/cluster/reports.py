@@ -17,14 +17,14 @@ class WorkerReport:
       name: Dask's name for it.
       address: Its Dask address.
       host: Label of its host.
-      pid: Its process.
-      lost: Why it is gone, or "".
-      answered: It answered in time; else what is said of its replicas is from its last heartbeat.
+      pid: The id of its process.
+      lost: Why it was lost, or "".
+      answered: Whether it answered in time; if not, the reports on its replicas come from its last heartbeat.
       process_state: State letter of its process on this machine ("R", "S", "T", "D", …), or "".
-      heartbeat_age_seconds: Since its last heartbeat.
+      heartbeat_age_seconds: Time since its last heartbeat.
       stacks: Python stacks of all its threads, or "".
-      beside: Processes that work beside it, such as the one that reads its input; see `BesideStatus`.
-      reached: What its links to the driver go over, such as "Unix socket", and why where that is not what one expects.
+      beside: Its additional processes, such as the one that reads its input; see `BesideStatus`.
+      reached: How its links reach the driver, such as "Unix socket", with the reason if that is unexpected.
     """
 
     name: str
@@ -47,13 +47,13 @@ class ReplicaReport:
     Attributes:
       replica: Its rank.
       worker: Name of its worker.
-      busy: It runs something.
-      step: The step it is in or was in last, -1 before the first.
+      busy: Whether it runs something.
+      step: Its current or last step, -1 before the first.
       seq: Number of its latest collective in that step, -1 before the first.
-      op: The collective, or pause, it is in; "" if none.
+      op: The collective or pause that it is in; "" if none.
       phase: "running", "waiting", "moving" or "paused".
-      site: Where the user called it, or "".
-      place: The line of user code that it is at, or ""; of a silent worker also for how long, and why.
+      site: The call site, or "".
+      place: Its current line of user code, or ""; for a silent worker, also for how long, and why.
       flight: Its last collectives, oldest first, at most 2,000.
     """
 
@@ -74,14 +74,14 @@ class GroupReport:
     """The replicas of one strategy.
 
     Attributes:
-      label: What the user calls it.
+      label: The user's name for it.
       status: "live", "stale", "lost" or "stopped".
       generation: How often it was connected.
       step: The latest step that was sent, -1 before the first.
-      committed_step: The latest that succeeded everywhere.
-      in_flight: Steps on their way.
+      committed_step: The latest step that succeeded everywhere.
+      in_flight: Steps in flight.
       replicas: One per replica.
-      missing: Replicas that do not take part at present, as their workers are gone, by their numbers among all.
+      missing: Replicas that currently do not take part because their workers are lost, by their numbers among all.
       failed: How the last step ended, such as "step 60 failed: replica 1 was lost"; "" if it succeeded.
     """
 
@@ -101,8 +101,8 @@ class ServersReport:
     """The parameter servers of one strategy, and the functions on its workers.
 
     Attributes:
-      status: How they are.
-      journals: Folder and bytes of each server's journal.
+      status: Their status.
+      journals: Folder and size in bytes of each server's journal.
     """
 
     status: ServersStatus
@@ -110,14 +110,14 @@ class ServersReport:
 
 
 class Findings(Protocol):
-    """All of it.
+    """All findings.
 
     Attributes:
       run: Name of the run.
       status: The status of the cluster.
-      workers: All of them.
+      workers: All workers.
       groups: One per strategy.
-      said: What the collectives tell, the most important first.
+      said: Statements about the collectives, the most important first.
       servers: One per strategy with parameter servers.
     """
 

@@ -1,4 +1,4 @@
-"""What `wb.diagnose` says of parameter servers and of the functions on their workers."""
+"""The lines of `wb.diagnose` about parameter servers and the functions on their workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_LISTED: Final = 4
 
 
 def headline(report: ServersReport) -> str:
-    """What they do, or what keeps them from doing that, and what helps."""
+    """What they do, or what prevents them, and what helps."""
     status = report.status
     return (
         f"{status.sentence} {status.advice[0].upper()}{status.advice[1:]}."

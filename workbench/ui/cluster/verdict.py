@@ -27,13 +27,13 @@ _STATES: Final = {
 
 
 def verdict(found: Findings) -> tuple[str, ...]:
-    """At most five lines: what is to be said first, the state in general, then who is lost, silent or slow."""
+    """At most five lines: the most important statement, the general state, then lost, silent or slow workers."""
     if found.status == "stopped":
         return tuple(
             map(printable, (verdict_text(found.said[0]), f"run {found.run}: the cluster was closed"))
         )
     lines = [line for group in found.groups for line in _stuck_lines(group, found)]
-    # Workers that answer know more about a hang than they have recorded.
+    # Workers that answer know more about a hang than their records show.
     first = found.said[0].sentence if lines else verdict_text(found.said[0])
     lines += [
         f"{size_text(group.label, len(group.replicas), list(group.missing))} until their workers are back"
@@ -70,7 +70,7 @@ def _general(found: Findings) -> str:
 
 
 def _stuck_lines(group: GroupReport, found: Findings) -> list[str]:
-    """Who waits in which collective, for whom, and what those do instead."""
+    """Which replicas wait in which collective, for which others, and what those do instead."""
     waiting = [
         replica for replica in group.replicas if replica.busy and replica.op and replica.phase == "waiting"
     ]
@@ -91,7 +91,7 @@ def _stuck_lines(group: GroupReport, found: Findings) -> list[str]:
         since_ns=0,
         last=tuple(_last_seen(replica, answered) for replica in missing),
     )
-    # If a replica's worker does not answer, the first line says all there is.
+    # If a replica's worker does not answer, the first line says everything.
     return [stuck_text(stuck), *(_doing(replica) for replica in missing[:3] if replica.worker in answered)]
 
 
@@ -108,7 +108,7 @@ def _doing(replica: ReplicaReport) -> str:
 
 
 def _slow_lines(group: GroupReport) -> list[str]:
-    """Where replicas are, if none of them waits for another."""
+    """The positions of replicas, if none of them waits for another."""
     busy = [replica for replica in group.replicas if replica.busy]
     if any(replica.phase == "waiting" for replica in busy):
         return []
@@ -129,7 +129,7 @@ def _worker_line(worker: WorkerReport) -> str:
 
 
 def beside_text(status: BesideStatus) -> str:
-    """What a process does that works beside a worker, as a line."""
+    """One line on what an additional process of a worker does."""
     replicas = " ".join(map(str, status.replicas))
     line = f"{status.purpose} process (pid {status.pid}) feeds replicas {replicas}, {amount_text(status.given_bytes)}"
     if state := _STATES.get(status.state, ""):
@@ -142,10 +142,10 @@ def beside_text(status: BesideStatus) -> str:
 def _last_seen(replica: ReplicaReport, answered: set[str]) -> LastSeen:
     now = "" if replica.worker in answered else replica.place
     if not replica.flight:
-        # It does not answer. Its last heartbeat has the number of its latest collective, but not what that was.
+        # It does not answer. Its last heartbeat has the number of its latest collective, but not its kind.
         op = "collective" if replica.seq >= 0 else ""
         return LastSeen(replica.replica, replica.step, replica.seq, op, "", now)
-    # Workbench's own measurements in between belong to no user step, and would mislead.
+    # Workbench's own measurements in between belong to no user step, and would be misleading.
     last = next((each for each in reversed(replica.flight) if each["step"] >= 0), replica.flight[-1])
     return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"], now)
 

@@ -1,1 +1,1 @@
-"""`wb.collectives`: how long collectives take, and would take."""
+"""`wb.collectives`: how long collectives take, measured and predicted."""

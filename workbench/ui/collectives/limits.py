@@ -1,4 +1,4 @@
-"""Measures what the bandwidth of collectives is compared with: once per gang, when somebody looks."""
+"""Measures the limits for the bandwidth of collectives, once per gang, when a view needs them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ROUNDS: Final = 4
 
 
 def measure_limits(cluster: Cluster, only: str = "") -> None:
-    """Measures the groups of a cluster whose limit is not known; leaves out those that are busy or broken.
+    """Measures the groups of a cluster whose limit is unknown, except for busy or broken ones.
 
-    Takes some hundredths of a second per group and is done once. Never waits: a view must also work while a step
-    hangs in another thread.
+    It takes some hundredths of a second per group, once. It never waits: a view must work even while a step hangs in
+    another thread.
 
     Args:
       cluster: The cluster to measure; its feed gets the results.
@@ -56,7 +56,7 @@ def measured(group: Group) -> Limit:
     """Measures; the replicas of `group` must be idle."""
     spans_hosts = len({device.host for device in group.devices}) > 1
     handle = group.run(group.prepare(all_reduce_seconds if spans_hosts else copy_seconds))
-    # The slowest replica's time counts, and the best of all rounds.
+    # The slowest replica's time counts, in the best round.
     seconds = np.max(handle.values(), axis=0).min(axis=-1)
     if spans_hosts:
         return Limit(
@@ -67,7 +67,7 @@ def measured(group: Group) -> Limit:
 
 
 def copy_seconds(env: ReplicaEnv) -> np.ndarray:
-    """Seconds to copy a buffer of each size while all other replicas do; shape `(sizes, rounds)`."""
+    """Seconds to copy a buffer of each size while all other replicas also copy; shape `(sizes, rounds)`."""
     return np.array([[_copy(env, size) for _ in range(_ROUNDS)] for size in COPIED_BYTES])
 
 

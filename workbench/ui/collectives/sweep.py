@@ -67,11 +67,11 @@ class _Round:
 
 
 class SweepResult:
-    """Timings of collectives by size; prints as nccl-tests does, and a notebook draws bandwidth over size.
+    """Timings of collectives by size; prints like nccl-tests, and a notebook draws bandwidth over size.
 
     Attributes:
       rows: One per operation and size; times are of the transfer, from the arrival of the last replica.
-      sweeps: Per operation the percentiles by size, and the fit t = latency + S / bandwidth; none for one replica.
+      sweeps: Per operation, the percentiles by size and the fit t = latency + S / bandwidth; empty for one replica.
     """
 
     def __init__(self, feed: Feed, baselines: Mapping[tuple[str, str], Baseline] | None = None) -> None:
@@ -88,7 +88,7 @@ class SweepResult:
         """The sweep of one operation.
 
         Raises:
-          KeyError: if it was not swept, or there is no bandwidth to speak of, as with one replica.
+          KeyError: if it was not swept, or has no meaningful bandwidth, as with one replica.
         """
         for found in self.sweeps:
             if found.op == op:
@@ -101,8 +101,8 @@ class SweepResult:
         """α and β of a link between two replicas, from the fit of all_reduce, for `wb.collectives.what_if`.
 
         Args:
-          pattern: What the measured all_reduces count as: "ring" where each replica combines its part, which is the
-            default of all but small arrays, "one" for `algorithm="one_device"`.
+          pattern: The pattern of the measured all_reduces: "ring" if each replica combines its part, which is the
+            default except for small arrays, "one" for `algorithm="one_device"`.
 
         Raises:
           KeyError: if all_reduce was not swept over at least two replicas.
@@ -116,7 +116,7 @@ class SweepResult:
         return link_cost(pattern, found.n, latency_us=found.latency_us, bandwidth=found.bandwidth)
 
     def save(self, path: str | Path) -> Path:
-        """Keeps the percentiles and fits in a small JSON file, which a later sweep takes as `baseline=path`.
+        """Saves the percentiles and fits in a small JSON file, for the `baseline=path` of a later sweep.
 
         Raises:
           OSError: if it cannot be written.
@@ -124,7 +124,7 @@ class SweepResult:
         return save_sweeps(path, self.sweeps)
 
     def to_nccl_tests(self) -> str:
-        """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`."""
+        """The table in the format of nccl-tests, to paste beside the output of `all_reduce_perf`."""
         return nccl_tests_text(self.rows)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -168,7 +168,7 @@ def sweep(
     rounds: int = 20,
     baseline: SweepResult | str | Path | None = None,
 ) -> SweepResult:
-    """Times collectives between the replicas of a strategy over message sizes, as nccl-tests does.
+    """Times collectives between the replicas of a strategy over message sizes, like nccl-tests.
 
     Each size is one step: two rounds to warm up, then `rounds` that count. Before its first size, each operation warms
     up with a small message. The figures come from the records that `wb.collectives` uses too; it shows those of a sweep
@@ -179,16 +179,16 @@ def sweep(
       op: "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", or several of them.
       smallest_bytes: First size S, as nccl-tests counts it: of all parts for reduce_scatter and all_gather.
       largest_bytes: Last size. Each replica needs two to three times as much memory.
-      factor: From one size to the next, at least 2.
+      factor: The ratio between successive sizes, at least 2.
       dtype: Element type.
       redop: "sum", "mean", "min", "max" or "prod".
       algorithm: The algorithm of all_reduce, as for `Communicator.all_reduce`.
-      rounds: How often, 1 to 1,000.
+      rounds: Number of rounds per size, 1 to 1,000.
       baseline: An earlier sweep, or the file that its `save` wrote, to compare with: a ghost in the chart, a line in
-        the text. Operations and dtypes are matched, groups and numbers of replicas need not be equal.
+        the text. Operations and dtypes are matched; groups and numbers of replicas may differ.
 
     Raises:
-      InvalidArgumentError: if an argument makes no sense; the text says which.
+      InvalidArgumentError: if an argument is invalid; the message says which.
       ClusterClosed: if the cluster was closed.
       UnavailableError: if no replica's telemetry arrived.
       OSError: if the baseline cannot be read.
@@ -233,15 +233,15 @@ def sweep(
 def array_lengths(
     op: Swept, replicas: int, itemsize: int, smallest_bytes: int, largest_bytes: int, *, factor: int
 ) -> list[int]:
-    """How many elements a replica's array has at each size, ascending, none twice.
+    """The length of a replica's array at each size, ascending, without duplicates.
 
     Args:
       op: Kind of collective.
-      replicas: Over how many.
+      replicas: Number of replicas.
       itemsize: Bytes per element.
       smallest_bytes: First size S.
       largest_bytes: Last size S at most.
-      factor: From one size to the next.
+      factor: The ratio between successive sizes.
 
     >>> array_lengths("all_reduce", 4, 4, 8, 64, factor=2)
     [2, 4, 8, 16]

@@ -1,4 +1,4 @@
-"""A sweep that was kept, to compare later ones with: a small JSON file, of which nothing is run when it is read."""
+"""A saved sweep, the baseline of later ones: a small JSON file; reading it executes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BYTES: Final = 10_000_000
 
 
 def save_sweeps(path: str | Path, sweeps: Sequence[Sweep]) -> Path:
-    """Writes sweeps to a file, in the place of one that is there.
+    """Writes sweeps to a file; replaces an existing one.
 
     Raises:
       OSError: if it cannot be written.
@@ -31,7 +31,7 @@ def save_sweeps(path: str | Path, sweeps: Sequence[Sweep]) -> Path:
 
 
 def load_baselines(path: str | Path) -> dict[tuple[str, str], Baseline]:
-    """What a file holds, by operation and dtype.
+    """The baselines in a file, by operation and dtype.
 
     Raises:
       InvalidArgumentError: if it is not a file that `save_sweeps` wrote.
@@ -57,14 +57,14 @@ def load_baselines(path: str | Path) -> dict[tuple[str, str], Baseline]:
 
 
 def baselines_of(sweeps: Sequence[Sweep], name: str) -> dict[tuple[str, str], Baseline]:
-    """Sweeps of this session as what others are compared with."""
+    """Sweeps of this session as baselines."""
     return {
         (sweep.op, sweep.dtype): Baseline(name, sweep.n, sweep.transport, sweep.points) for sweep in sweeps
     }
 
 
 def comparison_text(sweep: Sweep) -> str:
-    """How a sweep compares with its baseline, over the sizes that both have; "" without one."""
+    """How a sweep compares with its baseline, over their common sizes; "" without a baseline."""
     baseline = sweep.baseline
     if baseline is None:
         return ""

@@ -1,4 +1,4 @@
-"""How long collectives took, who was late, what is stuck: of a cluster, or of a recorded run, where there is none."""
+"""How long collectives took, which replicas were late, what is stuck: for a cluster or a recorded run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TimingSource(Protocol):
-    """What a feed and a recorded run have in common."""
+    """The common interface of a feed and a recorded run."""
 
     def snapshot(self) -> Snapshot:
         """What views draw."""
@@ -40,12 +40,12 @@ class TimingSource(Protocol):
 
 
 class Timings:
-    """Timings of collectives as they were when asked for. Prints as a table; a notebook shows the newest all the time.
+    """Timings of collectives at the time of the call. Prints as a table; a notebook always shows the newest.
 
     Attributes:
       snapshot: Everything that is shown.
       group: The strategy whose collectives these are, "" for all.
-      internal: Whether the collectives are shown, too, that workbench itself needed.
+      internal: Whether workbench's own collectives are also shown.
       status: "live", or "replay" for a recorded run.
       silent: Addresses of workers that did not answer, so that their newest collectives are missing.
     """
@@ -96,7 +96,7 @@ class Timings:
         trace_files.write_csv(self.to_arrow(), path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes `to_arrow` as Parquet, for other tools; what `wb.open_run` opens is written by `wb.record`."""
+        """Writes `to_arrow` as Parquet, for other tools; for `wb.open_run`, use `wb.record`."""
         trace_files.write_parquet(self.to_arrow(), path)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
@@ -104,17 +104,17 @@ class Timings:
         trace_files.write_json(trace_files.perfetto(self.to_arrow(), self.snapshot.events), path)
 
     def to_nccl_tests(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`.
+        """The table in the format of nccl-tests, to paste beside the output of `all_reduce_perf`.
 
         Args:
-          path: Where to write it also as JSON, in the shape of nccl-tests' own report.
+          path: Also writes it there as JSON, in the format of nccl-tests' own report.
         """
         if path is not None:
             trace_files.write_json(trace_files.nccl_tests_json(self.rows), path)
         return trace_files.nccl_tests_text(self.rows)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes a report of one file, which a browser shows without a server or a network; see `wb.report`."""
+        """Writes a single-file report, which a browser shows without a server or network; see `wb.report`."""
         report(path, self)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The cells of the timing table, for HTML; the text twin is `telemetry.export.text.table_text`."""
+"""The cells of the timing table, for HTML; `telemetry.export.text.table_text` is the text version."""
 
 from __future__ import annotations
 

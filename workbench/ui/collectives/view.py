@@ -1,4 +1,4 @@
-"""`wb.collectives`: the timings of a cluster; beside them what measures and predicts."""
+"""`wb.collectives`: the timings of a cluster, with functions that measure and predict them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Collectives:
     def __call__(self, of: Strategy | Cluster | None = None, *, internal: bool = False) -> Timings:
         """Shows how long collectives took so far, as a table with exports for other tools.
 
-        While a step hangs in another thread, it shows for which replicas the others wait. When replicas are idle, it
-        measures once the limit with which it compares bandwidths (`lim%`, see `telemetry.limits.Limit`).
+        While a step hangs in another thread, it shows which replicas the others wait for. When replicas are idle, it
+        measures the limit of bandwidths once (`lim%`, see `telemetry.limits.Limit`).
 
         Args:
           of: A strategy, or a cluster for all of its strategies; by default the current cluster.
@@ -49,7 +49,7 @@ class Collectives:
         )
 
     def __reduce__(self) -> str:
-        return "collectives"  # a global of this module: functions that refer to it travel to replicas
+        return "collectives"  # a global here: functions that refer to it are sent to replicas
 
 
 collectives = Collectives()

@@ -20,10 +20,10 @@ REPLICAS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10_0
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One number of replicas, one way to reduce.
+    """The prediction for one number of replicas and one algorithm.
 
     Attributes:
-      replicas: How many.
+      replicas: Number of replicas.
       pattern: "ring", "tree" or "one".
       all_reduce_us: Time of the all_reduce.
       step_us: Time of the step.
@@ -44,7 +44,7 @@ class WhatIf:
     Attributes:
       link: α and β.
       compute_us: What a replica computes in a step.
-      size_bytes: Size of what is reduced.
+      size_bytes: Bytes to reduce.
       predictions: By replicas, then pattern.
     """
 
@@ -54,7 +54,7 @@ class WhatIf:
     predictions: tuple[Prediction, ...]
 
     def fastest(self, replicas: int) -> Prediction:
-        """The shortest step with so many replicas.
+        """The shortest step with this number of replicas.
 
         Raises:
           KeyError: if nothing was predicted for that number.
@@ -103,20 +103,20 @@ class WhatIf:
 def what_if(
     link: LinkCost, *, size_bytes: int, compute_us: float, replicas: Sequence[int] = REPLICAS
 ) -> WhatIf:
-    """Predicts how long a step takes for N replicas, reducing by ring, by tree, and to one replica.
+    """Predicts how long a step takes for N replicas that reduce by ring, by tree, or on one replica.
 
-    Nothing is run: the formulas, and where they come from, are in `telemetry.cost_model`. Each replica keeps its
-    batch, so `compute_us` does not depend on their number.
+    Nothing is run: the formulas and their sources are in `telemetry.cost_model`. Each replica keeps its batch, so
+    `compute_us` does not depend on their number.
 
     Args:
-      link: α and β, as `SweepResult.link` tells from a measurement.
+      link: α and β, such as those that `SweepResult.link` measured.
       size_bytes: Size of the gradients.
       compute_us: What a replica computes in a step.
       replicas: Numbers of replicas.
 
     Raises:
       TypeError: if `link` is not a `LinkCost`.
-      ValueError: if a number makes no sense.
+      ValueError: if a number is invalid.
     """
     if not isinstance(link, LinkCost):
         raise TypeError(

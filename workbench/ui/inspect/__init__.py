@@ -1,1 +1,1 @@
-"""`wb.inspect`: what values are, replica by replica."""
+"""`wb.inspect`: facts about values, replica by replica."""

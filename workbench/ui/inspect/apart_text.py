@@ -1,4 +1,4 @@
-"""Copies that differ, in a sentence: who, since which step and where; and the evidence for it."""
+"""One sentence on copies that differ: which ones, since which step and where; and the evidence."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def apart_text(
     """Says that copies differ.
 
     Args:
-      contents: By replica, what is equal where copies are.
+      contents: By replica, a value that is equal if copies are equal.
       gaps: How far each is from replica 0's; empty if shapes differ.
-      since: When they parted.
-      shape: That of the copies.
-      complete: All elements were compared.
+      since: When they diverged.
+      shape: The shape of the copies.
+      complete: Whether all elements were compared.
 
     Returns:
       The sentence, and the evidence without a full stop.
     """
     content, equal = Counter(contents).most_common(1)[0]
-    # If there are two halves, the others are compared with that of replica 0.
+    # If there are two halves, the others are compared with replica 0's half.
     if Counter(contents)[contents[0]] == equal:
         content = contents[0]
     same = [rank for rank, each in enumerate(contents) if each == content]

@@ -1,4 +1,4 @@
-"""Reports to a cluster's log whether compared copies agree: after changes, and now and then."""
+"""Reports to a cluster's log whether compared copies agree: after changes, and occasionally."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _Known:
     agreed_all: bool = False
 
     def is_news(self, now: float, *, step: int, of_all: bool) -> bool:
-        """Whether to report agreement: now and then, and as soon as it covers a new step or all variables.
+        """Whether to report agreement: occasionally, and as soon as it covers a new step or all variables.
 
         Args:
-          now: The time, as `time.monotonic` gives it.
+          now: The time, as `time.monotonic`.
           step: The last step.
           of_all: Whether the copies of all variables were compared.
         """
@@ -55,10 +55,10 @@ _known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
 
 
 def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
-    """Adds an alert for copies that differ, and a line for those that agree; the texts are read by `verdicts.numbers`.
+    """Adds an alert for copies that differ, and a line for those that agree; `verdicts.numbers` reads these texts.
 
     Args:
-      looked_at: Values, and what was found out about each.
+      looked_at: Values, and the facts about each.
     """
     compared: dict[Group, list[InspectedValue]] = {}
     variables: dict[Group, set[str]] = {}

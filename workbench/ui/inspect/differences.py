@@ -1,4 +1,4 @@
-"""How far components that should be equal differ, computed where they are."""
+"""How far components that should be equal differ, computed on the replicas."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_COMPARED: Final = (1 << 24) // STRETCH  # stretches of one component
 
 
 class Apart(NamedTuple):
-    """What is compared of components that are not equal.
+    """Which parts of unequal components to compare.
 
     Attributes:
       numbers: Stretches of each component; empty for all of it.
       compared: How many elements these have.
-      differing: How many elements there are in all stretches that are known to differ somewhere.
+      differing: How many elements are in all stretches that are known to have a difference.
     """
 
     numbers: np.ndarray
@@ -35,7 +35,7 @@ class Apart(NamedTuple):
 
 
 def apart(size: int, checksums: Sequence[np.ndarray], *, exact: bool) -> Apart:
-    """What to compare of arrays of so many elements, by the checksums of each that were made when it was read."""
+    """What to compare of arrays with `size` elements, by the checksums that were computed when each was read."""
     first = checksums[0]
     if not len(first) or any(each.shape != first.shape for each in checksums):
         return Apart(np.empty(0, np.int64), size, size)
@@ -46,15 +46,15 @@ def apart(size: int, checksums: Sequence[np.ndarray], *, exact: bool) -> Apart:
 
 
 class Gap(NamedTuple):
-    """How far a component is from that of replica 0.
+    """How far a component differs from that of replica 0.
 
     Attributes:
-      largest: The largest difference: NaNs in the same places count as equal, in different ones as infinitely far;
-        NaN where shapes differ.
+      largest: The largest difference: NaNs in the same places count as equal, in different places as infinite; NaN if
+        shapes differ.
       elements: How many of the compared elements differ.
-      first: The first place on the first axis at which one does, -1 if none does.
-      last: The last such place.
-      rows: How many such places there are.
+      first: The first index on the first axis at which one differs, -1 if none does.
+      last: The last such index.
+      rows: How many such indices there are.
     """
 
     largest: float
@@ -80,7 +80,7 @@ def differences(
 
 
 def _to_first(env: ReplicaEnv, value: Any, numbers: np.ndarray) -> np.ndarray:
-    """The gap to replica 0's component, which is not kept here: it may be as large as the variable."""
+    """The gap to replica 0's component, which is not kept, because it may be as large as the variable."""
     part = _part(value, numbers)
     with env.communicator.internal("inspect"):
         first = env.communicator.broadcast(part, 0, site="wb.inspect")
@@ -94,12 +94,12 @@ def _part(value: Any, numbers: np.ndarray) -> Any:
 
 
 def gap_between(one: Any, other: Any, *, row: int = 1, numbers: Sequence[int] | np.ndarray = ()) -> Gap:
-    """How far two arrays are apart.
+    """How far two arrays differ.
 
     Args:
-      one: An array, or stretches of it behind each other.
+      one: An array, or consecutive stretches of it.
       other: The same of replica 0.
-      row: How many elements each place on the first axis of the whole array has.
+      row: How many elements each index of the first axis of the whole array has.
       numbers: Which stretches these are; empty for all of it.
     """
     a, b = backend.view(fetched(one)), backend.view(fetched(other))

@@ -1,4 +1,4 @@
-"""`wb.open_dump`: what was dumped by `enable_dump_debug_info`, as a table and step by step."""
+"""`wb.open_dump`: the dump of `enable_dump_debug_info`, as a table and step by step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Dump:
     Attributes:
       path: The folder.
       mode: How much of each array was dumped.
-      notes: What of it could not be read.
+      notes: What could not be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -47,7 +47,7 @@ class Dump:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps of which there are operations, in order; -1 for those outside of steps."""
+        """The steps with operations, in order; -1 for operations outside steps."""
         return tuple(sorted(pc.unique(self._table["step"]).to_pylist()))
 
     @property
@@ -73,16 +73,16 @@ class Dump:
         return rows
 
     def array(self, row: dict[str, Any]) -> np.ndarray | None:
-        """The elements that an operation gave; None unless the mode was "FULL_TENSOR".
+        """The elements of an operation's result; None unless the mode was "FULL_TENSOR".
 
         Args:
-          row: A row that `select` gives.
+          row: A row from `select`.
         """
         return array_of(row, self.path)
 
     @property
     def first_bad(self) -> dict[str, Any] | None:
-        """The first row with NaN or infinity, None if all are finite or the mode does not tell."""
+        """The first row with NaN or infinity, None if all are finite or the mode does not record it."""
         bad: list[dict[str, Any]] = self._table.filter(pc.field("bad")).slice(0, 1).to_pylist()
         return bad[0] if bad else None
 
@@ -142,7 +142,7 @@ class Dump:
 
 
 def open_dump(dump_root: str | os.PathLike[str]) -> Dump:
-    """Opens what `wb.debugging.experimental.enable_dump_debug_info` has written; nothing of it is executed.
+    """Opens what `wb.debugging.experimental.enable_dump_debug_info` wrote; executes nothing in it.
 
     Args:
       dump_root: The folder.

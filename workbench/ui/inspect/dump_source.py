@@ -1,4 +1,4 @@
-"""The values of a dump as the source of a widget: those of one step, which a person chooses with a slider."""
+"""The values of a dump as the source of a widget: those of one step, which the user chooses with a slider."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _Row = dict[str, Any]
 
 
 class DumpSource:
-    """What operations gave in one step of a dump. A request "step" is answered with another step.
+    """The results of operations in one step of a dump. A request "step" is answered with another step.
 
-    Elements can be looked at where the dump has them.
+    Elements can be shown if the dump has them.
     """
 
     view = "values"
@@ -56,14 +56,14 @@ class DumpSource:
         return self._values.model() | {"looked_at": 0.0, "steps": steps}
 
     def change(self) -> Message | None:
-        """None: a dump that is open does not change."""
+        """None: an open dump does not change."""
         return None
 
     def answer(self, request: Message) -> Message | None:
         """As `Source.answer`.
 
         Raises:
-          InvalidArgumentError: if the request makes no sense.
+          InvalidArgumentError: if the request is invalid.
         """
         match request.get("kind"):
             case "step":
@@ -79,7 +79,7 @@ class DumpSource:
 
     @property
     def ended(self) -> bool:
-        """Nothing changes unasked."""
+        """Changes only happen on request."""
         return True
 
     def _show(self, shown: int) -> None:
@@ -123,7 +123,7 @@ def _value(group: list[_Row], leaf: Any) -> InspectedValue:
 
 
 def _facts(row: _Row) -> Summary | str:
-    """The facts in a row: all figures, or in words what its mode records."""
+    """The facts in a row: all figures, or a text on what its mode records."""
     if row["variance"] is not None and row["shape"] is not None:
         size, mean = row["size"], row["mean"]
         infinite = row["positive_infinities"] + row["negative_infinities"]

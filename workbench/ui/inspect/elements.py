@@ -1,4 +1,4 @@
-"""The elements of one replica's component: a heat map of two of its axes, fetched when somebody asks for it."""
+"""The elements of one replica's component: a heat map of two of its axes, fetched on request."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TEXT_CELLS: Final = (24, 80)
 def look_at(
     leaf: Any, found: InspectedValue, number: int, *, replica: int, difference: bool, wanted: Window
 ) -> Elements:
-    """Fetches cells from the replica that holds them; of a difference, from all.
+    """Fetches cells from the replica that holds them; for a difference, from all replicas.
 
     Args:
       leaf: The value.
-      found: What was found out about it.
-      number: Which of the inspected values it is.
+      found: The facts about it.
+      number: Its number among the inspected values.
       replica: The replica that holds the component.
-      difference: Show how it differs from replica 0.
+      difference: Whether to show how it differs from replica 0.
       wanted: Which elements.
     """
     place = place_of(leaf)
@@ -93,11 +93,11 @@ def shape_at(found: InspectedValue, replica: int, *, difference: bool) -> tuple[
 
 
 def window_at(shape: tuple[int, ...], elements: Index) -> Window:
-    """The window that an index of NumPy's kind means: numbers choose a place, slices the one or two axes shown.
+    """The window for a NumPy index: numbers choose a place, slices the one or two axes to show.
 
     Args:
       shape: The shape of the array.
-      elements: Such as `...` for the last two axes, or `np.s_[3, :, 100:200]`; missing axes at the end are whole.
+      elements: The index, such as `...` for the last two axes, or `np.s_[3, :, 100:200]`; trailing axes may be omitted.
 
     Raises:
       InvalidArgumentError: if it does not fit the shape, leaves more than two axes, or has a step.
@@ -142,7 +142,7 @@ def window_at(shape: tuple[int, ...], elements: Index) -> Window:
 
 
 def elements_text(elements: Elements, name: str) -> list[str]:
-    """The heat map as text: what it shows, and a line of shades per row, at most 24 by 80."""
+    """The heat map as text: a description, and a line of shades per row, at most 24 by 80."""
     values = np.array([[float(cell) for cell in row] for row in elements.cells])
     steps = tuple(max(1, -(-size // most)) for size, most in zip(values.shape, _TEXT_CELLS, strict=True))
     cells = pooled(values, (steps[0], steps[1]), minus=np.zeros_like(values) if elements.difference else None)
@@ -182,10 +182,10 @@ def _rounded(value: float) -> float | str:
 
 
 def requested_window(shape: Sequence[int], request: dict[str, Any]) -> Window:
-    """The window that a view asks for; whatever does not fit is moved to where it does.
+    """The window that a view requests, moved so that it fits.
 
     Raises:
-      TypeError, ValueError, KeyError: if the request is not of the form of `view.ts`.
+      TypeError, ValueError, KeyError: if the request does not have the form in `view.ts`.
     """
     down, right = request["axes"]
     rows, columns = request["extent"]

@@ -1,4 +1,4 @@
-"""Facts about values, computed replica by replica where the values are."""
+"""Facts about values, computed on the replicas that hold the values."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ PARTLY_COMPARED: Final = (
 def inspected(
     names: Sequence[str], leaves: Sequence[Any], *, exact: bool = False
 ) -> tuple[InspectedValue, ...]:
-    """What is found out about leaves that are called so.
+    """Facts about leaves with these names.
 
-    What is not finite, and whether copies agree, is also told to the log of the cluster.
+    It also reports to the cluster's log what is not finite, and whether copies agree.
 
     Args:
       names: The names of the leaves.
-      leaves: What to look at.
-      exact: Read all elements of huge arrays, too.
+      leaves: The leaves to inspect.
+      exact: Whether to read all elements of huge arrays.
     """
     found = _Found(list(leaves), exact)
     values = tuple(found.value(own, leaf) for own, leaf in zip(names, leaves, strict=True))
@@ -168,7 +168,7 @@ class _Found:
         )
 
     def _axis(self, leaf: Any) -> tuple[str, str]:
-        """The run and the replicas to whose steps a leaf belongs; "" and "" if it belongs to none."""
+        """The run and the replicas whose steps a leaf belongs to; "" and "" if it belongs to none."""
         if id(leaf) not in self._places:
             return "", ""
         group, _ = self._places[id(leaf)]
@@ -277,7 +277,7 @@ class _Found:
         """Runs a program of `summaries` on replicas, for leaves (by id) with their arguments.
 
         Returns:
-          Leaf id -> one answer per replica. Leaves that are not on replicas are missing.
+          One answer per replica, by leaf id; without leaves that are not on replicas.
         """
         placed = {key: self._places[key] for key in about if key in self._places}
         answers: dict[int, list[Any]] = {}

@@ -1,4 +1,4 @@
-"""Which inspected value went wrong first, in the words of all views: no replica or step that is a guess."""
+"""Which inspected value went wrong first, in the words of all views, without guessing a replica or step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _origin(bad: Sequence[_Bad], value: InspectedValue) -> list[str]:
 
 
 def origin_hints(replicas: Sequence[ReplicaSummary], entered: Onset | None) -> tuple[str, ...]:
-    """A sentence on where what is not finite in a value came from; how to find that where it is not known."""
+    """Sentences on where a value's NaN or infinity came from or, if unknown, how to find it."""
     bad = [each for each in replicas if isinstance(each.summary, Summary) and each.summary.first_bad >= 0]
     if not bad:
         return ()

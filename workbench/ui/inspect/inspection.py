@@ -1,4 +1,4 @@
-"""`wb.inspect`: per-replica facts about values, computed where the values are."""
+"""`wb.inspect`: per-replica facts about values, computed on the replicas."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _MOST_LOOKED_AT: Final = 4_096
 
 
 class Inspection:
-    """What `wb.inspect` found. Prints as a table, and draws a heat map of elements below if that was asked for.
+    """What `wb.inspect` found. Prints as a table, with a heat map of elements below if requested.
 
-    Of many values some are shown, best those that are not finite or have diverged; `values` has all that were looked
-    at.
+    If there are many values, it shows some of them, preferably those that are not finite or have diverged; `values` has
+    all inspected ones.
 
     Attributes:
       values: One per leaf of the inspected structure.
-      elements: The elements that were asked for, or None.
+      elements: The requested elements, or None.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Inspection:
         exact: bool = False,
         more: bool = False,
     ) -> None:
-        """Makes an inspection.
+        """Creates an inspection.
 
         Args:
-          values: One per leaf that was looked at.
-          leaves: Which these were.
-          elements: The elements that were asked for.
-          exact: All of each leaf was read; so it is when somebody asks for it again.
-          more: There are leaves that were not looked at.
+          values: One per inspected leaf.
+          leaves: The inspected leaves.
+          elements: The requested elements.
+          exact: Whether all of each leaf was read, and will be when it is inspected again.
+          more: Whether there are leaves that were not inspected.
         """
         self.values = values
         self.elements = elements
@@ -77,7 +77,7 @@ class Inspection:
         return Values(self._shown, self.elements, self._looked_at, first_bad(self._shown))
 
     def to_dict(self) -> dict[str, Any]:
-        """All facts as JSON-able values; None where a number has no meaning."""
+        """All facts as JSON-able values; None for a number without meaning."""
         return {"values": [plain(value) for value in self.values]}
 
     def __repr__(self) -> str:
@@ -144,14 +144,14 @@ def inspect(
 ) -> Inspection:
     """Looks at a value, replica by replica: shape, mean, spread, zeros, NaNs, and whether copies agree.
 
-    The replicas compute the figures; no component travels to the notebook. `inspect` waits for the steps that make the
+    The replicas compute the figures; no component is sent to the notebook. `inspect` waits for the steps that make the
     value. In a notebook, the view shows elements, and how they differ from those of replica 0, when you ask for them.
 
     Args:
       value: A PerReplica, Mirrored, variable or array, a nested structure of them, or a strategy: its variables.
       name: A name for the value; by default the variable's name, or the name in the calling code.
       elements: Also draw elements of a single value as a heat map: `...` draws the last two axes, an index such as
-        `np.s_[3, :, 100:200]` must leave at most two axes. At most 2,500 numbers travel: if there are more elements,
+        `np.s_[3, :, 100:200]` must leave at most two axes. At most 2,500 numbers are sent: if there are more elements,
         each number is the mean of several, and is NaN or infinite if one of them is.
       replica: The replica whose elements to show; by default the first one with NaN or infinity, otherwise the first
         one that differs.
@@ -184,7 +184,7 @@ def inspection_of(
     difference: bool = False,
     exact: bool = False,
 ) -> Inspection:
-    """As `inspect`, of a value that is called so, or "" if it has no name."""
+    """As `inspect`, for a value with this name, or "" if it has none."""
     if isinstance(value, Strategy):
         name, value = "", {variable.name: variable for variable in value.variables}
     structure = leaves_of(value)
@@ -224,17 +224,20 @@ def _most_interesting(found: InspectedValue, difference: bool) -> int:
 
 
 def _part_text(part: Any) -> str:
-    """A key or index in the name of a leaf. Other objects get no `repr`, which could do anything."""
+    """A key or index in the name of a leaf.
+
+    Other objects are shown without their `repr`, which could execute anything.
+    """
     return f"[{part!r}]" if type(part) in (str, int, bool, float, bytes) else f"[<{type(part).__name__}>]"
 
 
 def name_in(frame: FrameType, value: Any) -> str:
-    """What the code of a frame calls the value, or ""."""
+    """The name of the value in a frame's code, or ""."""
     return name_among(value, frame.f_locals) or name_among(value, frame.f_globals)
 
 
 def name_among(value: Any, variables: Mapping[str, Any]) -> str:
-    """What these variables call the value, or ""."""
+    """The name of the value among these variables, or ""."""
     return next(
         (name for name, held in list(variables.items()) if held is value and not name.startswith("_")), ""
     )

@@ -1,4 +1,4 @@
-"""All inspections made while a run was recorded, as one model of values, the newest last."""
+"""All inspections during a recording, as one model of values, the newest last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MOST_VALUES: Final = 256
 
 
 class Inspections:
-    """Puts the inspections of a recording behind each other."""
+    """Concatenates the inspections of a recording."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -16,7 +16,7 @@ class Inspections:
         self._first: dict[str, Any] | None = None
 
     def with_earlier(self, model: dict[str, Any]) -> dict[str, Any]:
-        """The model of a new inspection, behind those of earlier ones; of more than 256 values the oldest go.
+        """Appends the model of a new inspection to the earlier ones; keeps the newest 256 values.
 
         Args:
           model: A JSON-able `models.inspected.Values`.
@@ -43,7 +43,7 @@ def _numbered(value: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _behind(found: dict[str, Any] | None, by: int) -> dict[str, Any] | None:
-    """Adapts references to values by number, after values were added or removed in front."""
+    """Adjusts references to values by number after values were added or removed in front."""
     if found is None or found["value"] + by < 0:
         return None
     return found | {"value": found["value"] + by}

@@ -1,4 +1,4 @@
-"""The leaves of nested structures, in order: of a million, only the requested ones are made."""
+"""The leaves of nested structures, in order, created on request: there may be a million."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Path = tuple[Any, ...]
 
 
 def leaves_of(tree: Any) -> Iterator[tuple[Path, Any]]:
-    """Where a leaf is, and the leaf, in the order of `optree`; distributed values are leaves, and so are shards.
+    """Each leaf with its path, in the order of `optree`; distributed values and shards are leaves.
 
-    A container inside of itself is a leaf, too, and so is one that is more than 64 deep.
+    A container inside itself is also a leaf, and so is one at a depth of more than 64.
     """
     open_nodes = [iter([((), tree)])]
-    holders: list[int] = []  # containers whose children are values of their own
+    holders: list[int] = []  # containers whose children are separate values
     while open_nodes:
         for path, node in open_nodes[-1]:
             known = id(node) in holders or len(path) >= _DEEPEST

@@ -1,4 +1,4 @@
-"""Reports to a cluster's log NaN and infinity found by an inspection: once, until they are gone."""
+"""Reports NaN and infinity found by an inspection to a cluster's log, once until they are gone."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _told: weakref.WeakKeyDictionary[Group, tuple[int, set[tuple[Hashable, int]]]] = weakref.WeakKeyDictionary()
 """The generation, and what was not finite in it at the last look, by replica: a variable, or a result at a place in the
-user's code. Verdicts use the events of the newest generation, so each generation starts afresh.
+user's code. Verdicts use the events of the newest generation, so each generation starts over.
 """
 
 
 def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
-    """Adds an alert for what an inspection has found that was finite, or not looked at, before: one for each cluster.
+    """Adds an alert, one per cluster, for values that were finite or not inspected before.
 
     Args:
-      looked_at: Values, and what was found out about each.
+      looked_at: Values, and the facts about each.
     """
     news: dict[Group, list[tuple[InspectedValue, list[ReplicaSummary]]]] = {}
     for leaf, found in looked_at:

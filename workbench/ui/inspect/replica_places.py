@@ -1,4 +1,4 @@
-"""Where values are: which replicas hold them, and how they know them."""
+"""Which replicas hold values, and how they refer to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
-    """The replicas that hold a leaf, and how they know it; None for what no replica holds."""
+    """The replicas that hold a leaf, and how they refer to it; None if no replica holds it."""
     if isinstance(leaf, VariableComponent):
         leaf = leaf.variable
     if isinstance(leaf, Variable):
@@ -34,7 +34,7 @@ def server_of(leaf: Any) -> tuple[str, str]:
     """Host and name of the parameter server that holds a variable, ("", "") for everything else."""
     if not isinstance(leaf, Variable) or not isinstance(leaf.placement, OnServers):
         return "", ""
-    strategy: Any = leaf.strategy  # on parameter servers, as the placement says
+    strategy: Any = leaf.strategy  # on parameter servers, according to the placement
     server = strategy.hosting.servers[leaf.description.server]
     return server.device.host, server.name
 

@@ -20,20 +20,20 @@ _LEAST: Final = 2
 
 
 def are_numbers(replicas: Sequence[ReplicaSummary]) -> bool:
-    """Whether each of several replicas has one number, which may have a course."""
+    """Whether each of several replicas has a single number, so that a history is possible."""
     return len(replicas) > 1 and all(
         isinstance(each.summary, Summary) and math.prod(each.summary.shape) == 1 for each in replicas
     )
 
 
 class CourseSource:
-    """Follows one number that steps return, also when the inspected value itself is gone."""
+    """Follows one number that steps return, even after the inspected value itself is gone."""
 
     def __init__(self, leaf: Any) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
-          leaf: An inspected value; of one that no step has returned there is no course.
+          leaf: An inspected value; only results of steps have a history.
         """
         place = place_of(leaf)
         self._group = None
@@ -43,7 +43,7 @@ class CourseSource:
             self._place, self._leaf = (handle.step.site, handle.step.name), handle.leaf
 
     def now(self) -> ResultCourse | None:
-        """The course up to the newest step; None if there is none."""
+        """The history up to the newest step; None if there is none."""
         group = self._group() if self._group is not None else None
         course = None if group is None else group.recent.course_of(self._place, self._leaf)
         return course if course is not None and len(course.steps) >= _LEAST else None

@@ -1,4 +1,4 @@
-"""Since which step a value has been wrong: by the step that made it, or by what earlier inspections have seen."""
+"""Since which step a value has been wrong, from the step that made it or from earlier inspections."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Since(NamedTuple):
     """Since when something has been wrong.
 
     Attributes:
-      step: The first step after which it certainly was, -1 if that is not known.
-      text: In words, such as "at step 5" or "between steps 3 and 9"; "" if it is not wrong, or not known.
+      step: The first step after which it certainly was, -1 if unknown.
+      text: In words, such as "at step 5" or "between steps 3 and 9"; "" if it is not wrong or unknown.
       first: The first step in which it may have become so.
     """
 
@@ -32,7 +32,7 @@ class Since(NamedTuple):
 
     @property
     def exact(self) -> int:
-        """The step in which it became so, -1 if that is not known."""
+        """The step in which it went wrong, -1 if unknown."""
         return self.step if self.first == self.step else -1
 
 
@@ -41,7 +41,7 @@ UNKNOWN: Final = Since(-1, "")
 
 @dataclass(slots=True)
 class _Known:
-    """The history of one property of a variable, as inspections saw it.
+    """The history of one property of a variable, according to inspections.
 
     Attributes:
       times: How often each replica had assigned the variable when the property last held.
@@ -63,16 +63,16 @@ _known: weakref.WeakKeyDictionary[Group, dict[Hashable, _Known]] = weakref.WeakK
 def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[Written]) -> Since:
     """Since when a property of a variable, such as being finite, has not held.
 
-    What happened between two inspections is not known: a variable that was assigned in one step only since it was last
-    right went wrong in that step, otherwise in one of the steps in between. What the notebook itself assigns counts as
-    right, so that what was known from before is outdated; where it assigns some replicas only, nothing is known until
-    the property is seen to hold.
+    Nothing is known between two inspections: if a variable was assigned in only one step since it was last right, it
+    went wrong in that step, otherwise in one of the steps in between. Values assigned by the notebook itself count as
+    right, which makes earlier knowledge obsolete; if it assigns only some replicas, nothing is known until an
+    inspection finds that the property holds.
 
     Args:
       group: Its replicas.
-      what: Names variable and property.
+      what: Identifies variable and property.
       holds: Whether it holds now.
-      written: How the variable was assigned on each replica that the property is about.
+      written: How the variable was assigned on each replica that the property concerns.
     """
     known = _known.setdefault(group, {}).setdefault(what, _Known((0,) * len(written)))
     # A replaced replica counts from zero again, with a value from another replica.
@@ -104,16 +104,16 @@ def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[
 def differences_seen(
     group: Group, what: Hashable, largest: float, written: Sequence[Written]
 ) -> ResultCourse | None:
-    """The largest difference between the copies of a variable, after each step after which it was looked at.
+    """The largest difference between the copies of a variable, at each step after which it was inspected.
 
     Args:
       group: Its replicas.
-      what: Names the variable.
-      largest: What it is now.
-      written: How the variable was assigned on each of them.
+      what: Identifies the variable.
+      largest: The largest difference now.
+      written: How the variable was assigned on each replica.
 
     Returns:
-      The course of the newest 64, None if there is only one.
+      The newest 64 differences, None if there is only one.
     """
     seen = _seen.setdefault(group, {}).setdefault(what, {})
     # Comparing copies takes a step, too, so the newest step did not make them differ.

@@ -1,4 +1,4 @@
-"""How the components of many replicas compare: quantiles, and the replicas that are far from the others."""
+"""How the components of many replicas compare: quantiles, and outliers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIGURES: Final[dict[str, Callable[[Summary], float]]] = {
 
 
 def spread_of(replicas: Sequence[ReplicaSummary]) -> ReplicaSpread | None:
-    """How the components of more than 32 replicas compare; None for fewer, or where they are not arrays of numbers."""
+    """How the components of more than 32 replicas compare; None for fewer, or if they are not arrays of numbers."""
     summaries = [replica.summary for replica in replicas if isinstance(replica.summary, Summary)]
     if len(replicas) <= MAX_ROWS or len(summaries) < len(replicas):
         return None
@@ -68,7 +68,7 @@ def _quantiles(name: str, values: np.ndarray) -> Quantiles | None:
 
 
 def _distance(values: np.ndarray) -> np.ndarray:
-    """How far each number is outside of the middle half, in widths of that half; 0 if inside, or not finite."""
+    """How far each number is outside the middle half, in widths of that half; 0 if inside, or not finite."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return np.zeros(len(values))

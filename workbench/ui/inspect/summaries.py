@@ -1,4 +1,4 @@
-"""What `wb.inspect` has the replicas compute: facts about their components travel, components do not."""
+"""What replicas compute for `wb.inspect`: they send facts about their components, not the components."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def summarise(env: ReplicaEnv, components: list[Any], keys: list[str], exact: list[bool]) -> list[Read]:
-    """What is found out by reading each of this replica's components once.
+    """Facts from reading each of this replica's components once.
 
     Args:
       env: The replica.
       components: Values.
       keys: Names of variables in the replica's store.
-      exact: For each of them, whether to read all elements, also of a huge array.
+      exact: For each component, whether to read all elements, even of a huge array.
     """
     values = (*components, *(component(env, key) for key in keys))
     return [_read(value, exact=all_of_it) for value, all_of_it in zip(values, exact, strict=True)]
 
 
 def assigned(env: ReplicaEnv, components: list[Any], keys: list[str], _: Any) -> list[np.ndarray]:
-    """How this replica's variables were assigned: the fields of `Written`, and this moment by the same clock."""
+    """How this replica's variables were assigned: the fields of `Written`, and the present time by the same clock."""
     now = time.monotonic_ns()
     return [np.array([*env.store.written(key), now]) for key in keys]
 
@@ -40,7 +40,7 @@ def described(value: Any, *, exact: bool = False) -> Summary | str:
     """Facts about a value, or only its type if it is not an array of numbers.
 
     Raises:
-      BackendUnavailable: if it is on a device that this process has no access to.
+      BackendUnavailable: if it is on a device that this process cannot access.
     """
     return _read(value, exact=exact).summary
 

@@ -1,4 +1,4 @@
-"""How `wb.inspect` shows what it found: a text table per value, and the same as HTML."""
+"""The output of `wb.inspect`: a text table per value, and the same as HTML."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _rest_text(value: InspectedValue, shown: int) -> str:
 
 
 def _most_telling(value: InspectedValue) -> list[ReplicaSummary]:
-    """The replicas that get a row: all, or, of more than 32, those that are not finite or far from the others."""
+    """The replicas that get a row: all or, of more than 32, those that are not finite or far from the others."""
     replicas = list(value.replicas)
     if value.spread is not None:
         return [replica for replica in replicas if replica.replica in value.spread.outliers]
@@ -192,7 +192,7 @@ def _histogram(summary: Summary | str) -> str:
 
 
 def columns_text(counts: Sequence[int]) -> str:
-    """A histogram as 8 columns of text, from the smallest element on the left; nothing where there is none.
+    """A histogram as 8 columns of text, from the smallest element on the left; nothing for an empty one.
 
     >>> columns_text((1, 0, 0, 4, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1))
     '▂██    ▂'
@@ -213,7 +213,7 @@ def _mark(replica: ReplicaSummary) -> str:
 
 
 def age_text(seconds: float | None) -> str:
-    """How long ago, to two digits.
+    """An age, to two digits.
 
     >>> [age_text(s) for s in (None, 0.04, 9.96, 75, 7300, 90000, 864000)]
     ['–', '0.0s', '10s', '75s', '2.0h', '25h', '10d']

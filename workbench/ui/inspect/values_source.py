@@ -1,4 +1,4 @@
-"""The view of values as the source of a widget: figures at once, elements when a person asks for them."""
+"""The view of values as the source of a widget: figures immediately, elements on request."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Look = Callable[[Sequence[str], Sequence[Any]], tuple[InspectedValue, ...]]
 
 
 class ValuesSource:
-    """What was found out about values, and more of it on request. Does not keep the values.
+    """Facts about values, and more on request. Does not keep the values.
 
-    A request "elements" is answered with a heat map, "again" with the figures as they are now. Courses of numbers go on
-    by themselves.
+    A request "elements" is answered with a heat map, "again" with the present figures. Histories of numbers continue
+    automatically.
     """
 
     view = "values"
@@ -39,14 +39,14 @@ class ValuesSource:
         elements: Elements | None = None,
         looked_at: float | None = None,
     ) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
-          values: What was found out.
-          leaves: About which values.
-          look: Finds it out again.
-          elements: A heat map that is shown from the start.
-          looked_at: When that was found out, seconds since 1970; now unless given.
+          values: The facts about the values.
+          leaves: The values.
+          look: Finds the facts again.
+          elements: A heat map to show from the start.
+          looked_at: When the facts were found, seconds since 1970; by default now.
         """
         self._values = values
         self._leaves = [_kept(leaf) for leaf in leaves]
@@ -65,7 +65,7 @@ class ValuesSource:
         return plain(Values(self._values, self._elements, self._looked_at, first_bad(self._values)))
 
     def change(self) -> Message | None:
-        """As `Source.change`, of courses: values are looked at when somebody asks."""
+        """As `Source.change`, for histories: values are inspected only on request."""
         newest = {
             number: course.now() or self._values[number].course for number, course in self._courses.items()
         }
@@ -81,7 +81,7 @@ class ValuesSource:
         """As `Source.answer`.
 
         Raises:
-          InvalidArgumentError: if the request makes no sense.
+          InvalidArgumentError: if the request is invalid.
           FailedPreconditionError: if a value is gone.
           WorkbenchError: what went wrong on the replicas.
         """
@@ -102,7 +102,7 @@ class ValuesSource:
 
     @property
     def ended(self) -> bool:
-        """Whether no course goes on."""
+        """Whether no history continues."""
         return all(course.ended for course in self._courses.values())
 
     def _fetched(self, request: Message) -> Elements:

@@ -1,4 +1,4 @@
-"""What replicas compute to show elements of an array: a window on two of its axes, pooled to a few thousand cells."""
+"""What replicas compute to show elements: a window on two axes of an array, pooled to a few thousand cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 MOST_CELLS: Final = 2500
-"""With three digits, they take at most 28 kB of JSON, which a notebook gets twice: in the output and in the widget."""
+"""With three digits, they take at most 28 kB of JSON, which a notebook receives twice: in the output and in the widget.
+"""
 _MOST_ALONG_AN_AXIS: Final = 256
 
 
@@ -27,9 +28,9 @@ class Window:
     Attributes:
       shape: The shape of the array.
       axes: The axis that goes down and the one that goes to the right; -1 for none.
-      index: A place on every axis; on those two the first that is shown.
-      extent: How many elements from there on, along those two.
-      steps: How many of them make one cell, along those two.
+      index: An index on every axis; on those two, the first one shown.
+      extent: How many elements to show along those two.
+      steps: How many elements make one cell along those two.
     """
 
     shape: tuple[int, ...]
@@ -40,7 +41,7 @@ class Window:
 
     @property
     def selection(self) -> tuple[int | slice, ...]:
-        """What to index the array with."""
+        """The index into the array."""
         found: list[int | slice] = list(self.index)
         for axis, extent in zip(self.axes, self.extent, strict=True):
             if axis >= 0:
@@ -60,12 +61,12 @@ def window(
     index: Sequence[int] = (),
     extent: tuple[int | None, int | None] = (None, None),
 ) -> Window:
-    """A window that lies in an array of this shape, whatever was asked for; pooled as little as possible.
+    """A window that fits in an array of this shape, whatever was requested; pooled as little as possible.
 
     Args:
       shape: The shape of the array.
       axes: Down and to the right; by default the last two.
-      index: First place on each axis; by default 0.
+      index: First index on each axis; by default 0.
       extent: How many elements along the two axes; by default to their end.
     """
     rank = len(shape)
@@ -125,8 +126,8 @@ def pooled(values: np.ndarray, steps: tuple[int, int], *, minus: np.ndarray | No
     Args:
       values: Shape `(rows, columns)`.
       steps: How many rows and columns make a cell.
-      minus: What they are compared with: then a cell is the element of `values - minus` that is farthest from 0.
-        NaNs and infinities that are in both are no difference.
+      minus: Values to compare with: then a cell is the element of `values - minus` that is farthest from 0. NaNs and
+        infinities in both do not count as differences.
     """
     down, right = steps
     rows, columns = values.shape

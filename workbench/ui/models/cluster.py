@@ -1,4 +1,4 @@
-"""The models of a cluster: who runs where, and how much of it is in use."""
+"""The models of a cluster: what runs where, and how much of it is in use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class ReplicaNode:
 
     Attributes:
       group: Label of its strategy.
-      replica: Its number there.
-      busy: It runs something.
-      doing: What, in words.
-      news: What stands out about it in the newest steps: "late", "not finite" or "".
-      busy_share: The part of its newest steps, 0 to 1, that it did not wait for others; None if that is not known.
+      replica: Its number in the strategy.
+      busy: Whether it runs something.
+      doing: What it does, in words.
+      news: News about it in the newest steps: "late", "not finite" or "".
+      busy_share: The share of its newest steps, 0 to 1, in which it did not wait for others; None if unknown.
     """
 
     group: str
@@ -44,12 +44,12 @@ class WorkerNode:
 
     Attributes:
       name: Dask's name for it.
-      pid: Its process.
-      status: "live", "stale", "lost", or "stopped" where the cluster was closed.
-      detail: Why it is lost; of one with an input process what the two are and do; or "".
-      memory_bytes: What it uses, or None if that is not known.
-      heartbeat_age_seconds: Since its last heartbeat.
-      devices: Those that it owns.
+      pid: The id of its process.
+      status: "live", "stale", "lost", or "stopped" if the cluster was closed.
+      detail: Why it is lost; with an input process, what the two processes do; or "".
+      memory_bytes: Memory in use, or None if unknown.
+      heartbeat_age_seconds: Time since its last heartbeat.
+      devices: The devices that it owns.
     """
 
     name: str
@@ -74,13 +74,13 @@ class StrategyNode:
     """A strategy.
 
     Attributes:
-      label: What the user calls it.
-      replicas: How many.
+      label: The user's name for it.
+      replicas: Number of replicas.
       status: "live", "stale", "lost" or "stopped".
       transport: How its replicas exchange data, or "".
       generation: How often it was connected.
       step: Its latest step, -1 before the first.
-      bandwidth: Measured limit of what its slowest links carry, in GB/s of busbw; None where nobody has measured.
+      bandwidth: Measured bandwidth limit of its slowest links, in GB/s of busbw; None if not measured.
     """
 
     label: str
@@ -109,12 +109,12 @@ class DeviceUse:
     Attributes:
       key: Identifies it.
       host: Its host.
-      name: Such as "worker 0" or "gpu:1".
+      name: Its name, such as "worker 0" or "gpu:1".
       kind: "CPU", "GPU" or "TPU".
       status: The status of its worker.
-      use_percent: Percent of one core for a CPU worker, so 200 is two cores; of the device otherwise. None: not known.
-      memory_bytes: In use, or None.
-      memory_limit_bytes: What there is, or None.
+      use_percent: Percent of one core for a CPU worker, so 200 is two cores; otherwise of the device. None if unknown.
+      memory_bytes: Memory in use, or None.
+      memory_limit_bytes: Available memory, or None.
       recent_percent: The newest samples of `use_percent`, oldest first.
     """
 
@@ -135,8 +135,8 @@ class Devices:
 
     Attributes:
       run: The name of the cluster.
-      status: One word.
-      devices: In the order of their workers.
+      status: The status, in one word.
+      devices: The devices, in the order of their workers.
       sampled: Where the samples lie among the steps of the strategy that ran last, newest sample of all devices last;
         None before the first step.
     """

@@ -11,11 +11,11 @@ from workbench.telemetry.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be said of a run first; see `telemetry.verdicts`.
+    """The most important statement about a run; see `telemetry.verdicts`.
 
     Attributes:
       severity: "error", "warning", "good" or "watching".
-      code: What was found, in a short word.
+      code: A short word for the finding.
       sentence: At most 80 characters.
       evidence: One line with numbers.
       link: The view that explains it, or "".
@@ -34,20 +34,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A run at a glance: the strategy whose replicas met last.
+    """A run at a glance: the strategy whose replicas last took part in a collective.
 
     Attributes:
-      run_id, group: Which group of the snapshot; "" where no replicas have met yet.
-      replicas: How many there are.
+      run_id, group: The group in the snapshot; "" if there was no collective yet.
+      replicas: Number of replicas.
       live: How many of them are not lost.
-      hosts: On how many hosts they are; 0 before each of them has recorded something.
+      hosts: Number of their hosts; 0 until each replica has recorded something.
       step: The newest step, -1 before the first.
       more_groups: Other strategies of the run.
-      verdict: What is to be said first.
-      steps_per_second: Over the newest steps, without pauses between cells; None where it cannot be told.
+      verdict: The most important statement.
+      steps_per_second: Rate over the newest steps, without pauses between cells; None if unknown.
       waited_percent: How much of a step replicas wait for the last one, over the newest steps, or None.
-      not_finite_steps: Into how many steps something went that is not finite.
-      others: What is to be said after the verdict, the most important first; a few.
+      not_finite_steps: Number of steps with inputs that are not finite.
+      others: A few more statements, the most important first.
       lost: Which replicas are lost.
     """
 

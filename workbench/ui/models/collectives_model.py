@@ -17,7 +17,7 @@ def collectives_model(snapshot: Snapshot, *, status: str, silent: Sequence[str] 
 
     Args:
       snapshot: The snapshot of a feed or a recorded run.
-      status: One word.
+      status: The status, in one word.
       silent: Addresses of workers whose newest collectives are missing.
     """
     return Collectives(
@@ -26,7 +26,7 @@ def collectives_model(snapshot: Snapshot, *, status: str, silent: Sequence[str] 
 
 
 def collectives_frame(snapshot: Snapshot, *, status: str, silent: Sequence[str] = ()) -> dict[str, Any]:
-    """All of that but the snapshot, of which views get changes; JSON-able. As `collectives_model`."""
+    """As `collectives_model`, JSON-able and without the snapshot, whose changes are sent separately."""
     return {
         "status": status,
         "silent": list(silent),

@@ -1,4 +1,4 @@
-"""What `wb.inspect` tells of values, as data: recorded runs have it, too, where nothing runs."""
+"""The findings of `wb.inspect` as data, which recorded runs also have."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ReplicaSummary:
 
     Attributes:
       replica: The replica, or -1 for a value in the notebook.
-      host: Its host, or "" where the component is in the notebook.
+      host: Its host, or "" if the component is in the notebook.
       device: Its device on that host, such as "cpu:0".
       summary: Facts about an array, or the type name of anything else.
-      age_seconds: Since it was made or assigned; None for a value in the notebook.
-      note: What to look at, such as "NaN since step 118"; "" if nothing.
-      bad_since: The step in which it became so, -1 if it is finite or that is not known.
-      step: The user's step that made it, or assigned it last; -1 if that was between steps, or is not known.
+      age_seconds: Time since it was made or assigned; None for a value in the notebook.
+      note: What to check, such as "NaN since step 118", or "".
+      bad_since: The step in which it stopped being finite, -1 if it is finite or that is unknown.
+      step: The user's step that made it or assigned it last; -1 if that was between steps or is unknown.
     """
 
     replica: int
@@ -41,7 +41,7 @@ class Difference:
 
     Attributes:
       replica: The replica.
-      largest: The largest difference; infinite where only one of the two is NaN or infinite.
+      largest: The largest difference; infinite if only one of the two is NaN or infinite.
       elements: How many elements differ; None if only some were compared.
     """
 
@@ -55,16 +55,16 @@ class Agreement:
     """How components that should be equal compare.
 
     Attributes:
-      in_sync: They are equal, bit by bit.
+      in_sync: Whether they are equal, bit by bit.
       sha256: Digest of replica 0's component.
-      max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
+      max_abs_difference: Largest difference to replica 0; NaN if shapes differ.
       first_replica: The first that differs from replica 0, or -1.
-      since: When they parted, such as "at step 5" or "between steps 3 and 9"; "" if that is not known.
-      sentence: Who differs since when and where; "" if they are equal.
-      evidence: By how much, and who is equal.
-      step: The step in which they parted, -1 if that is not known.
-      differences: By replica, if their shapes are the same.
-      course: The largest difference after the steps at which it was looked at, if there are several.
+      since: When they diverged, such as "at step 5" or "between steps 3 and 9"; "" if unknown.
+      sentence: Which replicas differ, since when and where; "" if they are equal.
+      evidence: By how much they differ, and which are equal.
+      step: The step in which they diverged, -1 if unknown.
+      differences: The differences by replica, if their shapes are the same.
+      course: The largest difference after each inspected step, if there are several.
     """
 
     in_sync: bool
@@ -81,15 +81,15 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """How one figure of the components is distributed over the replicas, of those where it is finite.
+    """How one figure of the components is distributed over the replicas for which it is finite.
 
     Attributes:
-      figure: Which one, such as "mean"; "value" for components of one element.
-      low: The smallest.
-      p10: A tenth of the replicas have less.
-      median: Half of them have less.
-      p90: A tenth of them have more.
-      high: The largest.
+      figure: Name of the figure, such as "mean"; "value" for components of one element.
+      low: The smallest value.
+      p10: The 10th percentile.
+      median: The median.
+      p90: The 90th percentile.
+      high: The largest value.
     """
 
     figure: str
@@ -106,10 +106,10 @@ class ReplicaSpread:
 
     Attributes:
       quantiles: Figure by figure.
-      outliers: Replicas that are worth a look, at most 8: not finite, or far from the others.
+      outliers: At most 8 notable replicas: not finite, or far from the others.
       outlying: How many such replicas there are.
       not_finite: How many of them have NaN or infinity.
-      rest: A sentence on the replicas that are not among the outliers; "" if all are close to each other.
+      rest: A sentence on the replicas that are not outliers; "" if all are close to each other.
     """
 
     quantiles: tuple[Quantiles, ...]
@@ -121,19 +121,19 @@ class ReplicaSpread:
 
 @dataclass(frozen=True, slots=True)
 class InspectedValue:
-    """One leaf of what was inspected.
+    """One leaf of the inspected structure.
 
     Attributes:
-      name: A variable's name, or where in the structure the leaf is; "" if it has none.
+      name: A variable's name, or the leaf's path in the structure; "" if it has none.
       kind: Its class.
       replicas: One per component, in replica order.
-      agreement: For values that should be equal on all replicas, else None.
-      hints: Sentences on why it may look as it does.
-      spread: How components compare where there are more than 32, else None.
-      entered: Where what is not finite in it first went into a collective, if that is known.
-      run_id: The run whose steps made it, "" if none has.
-      group: The replicas whose steps these are.
-      course: Of a number, how it has gone over the newest steps, if they are kept.
+      agreement: How copies that should be equal compare; None for other values.
+      hints: Sentences on possible reasons for what it shows.
+      spread: How components compare if there are more than 32, otherwise None.
+      entered: Where its NaN or infinity first went into a collective, if known.
+      run_id: The run whose steps made it, "" if none did.
+      group: The replicas of these steps.
+      course: For a number, its values over the newest steps, if they are kept.
     """
 
     name: str
@@ -150,7 +150,7 @@ class InspectedValue:
 
 @dataclass(frozen=True, slots=True)
 class FirstBad:
-    """What went wrong first among the values that were inspected.
+    """What went wrong first among the inspected values.
 
     Attributes:
       value: Number of the value.
@@ -168,16 +168,16 @@ class Elements:
     """Elements of one replica's component, as rows and columns of cells.
 
     Attributes:
-      value: Number of the value among those that were inspected.
+      value: Number of the value among the inspected ones.
       replica: The replica that holds the component; -1 for a value in the notebook.
-      difference: These are differences to replica 0.
+      difference: Whether these are differences to replica 0.
       shape: The shape of the component.
       axes: The axis that goes down and the one that goes to the right; -1 for none.
-      index: A place on every axis; on those two the first that is shown.
+      index: An index on every axis; on those two, the first one shown.
       extent: How many elements are shown along those two.
-      steps: How many of them make one cell, along those two.
+      steps: How many elements make one cell along those two.
       cells: Row by row, to three digits: the mean of a cell's elements, or the difference that is farthest from 0;
-        "nan", "inf" or "-inf" where one of them is.
+        "nan", "inf" or "-inf" if one of them is.
     """
 
     value: int
@@ -193,11 +193,11 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of a dump, of which one is shown.
+    """The steps of a dump, one of which is shown.
 
     Attributes:
-      steps: Their numbers, in order; -1 for what was outside of steps.
-      shown: Position of the one that is shown.
+      steps: Their numbers, in order; -1 for operations outside steps.
+      shown: Position of the step that is shown.
     """
 
     steps: tuple[int, ...]
@@ -206,14 +206,14 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them.
+    """What `wb.inspect` found, and the elements of one value if requested.
 
     Attributes:
       values: One per leaf.
       elements: A heat map, or None.
-      looked_at: When that was found out, seconds since 1970: ages are of that moment.
+      looked_at: When this was found, seconds since 1970; ages refer to this time.
       first: What went wrong first among them, None if all are finite.
-      steps: The steps to choose from in a dump; else None.
+      steps: The steps to choose from in a dump, otherwise None.
     """
 
     values: tuple[InspectedValue, ...]

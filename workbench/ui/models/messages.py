@@ -1,9 +1,9 @@
-"""What views draw: which model is whose.
+"""What views draw: which view has which model.
 
-The files beside this one define the models, a file per subject; some classes of models come from below. From them
+The other files in this folder define the models, one file per subject; some classes come from lower layers. From them,
 `python extension/models.py` generates `extension/src/models.ts`, so that Python and TypeScript agree. All values are
-JSON-able: None where a number has no meaning, never NaN; tuples are lists there. Times are seconds or µs as their names
-say, bandwidths GB/s.
+JSON-able: None for a number without meaning, never NaN; tuples become lists. Times are in seconds or µs, as their names
+say, and bandwidths in GB/s.
 """
 
 from __future__ import annotations
@@ -39,4 +39,4 @@ MODELS: Final[dict[str, type]] = {
     "runs": Runs,
     "replay": Replay,
 }
-"""View -> the model that it draws."""
+"""The model that each view draws."""

@@ -12,7 +12,7 @@ from workbench.telemetry.added import ADDED
 
 
 def fields_of(model: type) -> dict[str, Any]:
-    """Name -> type of each field of a model; every float may be None, as it is where it is not finite."""
+    """The type of each field of a model, by name. Every float may be None, which replaces NaN and infinity."""
     hints = typing.get_type_hints(model)
     names = [field.name for field in dataclasses.fields(model)]
     return {name: float | None if hints[name] is float else hints[name] for name in names}
@@ -21,13 +21,13 @@ def fields_of(model: type) -> dict[str, Any]:
 def misfits(
     value: Any, kind: Any, fields: Callable[[type], dict[str, Any]] = fields_of, where: str = "model"
 ) -> list[str]:
-    """Where a JSON value is not of a Python type; nothing if it is.
+    """Where a JSON value does not match a Python type; empty if it matches.
 
     Args:
       value: The result of `json.loads`.
       kind: A dataclass, or the type of one of its fields.
-      fields: Gives name and type of each field of a dataclass.
-      where: What to call the value.
+      fields: Returns name and type of each field of a dataclass.
+      where: The value's name.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):

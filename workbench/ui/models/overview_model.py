@@ -12,7 +12,7 @@ from workbench.ui.models.collectives import Overview, Verdict
 
 _MOST_OTHERS: Final = 4
 _VIEWS: Final = {"lateness": "heat_map", "dataset": "dataset_sharding"}
-"""What verdicts link to -> the view that shows it, if that has another name."""
+"""The views of verdicts' links, if they have other names."""
 
 
 def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
@@ -48,7 +48,7 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
 
 
 def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
-    """Replicas of the group's newest generation that were lost, and have not taken part in a step since."""
+    """Replicas of the group's newest generation that were lost and have not taken part in a step since."""
     since = recovered_ns(group.group, snapshot.events)
     return frozenset(
         event.replica

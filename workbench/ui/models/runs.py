@@ -1,4 +1,4 @@
-"""The models of recorded runs: the list, two of them compared, one replayed."""
+"""The models of recorded runs: a list, a comparison of two, a replay of one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class RunEntry:
 
     Attributes:
       path: The file.
-      name: What to call it.
-      written: Time of day when its last record ended, ISO 8601, or ""; of a file that cannot be opened, when it changed
-        last.
+      name: Its name.
+      written: Time of day when its last record ended, ISO 8601, or ""; for a file that cannot be opened, when it last
+        changed.
       size_bytes: The size of the file.
-      records: Records in it.
-      duration_seconds: From the first record to the last.
-      replicas: How many took part.
-      alerts: Alerts in it.
+      records: Number of records in it.
+      duration_seconds: Time from the first record to the last.
+      replicas: Number of replicas.
+      alerts: Number of alerts in it.
       problem: Why it cannot be opened, or "".
     """
 
@@ -46,9 +46,9 @@ class Spread:
     """How long the collectives of one kind took in a run, from the arrival of the last replica.
 
     Attributes:
-      samples: How many there were.
+      samples: Number of collectives.
       p25_us, p50_us, p75_us: Quartiles of the transfer time.
-      busbw: At the median, GB/s; None where it has no meaning.
+      busbw: Bus bandwidth at the median, GB/s; None if it has no meaning.
     """
 
     samples: int
@@ -60,15 +60,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One kind of collective in two runs; None where a run has none of it.
+    """One kind of collective in two runs; None for a run without it.
 
     Attributes:
       key: Identifies it.
       op, redop, dtype, n: What was compared.
-      size_bytes: The size of the latest one; those between the same powers of two are taken together.
-      first, second: In each of the runs.
-      ratio: Second median over first; below 1 the second is faster.
-      difference_seconds: What the difference of the medians makes over the second run's collectives, or None.
+      size_bytes: The size of the latest one; sizes between the same powers of two are combined.
+      first, second: The times in each run.
+      ratio: Second median over first; below 1, the second run is faster.
+      difference_seconds: The difference of the medians times the second run's number of collectives, or None.
       verdict: "slower", "faster", "alike", "too few" or "only in one".
     """
 
@@ -90,9 +90,9 @@ class Runs:
     """Recorded runs, and two of them compared.
 
     Attributes:
-      folder: Where they were found.
-      runs: Newest first.
-      compared: Names of the two that are compared, or none.
+      folder: Where the runs were found.
+      runs: The runs, newest first.
+      compared: Names of the two compared runs, or empty.
       rows: The comparison.
     """
 
@@ -104,16 +104,15 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A recorded run, with all that its views draw.
+    """A recorded run, with everything that its views draw.
 
     Attributes:
-      run: The run, with the name that the list of runs gives it.
-      first_step, last_step: Of the run; -1 without records.
+      run: The run, with its name in the list of runs.
+      first_step, last_step: The steps of the run; -1 without records.
       shown_from, shown_to: The first and the last step that are shown.
       collectives: The collectives of these steps.
-      topology, devices: As at the last look while it was recorded; None if nobody could look.
-      values, array_sharding, dataset_sharding, input, data_service, servers: What was looked at last while it was
-        recorded, if anything.
+      topology, devices: The last state during the recording; None if unknown. values, array_sharding, dataset_sharding,
+      input, data_service, servers: What was last inspected during the recording, if anything.
       notes: What could not be kept, or cannot be shown.
     """
 

@@ -1,4 +1,4 @@
-"""The models of sharding: who holds which part of an array, who reads what of a dataset."""
+"""The models of sharding: which device holds which part of an array, which replica reads what of a dataset."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ArrayPart:
 
     Attributes:
       replica: Its replica.
-      host, device: Where.
-      start, stop: Per axis, as in a slice.
+      host, device: Where it is.
+      start, stop: Bounds per axis, as in a slice.
       size_bytes: The size of the part.
     """
 
@@ -29,15 +29,15 @@ class ArrayPart:
 
 @dataclass(frozen=True, slots=True)
 class ArraySharding:
-    """Who holds which part of an array.
+    """Which device holds which part of an array.
 
     Attributes:
-      name: What the array is called, or "".
+      name: The array's name, or "".
       kind: Its class.
-      shape: The shape of the whole.
+      shape: The shape of the whole array.
       dtype: Name of its dtype.
-      parts: In replica order.
-      size_bytes: The size of the whole, once.
+      parts: The parts, in replica order.
+      size_bytes: The size of the whole array, counted once.
       imbalance_percent: How much more than the average the fullest device holds.
       sentence: How it is split, in words.
     """
@@ -58,10 +58,10 @@ class Reading:
 
     Attributes:
       step: Number of the step.
-      rows: How many rows.
-      ranges: Positions of source elements as (first, last), both included; empty where they cannot be followed.
+      rows: Number of rows.
+      ranges: Positions of source elements as (first, last), both included; empty if they cannot be tracked.
       text: The elements in words.
-      hidden: How many more ranges there are than `text` names.
+      hidden: How many ranges `text` omits.
     """
 
     step: int
@@ -78,11 +78,11 @@ class Reader:
     Attributes:
       replica: Its number; -1 for several.
       host: Number of its host; -1 for several.
-      rows: In all steps that were looked at.
-      empty_steps: Steps in which it gets nothing.
+      rows: Rows in all inspected steps.
+      empty_steps: Number of steps in which it gets nothing.
       readings: The first steps, or those around the one that replicas are at.
       rows_before: Rows in the steps before them.
-      label: What its row is called: "replica 3", "480 more", "all replicas".
+      label: The label of its row: "replica 3", "480 more", "all replicas".
       nothing: Why it reads nothing at all, or "".
     """
 
@@ -98,14 +98,14 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class ListedElements:
-    """All elements that a replica reads in a step, where a person has asked for them.
+    """All elements that a replica reads in a step, on request.
 
     Attributes:
       step: Number of the step.
       replica: Number of the replica.
-      rows: How many rows.
-      runs: The elements in the order in which they are read, those that follow one another as first–last.
-      hidden: How many more runs there are than fit a message.
+      rows: Number of rows.
+      runs: The elements in reading order, with consecutive ones as first–last.
+      hidden: How many runs do not fit in the message.
     """
 
     step: int
@@ -117,35 +117,35 @@ class ListedElements:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSharding:
-    """Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message.
+    """Which replica reads what of a dataset: the part of `data.sharding.model.Sharding` that fits in a message.
 
     Attributes:
       summary: One line.
-      policy: The policy that was asked for and what became of it, such as "AUTO→DATA".
-      reason: Why.
+      policy: The requested policy and its resolution, such as "AUTO→DATA".
+      reason: Why this policy applies.
       algorithm: How batches are divided.
-      hosts, replicas_per_host: Of the cluster.
-      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
-      elements: Different source elements that reached a replica.
-      duplicates: How often one reached a replica again.
-      dropped: Source elements that reached none, or None if that is unknown.
-      steps: How many steps were looked at.
+      hosts, replicas_per_host: Size of the cluster.
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if unknown.
+      elements: Number of different source elements that reached a replica.
+      duplicates: How often an element reached a replica again.
+      dropped: Number of source elements that reached no replica, or None if unknown.
+      steps: Number of inspected steps.
       remainder: Rows per replica of the last step, if it is smaller.
-      readers: At most 32 replicas: those with empty steps are kept first.
-      hidden_readers: How many more there are.
-      counts: Rows of every replica, also of the hidden ones.
+      readers: At most 32 replicas; those with empty steps take precedence.
+      hidden_readers: Number of other replicas.
+      counts: Rows of every replica, including the hidden ones.
       positions: Length of the axis of elements.
       marks: Positions at which a new file begins, with its name.
-      limit: What was not looked at, or "".
-      progress: How far replicas are, or None where nobody goes through it.
-      together: The hidden replicas in one, if there are any; then all replicas.
+      limit: What was not inspected, or "".
+      progress: How far replicas are, or None if no loop reads it.
+      together: The hidden replicas combined, if there are any; then all replicas combined.
       read_by: Which replicas read each file of `marks`, such as "0–3".
-      figures: Elements, duplicates, what was dropped and the like, in words.
+      figures: Elements, duplicates, dropped elements and so on, in words.
       sentence: What is wrong, or "".
-      advice: What that costs and what helps, or "".
+      advice: The cost and the remedy, or "".
       remainder_text: How the last steps differ from the others, or "".
-      remedy: The name of what helps, "data_policy" or ""; views have the code that does it.
-      listed: The elements that were asked for last, or None.
+      remedy: The name of the remedy, "data_policy" or ""; views show its code.
+      listed: The elements that were last requested, or None.
     """
 
     summary: str

@@ -1,4 +1,4 @@
-"""Script-free HTML that reads in light and dark notebooks, and where styles are stripped. All text is escaped here."""
+"""Script-free HTML, readable in light and dark notebooks and without styles. This file escapes all text."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _TABS: Final = (
     "border-top:1px solid var(--jp-border-color2,rgba(128,128,128,.5))}"
     ".ID>input:checked+label+div{display:block}"
 )
-"""Styles of `tabs`; ID stands for its class."""
+"""Styles of `tabs`; ID is replaced by its class."""
 _QUIET: Final = "color:var(--jp-content-font-color2,inherit);opacity:.85"
 _CODE: Final = "font-family:var(--jp-code-font-family,monospace)"
 _ALERT: Final = "border-left:3px solid #D55E00;padding-left:6px"
 
 
 def escaped(value: object) -> str:
-    """Any text as HTML that shows it and nothing else; what cannot be seen, as escapes."""
+    """Any text as HTML that shows exactly this text, with escapes for invisible characters."""
     return html.escape(printable_lines(str(value)))
 
 
@@ -57,7 +57,7 @@ _recorded: ContextVar[bool] = ContextVar("recorded", default=False)
 
 @contextmanager
 def recorded() -> Iterator[None]:
-    """Inside, what is true of a moment only has the status "recorded": for files, in which nothing goes on."""
+    """In a `with` block, momentary states have the status "recorded", because files do not change."""
     before = _recorded.set(True)
     try:
         yield
@@ -81,7 +81,7 @@ def quiet(text: str) -> str:
 
 
 def alert(text: str) -> str:
-    """A line that a person should look at."""
+    """A line that needs attention."""
     return f'<div style="{_ALERT}">{escaped(text)}</div>'
 
 
@@ -106,17 +106,17 @@ def remark(text: str) -> str:
 
 
 def link(url: str) -> str:
-    """A link that opens beside the notebook, and does not tell where it was opened from."""
+    """A link that opens beside the notebook, and sends no referrer."""
     return f'<a href="{escaped(url)}" target="_blank" rel="noopener noreferrer">{escaped(url)}</a>'
 
 
 def progress(text: str, count: int, total: int | None) -> str:
-    """A bar with a text behind it; without a total only the text.
+    """A bar followed by a text; only the text without a total.
 
     Args:
-      text: What stands behind the bar.
+      text: The text after the bar.
       count: How much is done.
-      total: How much there is; None if that is unknown.
+      total: The total; None if unknown.
     """
     bar = (
         "" if total is None else f'<progress value="{count}" max="{total}" aria-label="progress"></progress> '
@@ -136,10 +136,10 @@ def card(
 
     Args:
       title: Text in bold.
-      facts: Texts behind it.
+      facts: Texts after the title.
       word: A status, or "".
-      parts: HTML, made by the functions of this file.
-      wide: It has the width of the page; otherwise as much as it needs.
+      parts: HTML from the functions of this file.
+      wide: Whether it has the width of the page instead of only what it needs.
     """
     display = "block" if wide else "inline-block"
     head = [f"<strong>{escaped(title)}</strong>", *map(quiet, facts)]
@@ -149,13 +149,13 @@ def card(
 
 
 def tabs(label: str, pages: Sequence[tuple[str, str]], *, chosen: int = 0) -> str:
-    """Pages of which one is shown at a time; all of them, one below the other, where styles are stripped.
+    """Pages that are shown one at a time, or below each other if styles are stripped.
 
-    The names are radio buttons, so that keys work without a script: arrows go from one to the next.
+    The names are radio buttons, so that keys work without a script: arrow keys move from one to the next.
 
     Args:
-      label: What the pages are, for readers of the page who hear it.
-      pages: Name, and HTML made by the functions of this file; at least one.
+      label: A description of the pages, for screen readers.
+      pages: Name, and HTML from the functions of this file; at least one page.
       chosen: Index of the page that is shown first.
     """
     id = f"wb-{secrets.token_hex(6)}"  # a page has many outputs, and radio buttons with one name form a group
@@ -175,8 +175,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
     Args:
       headings: One per column.
       rows: Cells, as many in each row.
-      left: So many columns from the left are names, the others figures.
-      caption: For readers of the page who hear it, and above the table.
+      left: The number of leading columns that are names; the others are figures.
+      caption: A caption above the table, also for screen readers.
     """
     sides = ["left" if column < left else "right" for column in range(len(headings))]
     head = "".join(

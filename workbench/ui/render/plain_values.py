@@ -9,7 +9,7 @@ from workbench.telemetry.formatting import encodable
 
 
 def plain(model: Any) -> dict[str, Any]:
-    """A model as JSON-able dicts and lists; what is not finite becomes None, what no message can hold its escape."""
+    """A model as JSON-able dicts and lists. NaN and infinity become None, and lone surrogates escapes."""
     found: dict[str, Any] = _plain(asdict(model))
     return found
 

@@ -28,8 +28,8 @@ def aligned(
       headings: One per column.
       rows: Cells, as many in each row.
       left: Columns that are aligned to the left; the others are figures.
-      expendable: Columns that are left out, in this order, until the table is no wider than `width`.
-      wrapped: The last column, if its cells go on in up to seven more lines where they are too long.
+      expendable: Columns to drop, in this order, until the table is no wider than `width`.
+      wrapped: The last column, if its long cells may continue on up to seven more lines.
       width: In characters.
     """
     columns = {
@@ -59,7 +59,7 @@ def aligned(
 
 
 def figure(value: float) -> str:
-    """A value of an array with 3 significant digits, with an exponent where it is very small or large.
+    """A value of an array with 3 significant digits, with an exponent if it is very small or large.
 
     >>> [figure(x) for x in (0.0, 0.41234, -12.0, 3.2e-9, 1.5e12, float("nan"), 7)]
     ['0', '0.412', '-12.0', '3.20e-09', '1.50e+12', 'nan', '7.00']

@@ -1,4 +1,4 @@
-"""Statements about a run, as text; `html.verdict` is its twin."""
+"""Statements about a run, as text; `html.verdict` is the HTML version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.ui.render.text_table import WIDTH
 
 
 def verdict_lines(severity: str, sentence: str, evidence: str) -> list[str]:
-    """A sentence with its sign, and indented below it what it is founded on; long ones go on in further lines.
+    """A sentence with its sign, and the indented evidence below; long ones are wrapped.
 
     >>> verdict_lines("good", "All is well", "64 steps")
     ['✔ All is well', '  64 steps']

@@ -1,1 +1,1 @@
-"""`wb.record`, `wb.open_run`, `wb.runs`: what happened, kept in files."""
+"""`wb.record`, `wb.open_run`, `wb.runs`: recorded runs in files."""

@@ -1,4 +1,4 @@
-"""Recorded runs for those who serve pages: which there are, what the views of one draw, two of them compared."""
+"""Recorded runs for servers of pages: lists them, replays one, compares two."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ Read = TypeVar("Read")
 
 
 class Shelf(Protocol):
-    """Where runs lie, and what pages call them.
+    """A place with runs, and their names in pages.
 
     Attributes:
-      name: What pages call the folder.
+      name: The folder's name in pages.
     """
 
     name: str
 
     def files(self) -> Iterable[Path]:
-        """Those that there are, in any order."""
+        """The files, in any order."""
         ...
 
     def find(self, path: str) -> Path:
-        """The file that a page means.
+        """The file that a page refers to.
 
         Raises:
-          NotFoundError: if it is none of these.
-          DataCorruption: if it is not to be opened here.
+          NotFoundError: if it is not one of these files.
+          DataCorruption: if it must not be opened here.
         """
         ...
 
     def path_of(self, file: Path) -> str:
-        """What pages call a file."""
+        """A file's name in pages."""
         ...
 
 
 class Folder:
-    """The runs in a folder, not below it; pages know them by their paths."""
+    """The runs in a folder, not below it; pages refer to them by their paths."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -105,10 +105,10 @@ class OneFile:
 
 
 class RecordedRuns:
-    """What there is on a shelf to open; nothing else is.
+    """Opens the runs of a shelf, and nothing else.
 
-    Opening a run of millions of records takes seconds, so who serves pages calls these in a thread. A file is read once
-    for all of them, as long as it stays as it is.
+    Opening a run with millions of records takes seconds, so servers call these methods in a thread. A file is read once
+    for all requests, until it changes.
     """
 
     def __init__(self, shelf: Shelf) -> None:
@@ -119,15 +119,15 @@ class RecordedRuns:
 
     @property
     def name(self) -> str:
-        """What pages call the place where the runs lie."""
+        """The name, in pages, of the place with the runs."""
         return self._shelf.name
 
     def all(self, compare: Sequence[str] = ()) -> dict[str, Any]:
         """All runs, newest first, and two of them compared; see `models.runs.Runs`.
 
         Raises:
-          InvalidArgumentError: if those to compare are not two.
-          NotFoundError: if one of them is none of these.
+          InvalidArgumentError: if there are not exactly two to compare.
+          NotFoundError: if one of them is not one of these runs.
           DataCorruption: if one of them is damaged.
         """
         if len(compare) not in (0, 2):
@@ -140,14 +140,14 @@ class RecordedRuns:
         return plain(Runs(self._shelf.name, entries, tuple(Path(path).stem for path in compare), rows))
 
     def replay(self, path: str, steps: range | None = None) -> dict[str, Any]:
-        """What the views draw of a run; see `models.runs.Replay`.
+        """What the views of a run draw; see `models.runs.Replay`.
 
         Args:
           path: A path that `all` lists.
-          steps: Only these; by default all, of which views show the newest.
+          steps: The steps to show; by default all, of which views show the newest.
 
         Raises:
-          NotFoundError: if it is none of these runs.
+          NotFoundError: if it is not one of these runs.
           DataCorruption: if it is damaged.
         """
         with self._opened(path) as run:
@@ -160,7 +160,7 @@ class RecordedRuns:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[Run]:
-        """The run that a page means. Errors name it as pages do, because they should not reveal where the folder is."""
+        """The run that a page refers to. Errors use the page's name for it, so as not to reveal where the folder is."""
         file = self._shelf.find(path)
         try:
             yield self._kept(self._open, _MAX_OPEN, file, open_run)
@@ -170,7 +170,7 @@ class RecordedRuns:
             raise DataCorruption(str(error).replace(str(file), path)) from error
 
     def _entry(self, file: Path) -> RunEntry | None:
-        """None if it has just gone."""
+        """The entry of a run; None if the file has just vanished."""
         try:
             entry = self._kept(self._entries, 2 * MAX_RUNS, file, run_entry)
         except NotFoundError:

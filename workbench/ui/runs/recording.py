@@ -28,20 +28,22 @@ from workbench.ui.widgets.sources import Source
 
 _LOOK_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 5.0
-_PATIENCE_SECONDS: Final = 20.0  # what replicas have not sent by then is missing in the recording
+_PATIENCE_SECONDS: Final = 20.0  # records that replicas have not sent by then are missing
 
 log = logging.getLogger(__name__)
 
 
 class Recording:
-    """A recording that runs. `close` ends it; so does the end of its `with` block, of the cluster, and of the notebook.
+    """A running recording.
+
+    `close` ends it, and so does the end of its `with` block, of the cluster, or of the notebook.
 
     Attributes:
-      path: The file; it appears, whole and owner-only, when the recording ends.
+      path: The file; it appears, complete and readable only by its owner, when the recording ends.
     """
 
     def __init__(self, path: str | os.PathLike[str], cluster: Cluster) -> None:
-        # Records that are on their way now belong to the time before the recording.
+        # Records that are now in transit belong to the time before the recording.
         cluster.flush_telemetry(_PATIENCE_SECONDS)
         self._cluster = cluster
         self._recorder = Recorder(path, name_sites=with_cell_names)
@@ -63,7 +65,7 @@ class Recording:
         return "live" if self._finalizer.alive else "stopped"
 
     def close(self) -> Path:
-        """Writes what is left and makes the file appear; again: does nothing.
+        """Writes the rest and gives the file its name; does nothing if called again.
 
         Raises:
           StorageFull: if there is no space.
@@ -76,7 +78,7 @@ class Recording:
     def _end_with_cluster(self) -> None:
         try:
             self._end()
-        except (WorkbenchError, OSError) as error:  # the cluster must close all the same
+        except (WorkbenchError, OSError) as error:  # the cluster must close anyway
             log.warning("the recording %s is lost: %s", self.path, error)
 
     def _end(self) -> None:
@@ -162,11 +164,11 @@ def _finish(look: _Look, recorder: Recorder) -> None:
 def record(path: str | os.PathLike[str], cluster: Strategy | Cluster | None = None) -> Recording:
     """Records all collectives from now on in a Parquet file; `wb.open_run(path)` opens it without a cluster.
 
-    The file also holds events, the topology, the use of devices, and what you inspect or explain meanwhile.
+    The file also holds events, the topology, the use of devices, and what you inspect or explain during the recording.
 
     Args:
-      path: The file, `….parquet`. An existing file is replaced, and a missing folder is made. JupyterLab's panel lists
-        the runs in a folder named `runs`.
+      path: The file, `….parquet`. An existing file is replaced, and a missing folder is created. JupyterLab's panel
+        lists the runs in a folder named `runs`.
       cluster: The cluster to record, or a strategy: its cluster; by default the current one.
 
     Raises:
@@ -191,7 +193,7 @@ def record(path: str | os.PathLike[str], cluster: Strategy | Cluster | None = No
 
 
 def _check(path: Path) -> None:
-    """Checked now, rather than when the recording ends and is lost."""
+    """Checks the path now, because an error at the end would lose the recording."""
     if path.is_dir():
         inside = str(path / "first.parquet")
         raise InvalidArgumentError(f"{str(path)!r} is a folder: name a file in it, as wb.record({inside!r})")

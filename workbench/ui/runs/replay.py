@@ -1,4 +1,4 @@
-"""`wb.open_run`: a recorded run, shown in every view without a cluster."""
+"""`wb.open_run`: shows a recorded run in every view, without a cluster."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from workbench.ui.widgets.sources import Given
 
 
 class RecordedRun(Timings):
-    """A recorded run. Prints as the table of its collectives; a notebook shows all that was recorded.
+    """A recorded run. Prints as the table of its collectives; a notebook shows everything that was recorded.
 
     Attributes:
       path: The file.
-      steps: Only these, or None for all, of which the table shows the newest.
+      steps: The steps to show, or None for all, of which the table shows the newest.
     """
 
     def __init__(self, path: Path, *, internal: bool = False, steps: range | None = None) -> None:
@@ -35,11 +35,11 @@ class RecordedRun(Timings):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened beside the collectives in the whole run: output of replicas, alerts, losses; oldest first."""
+        """Events besides the collectives in the whole run: output of replicas, alerts, losses; oldest first."""
         return self._run.events
 
     def model(self) -> dict[str, Any]:
-        """All that its views draw, JSON-able; see `models.runs.Replay`."""
+        """Everything that its views draw, JSON-able; see `models.runs.Replay`."""
         return replay_of(self._run, self.steps)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:

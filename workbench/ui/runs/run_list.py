@@ -1,4 +1,4 @@
-"""`wb.runs`: the recorded runs of a folder, and two of them compared."""
+"""`wb.runs`: lists the recorded runs of a folder, and compares two of them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RunList:
     """The recorded runs of a folder, newest first. Prints as a table.
 
     Attributes:
-      folder: Where they are.
-      entries: What is known of each.
+      folder: The folder of the runs.
+      entries: What is known about each.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -50,21 +50,21 @@ class RunList:
         return iter(self.entries)
 
     def __getitem__(self, run: str | int) -> RecordedRun:
-        """A run by its name, or by its place in the list: 0 is the newest.
+        """A run by its name, or by its position in the list: 0 is the newest.
 
         Raises:
-          NotFoundError: if there is none of that name.
-          IndexError: if there is none at that place.
+          NotFoundError: if there is none with that name.
+          IndexError: if there is none at that position.
           DataCorruption: if it is damaged.
         """
         return open_run(self._path(run))
 
     def compare(self, first: str | int, second: str | int) -> Comparison:
-        """Two runs side by side: what got slower, by how much, and whether that can be told from chance.
+        """Two runs side by side: what got slower, by how much, and whether this exceeds chance.
 
         Args:
-          first: A run by its name or place, as for `[]`.
-          second: The one that is compared with it.
+          first: A run by its name or position, as for `[]`.
+          second: The run to compare with it.
 
         Raises:
           NotFoundError, IndexError, DataCorruption: as `[]`.
@@ -138,7 +138,7 @@ class RunList:
 
 
 class Comparison:
-    """Two recorded runs side by side. Prints as a table, what got slower first.
+    """Two recorded runs side by side. Prints as a table, with what got slower first.
 
     Attributes:
       model: The runs, and the comparison.

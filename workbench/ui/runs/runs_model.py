@@ -1,4 +1,4 @@
-"""Recorded runs as a list, two of them compared, and one of them with all that its views draw."""
+"""The models of recorded runs: a list, a comparison of two, and a replay of one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ LOOKED_AT: Final = (
     "data_service",
     "servers",
 )
-"""What a recording holds besides records, if anyone has looked at it."""
+"""What a recording holds besides records, if it was shown or inspected."""
 _ALIKE: Final = 0.05
-"""Medians closer than this count as alike, however certain the difference is."""
+"""Medians closer than this count as alike, even if the difference is certain."""
 _FEW: Final = 8
-"""With fewer collectives, the quartiles say too little."""
+"""With fewer collectives, the quartiles are not meaningful."""
 _NOTCH: Final = 1.57
 """Medians differ, at about 95 %, if median ± this × interquartile range / √n do not overlap (McGill)."""
 _ORDER: Final = ("slower", "faster", "alike", "too few", "only in one")
@@ -46,11 +46,11 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
     """The recorded runs in a folder, newest first; those that cannot be opened say why.
 
     Args:
-      folder: Where to look, not below it.
+      folder: The folder to search, without subfolders.
       compare: Paths of two runs to compare.
 
     Raises:
-      NotFoundError: if one of the compared runs is not there.
+      NotFoundError: if one of the compared runs does not exist.
       DataCorruption: if one of them is damaged.
     """
     paths = newest_first(recorded_in(Path(folder)))[:MAX_RUNS]
@@ -68,7 +68,7 @@ def recorded_in(folder: Path) -> list[Path]:
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    """Files by when they were written, to the nanosecond; what has just gone is left out."""
+    """Files by the time when they were written, to the nanosecond, without those that just vanished."""
     written = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -77,7 +77,7 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
 
 
 def run_entry(path: Path) -> RunEntry:
-    """What the list says of one recorded run; of one that cannot be opened, why."""
+    """The list's entry for one recorded run; if it cannot be opened, why."""
     try:
         return _entry(open_run(path))
     except (WorkbenchError, OSError) as error:
@@ -91,7 +91,7 @@ def _entry(run: Run) -> RunEntry:
     return RunEntry(
         path=str(run.path),
         name=run.path.stem,
-        written=_time_of_day(run.ended_ns()) or changed,  # the file may be a copy, made later
+        written=_time_of_day(run.ended_ns()) or changed,  # the file may be a later copy
         size_bytes=size_bytes,
         records=span.records,
         duration_seconds=round(span.seconds, 3),
@@ -102,7 +102,7 @@ def _entry(run: Run) -> RunEntry:
 
 
 def _changed(path: Path) -> tuple[str, int]:
-    """The date and time when a file last changed, and its size; nothing for a file that has just gone."""
+    """The date and time when a file last changed, and its size; nothing for a file that just vanished."""
     try:
         status = path.stat()
     except OSError:
@@ -119,15 +119,15 @@ def _time_of_day(time_ns: int) -> str:
 
 
 def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
-    """A recorded run with all that its views draw, JSON-able; see `models.runs.Replay`.
+    """A recorded run with everything that its views draw, JSON-able; see `models.runs.Replay`.
 
     Args:
-      run: The run, which reads its file once, however often this is asked for.
-      steps: Only these; by default all, of which views show the newest.
+      run: The run, which reads its file only once.
+      steps: The steps to show; by default all, of which views show the newest.
 
     Raises:
       DataCorruption: if the file is damaged.
-      InvalidArgumentError: if these are not steps.
+      InvalidArgumentError: if `steps` is not a range of steps.
     """
     span = run.span()
     snapshot = run.snapshot() if steps is None else run.snapshot_of(steps)
@@ -170,7 +170,7 @@ def _looked_at(run: Run, view: str) -> tuple[Any, str]:
 
 
 def compared(first: Run, second: Run) -> tuple[ComparedRow, ...]:
-    """Two runs side by side, by operation, reduction, type, size bucket and replicas; what got slower first.
+    """Two runs side by side, by operation, reduction, type, size bucket and replicas; with what got slower first.
 
     Raises:
       DataCorruption: if one of them is damaged.

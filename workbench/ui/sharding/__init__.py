@@ -1,1 +1,1 @@
-"""`wb.explain_sharding`: who reads what of a dataset, who holds what of an array."""
+"""`wb.explain_sharding`: which replica reads what of a dataset, or holds what of an array."""

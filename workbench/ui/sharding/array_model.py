@@ -1,4 +1,4 @@
-"""Who holds which part of an array: variables, distributed values, and JAX's own sharded arrays."""
+"""Which device holds which part of an array: variables, distributed values, and JAX's own sharded arrays."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def array_model(value: Any, *, name: str = "") -> ArraySharding:
-    """Who holds which part of `value`.
+    """Which device holds which part of `value`.
 
-    The components of a `PerReplica` count as parts of one array along its first axis, as `strategy.gather` puts them
-    together; those of a `Mirrored` and of a mirrored variable as copies. Waits for the step that makes it.
+    The components of a `PerReplica` count as parts of one array along its first axis, as `strategy.gather` concatenates
+    them; those of a `Mirrored` or a mirrored variable count as copies. Waits for the step that makes the value.
 
     Raises:
       TypeError: if it is not an array on several devices.

@@ -1,4 +1,4 @@
-"""The part of a dataset's sharding that fits a message: bounded, positions instead of ids."""
+"""The part of a dataset's sharding that fits in a message: bounded, with positions instead of ids."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def dataset_model(
 
     Args:
       sharding: The result of `explain_sharding`.
-      progress: How far replicas are; by default what `sharding` knows of that.
-      listed: Elements that were asked for.
+      progress: How far replicas are; by default, what `sharding` knows about it.
+      listed: The requested elements.
     """
     progress = progress or sharding.progress
     ids = [element for step in sharding.steps for cell in step for element in cell.ids]
@@ -82,7 +82,7 @@ def dataset_model(
 
 
 def listed_elements(sharding: Sharding, *, step: int, replica: int) -> ListedElements:
-    """All elements that a replica reads in a step, as far as they fit a message.
+    """All elements that a replica reads in a step, as far as they fit in a message.
 
     Raises:
       InvalidArgumentError: if there is no such step or replica.
@@ -167,7 +167,7 @@ def _range_text(sharding: Sharding, distinct: np.ndarray, first: int, last: int)
 
 
 def _thinned(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """At most 32 evenly chosen ranges. Shuffled elements make many, and a picture needs no more."""
+    """At most 32 evenly chosen ranges. Shuffled elements have many ranges, and a picture needs no more."""
     most = 32
     if len(ranges) <= most:
         return ranges

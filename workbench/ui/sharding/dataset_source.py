@@ -1,4 +1,4 @@
-"""The view of a dataset's sharding as the source of a widget: what would be if, and how far replicas are."""
+"""The view of a dataset's sharding as the source of a widget: what-if questions, and how far replicas are."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class Followed:
-    """A distributed dataset that may be gone through; not kept, but where it came to is known when it is gone."""
+    """A distributed dataset that a loop may read. It is not kept alive, but its last position stays known."""
 
     def __init__(self, what: DistributedDataset | Strategy, dataset: Dataset | None) -> None:
-        """Follows.
+        """Starts following.
 
         Args:
-          what: The distributed dataset, or a strategy that may distribute `dataset` sooner or later.
-          dataset: What is distributed.
+          what: The distributed dataset, or a strategy that may distribute `dataset` later.
+          dataset: The dataset that is distributed.
         """
         self._what: weakref.ref[DistributedDataset | Strategy] = weakref.ref(what)
         self._dataset = dataset
-        # Kept, so that the place that an iterator reached is known even if it came and went between two updates.
+        # Kept, so that an iterator's position is known even if it came and went between two updates.
         self._trail = what.trail if isinstance(what, DistributedDataset) else None
         self._latest: InputProgress | None = None
 
     @property
     def progress(self) -> InputProgress | None:
-        """How far replicas are; None where nobody has begun to go through it."""
+        """How far replicas are; None if no loop has started reading it."""
         if self._trail is not None:
             return self._trail.now()
         strategy = self._what()
@@ -50,25 +50,25 @@ class Followed:
 
     @property
     def ended(self) -> bool:
-        """Whether nobody will go through it any more."""
+        """Whether no loop can read it any more."""
         what = self._what()
         strategy = what.strategy if isinstance(what, DistributedDataset) else what
         return strategy is None or strategy.is_default or strategy.group.gang.closed
 
 
 class DatasetSource:
-    """A dataset's sharding. While the dataset is gone through, only how far replicas are is sent."""
+    """A dataset's sharding. While the dataset is read, only the replicas' progress is sent."""
 
     view = "dataset_sharding"
     interval_seconds = 0.25
 
     def __init__(self, sharding: Sharding, dataset: Dataset | None, followed: Followed | None) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
-          sharding: What is known.
-          dataset: What the question what would be if is about; None where nobody can tell.
-          followed: Tells how far replicas are, where that can be.
+          sharding: The sharding.
+          dataset: The dataset for what-if questions; None if unknown.
+          followed: Provides the replicas' progress, if possible.
         """
         self._sharding = sharding
         self._shown = sharding
@@ -131,8 +131,8 @@ def what_if(dataset: Dataset, request: dict[str, Any]) -> Sharding:
     """What another batch size, other hosts or another policy would do, without running anything.
 
     Args:
-      dataset: Batched for all replicas together.
-      request: batch_size, hosts, replicas_per_host and policy, as the view asks.
+      dataset: The dataset, batched for all replicas together.
+      request: The view's batch_size, hosts, replicas_per_host and policy.
 
     Raises:
       WorkbenchError: if that is not possible.

@@ -1,4 +1,4 @@
-"""Statements about a dataset's sharding: which replicas get nothing and why, the cost, and how it ends."""
+"""Statements about a dataset's sharding: which replicas get nothing and why, the cost, and the last steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ROWS: Final = 8
 
 
 def runs_text(numbers: Sequence[int]) -> str:
-    """Ascending numbers, neighbours as first–last.
+    """Ascending numbers, with consecutive ones as first–last.
 
     >>> runs_text([0, 1, 2, 5]), runs_text(range(0, 20, 2))
     ('0–2, 5', '0, 2, 4, 6 and 6 more')
@@ -27,7 +27,7 @@ def runs_text(numbers: Sequence[int]) -> str:
 
 
 def figures(sharding: Sharding) -> str:
-    """What counts and policy do not show; ▲ where something is wrong."""
+    """What counts and policy do not show; ▲ marks problems."""
     dropped = "– dropped" if sharding.dropped is None else f"{sharding.dropped:,} dropped"
     why = f" ({sharding.dropped_unknown})" if sharding.dropped_unknown else ""
     parts = [
@@ -44,7 +44,7 @@ def figures(sharding: Sharding) -> str:
 
 
 def nothing(sharding: Sharding, replica: int) -> str:
-    """Why a replica reads nothing; "" of one that reads something."""
+    """Why a replica reads nothing; "" if it reads something."""
     if sharding.counts[replica] or not any(sharding.counts):
         return ""
     host = replica // sharding.replicas_per_host
@@ -58,7 +58,7 @@ def nothing(sharding: Sharding, replica: int) -> str:
 
 
 def sentence(sharding: Sharding) -> str:
-    """Which replicas get nothing, and why; "" where each gets something."""
+    """Which replicas get nothing, and why; "" if each gets something."""
     without = _without(sharding)
     if not without:
         return ""
@@ -67,7 +67,7 @@ def sentence(sharding: Sharding) -> str:
 
 
 def advice(sharding: Sharding) -> str:
-    """What it costs that replicas get nothing, and what helps."""
+    """The cost of replicas that get nothing, and the remedy."""
     without = _without(sharding)
     if not without:
         return ""
@@ -82,7 +82,7 @@ def advice(sharding: Sharding) -> str:
 
 
 def remedy(sharding: Sharding) -> str:
-    """The name of what gives data to replicas that get none for want of files; "" where nothing would."""
+    """The name of the remedy for replicas without data because there are too few files; "" if there is none."""
     without = _without(sharding)
     if not without or sharding.policy_used != "FILE" or _host_reads(sharding, without[0]):
         return ""
@@ -90,7 +90,7 @@ def remedy(sharding: Sharding) -> str:
 
 
 def remainder_text(sharding: Sharding) -> str:
-    """How the last steps differ from the others; "" where they do not, or the last one is not known."""
+    """How the last steps differ from the others; "" if they do not, or the last one is unknown."""
     if sharding.limit or not sharding.remainder:
         return ""
     last = len(sharding.steps) - 1

@@ -1,4 +1,4 @@
-"""`wb.explain_sharding`: who reads which elements of a dataset, or holds which part of an array."""
+"""`wb.explain_sharding`: which replica reads which elements of a dataset, or holds which part of an array."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _origins: dict[int, tuple[Dataset | None, Followed | None]] = {}
 
 
 class ArrayShardingView:
-    """Who holds which part of an array. Prints as a table.
+    """Which device holds which part of an array. Prints as a table.
 
     Attributes:
-      model: What is known.
+      model: The model.
     """
 
     def __init__(self, model: ArraySharding) -> None:
         self.model = model
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, as JSON-able values."""
+        """The model as JSON-able values."""
         return plain(self.model)
 
     def __repr__(self) -> str:
@@ -101,25 +101,24 @@ def explain_sharding(
 ) -> Sharding | ArrayShardingView:
     """Shows which replica reads which elements of a dataset, or holds which part of an array.
 
-    Goes through the pipelines of all hosts here, before anything is distributed. Batches in memory are not gathered for
-    it; functions of map and filter stages are called. The other arguments are for datasets only.
+    Runs the pipelines of all hosts in this process, before anything is distributed. It does not gather batches in
+    memory, but calls the functions of map and filter stages. The other arguments are for datasets only.
 
     Args:
       value: A dataset, batched for all replicas together, or a distributed one; or a PerReplica, Mirrored, variable or
-        sharded JAX array. For a distributed dataset that a loop goes through, the view also shows at which step each
-        replica is and how long it waited for input; likewise for a dataset if `shape` is the strategy that distributes
-        it.
+        sharded JAX array. For a distributed dataset that a loop reads, the view also shows each replica's step and how
+        long it waited for input; likewise for a dataset if `shape` is the strategy that distributes it.
       shape: A `Shape`, a number of replicas, or a strategy.
       hosts: Instead of a shape: a number of hosts, which need not exist.
-      replicas_per_host: Replicas on each of them, one by default.
-      policy: Another policy than that of the dataset's options, to see what it would do.
+      replicas_per_host: Replicas on each host, one by default.
+      policy: A policy to try instead of that of the dataset's options.
       epoch: Which epoch; matters for shuffled datasets.
-      max_steps: How many steps to look at.
-      max_elements: How many elements to look at.
+      max_steps: How many steps to inspect.
+      max_elements: How many elements to inspect.
 
     Raises:
-      TypeError: if `value` is neither, or `shape` none of these.
-      InvalidArgumentError: if elements have no batch dimension, or if there are a shape and `hosts` or
+      TypeError: if `value` is neither, or `shape` is none of these.
+      InvalidArgumentError: if elements have no batch dimension, or if a shape is combined with `hosts` or
         `replicas_per_host`.
 
     >>> shown = wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)  # nothing runs for it
@@ -153,7 +152,7 @@ def explain_distributed(
     max_elements: int = DEFAULT_MAX_ELEMENTS,
     max_seconds: float = math.inf,
 ) -> Sharding:
-    """As `explain_sharding`, of what was distributed already; looks for `max_seconds` at most."""
+    """As `explain_sharding`, for a distributed dataset; takes at most `max_seconds`."""
     found = explain_pipelines(
         distributed.pipelines,
         distributed.source,

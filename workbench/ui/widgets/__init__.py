@@ -1,1 +1,1 @@
-"""Live views in notebook outputs. Nothing here is imported before something is shown in a notebook with a kernel."""
+"""Live views in notebook outputs. Nothing here is imported before a notebook with a kernel shows something."""

@@ -1,4 +1,4 @@
-"""Where the built views are."""
+"""The location of the built views."""
 
 from __future__ import annotations
 

@@ -12,24 +12,24 @@ from workbench.ui.widgets.sources import Source
 MIME: Final = "application/vnd.workbench.view+json"
 """View and model, for front ends that can draw them without a kernel, such as a saved notebook in JupyterLab."""
 VERSION: Final = 1
-"""The version of that format; `extension/src/lab/saved/saved_model.ts` draws no other."""
+"""The version of this format, the only one that `extension/src/lab/saved/saved_model.ts` draws."""
 Bundle: TypeAlias = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 """What IPython accepts from `_repr_mimebundle_`: formats, or formats with metadata for front ends."""
 
 
 def mimebundle(source: Source, *, text: str, html: str, include: Container[str] | None = None) -> Bundle:
-    """All representations of what `source` shows.
+    """All representations of a source.
 
     Args:
       source: The view and its model.
-      text: The text twin.
+      text: The text version.
       html: The script-free HTML.
-      include: The formats that IPython asks for; with `MIME` in it only text, HTML and the model, also where there is
-        no kernel.
+      include: The formats that IPython requests; if it contains `MIME`, only text, HTML and the model, even without a
+        kernel.
 
     Returns:
-      The formats. In Google Colab also metadata with the address of the code that shows widgets there; without it Colab
-      loads none but its own widgets.
+      The formats. In Google Colab, also metadata with the address of the code that shows widgets; without it, Colab
+      loads only its own widgets.
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     if include is not None and MIME in include:
@@ -53,7 +53,7 @@ def mimebundle(source: Source, *, text: str, html: str, include: Container[str] 
 
 
 def is_drawn(include: Container[str] | None) -> bool:
-    """Whether `mimebundle` gives more than texts: only then it is worth asking replicas for a model."""
+    """Whether `mimebundle` returns more than texts: only then is it worth querying replicas for a model."""
     return (include is not None and MIME in include) or (in_a_kernel() and is_built())
 
 

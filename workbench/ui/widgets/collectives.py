@@ -23,12 +23,12 @@ class CollectivesSource:
         status: Callable[[], str],
         silent: tuple[str, ...] = (),
     ) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
           view: "collectives", one of its parts, or "overview".
-          snapshot: Gives the newest.
-          status: Gives one word.
+          snapshot: Returns the newest snapshot.
+          status: Returns the status, in one word.
           silent: Workers that did not answer.
         """
         self.view = view
@@ -56,10 +56,10 @@ class CollectivesSource:
         return {"kind": "collectives", "change": change} | frame
 
     def answer(self, request: Message) -> Message | None:
-        """None: there is nothing to ask."""
+        """None: it answers no requests."""
         return None
 
     @property
     def ended(self) -> bool:
-        """The cluster was closed, or it is a recorded run."""
+        """Whether the cluster was closed, or it is a recorded run."""
         return self._status() in ("stopped", "replay")

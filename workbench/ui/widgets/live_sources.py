@@ -1,4 +1,4 @@
-"""What runs, as live sources of views: input pipelines, data services, parameter servers."""
+"""Live sources of views: input pipelines, data services, parameter servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SERVICE_SECONDS: Final = 0.5
 
 
 def input_source(explanation: InputExplanation) -> Source:
-    """The source of a view of what input pipelines cost: live where replicas read them."""
+    """The source of a view of what input pipelines cost: live while replicas read them."""
     if explanation.ended:
         return Fixed("input", explanation.now())
     return Polled("input", explanation.now, interval_seconds=_INPUT_SECONDS, ended=lambda: explanation.ended)

@@ -1,9 +1,9 @@
-"""Which views the outputs of cells show, so that views that a front end has cleared are freed.
+"""Tracks which views the outputs of cells show, to free those that a front end has cleared.
 
-ipywidgets keeps every widget until somebody closes it, as it cannot know who still shows it. Of ours a kernel knows
-that nobody does when their cell runs again, when the output is cleared, or when `update_display` replaces them. A front
-end tells which cell it runs; where it does not, and where a person clears an output by hand, they stay until the kernel
-ends.
+ipywidgets keeps every widget until it is closed, because it cannot know whether it is still shown. For our widgets, the
+kernel knows that they are gone when their cell runs again, when the output is cleared, or when `update_display`
+replaces them. A front end says which cell it runs; if it does not, or if the user clears an output by hand, they stay
+until the kernel ends.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 
 
 class Outputs:
-    """The views that are shown, by where: a cell, or an `ipywidgets.Output`. Closes those that have gone."""
+    """The displayed views, by place: a cell, or an `ipywidgets.Output`. Closes those that are gone."""
 
     def __init__(self, shell: Any) -> None:
-        """Looks at what the IPython shell of a kernel runs and displays from now on."""
+        """Starts watching what the IPython shell of a kernel runs and displays."""
         self._kernel = shell.kernel
         self._shown: dict[str, list[ViewWidget]] = {}
         self._displays: dict[str, str] = {}  # display id -> the widget that it shows
-        # Closed only after what replaces them was sent, so that there is always something to see.
+        # Closed only after their replacement was sent, so that something is always visible.
         self._leaving: list[ViewWidget] = []
         shell.events.register("pre_run_cell", self._on_cell)
         shell.events.register("post_run_cell", self._on_end)
         shell.display_pub.register_hook(self._on_message)
 
     def add(self, widget: ViewWidget) -> None:
-        """A view that is about to be shown."""
+        """Adds a view that is about to be shown."""
         if place := self._place():
             self._shown.setdefault(place, []).append(widget)
 
@@ -83,7 +83,7 @@ class Outputs:
                     return
 
     def _close(self) -> None:
-        # At once, because another thread that displays may close some of them.
+        # All in one operation, because another thread that displays may close some of them.
         leaving, self._leaving = self._leaving, []
         for widget in leaving:
             widget.close()
@@ -91,5 +91,5 @@ class Outputs:
 
 @cache
 def outputs() -> Outputs:
-    """The one of this kernel."""
+    """The `Outputs` of this kernel."""
     return Outputs(sys.modules["IPython"].get_ipython())

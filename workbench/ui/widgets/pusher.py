@@ -1,4 +1,4 @@
-"""The thread that keeps widgets up to date, also while a cell runs."""
+"""The thread that keeps widgets up to date, even while a cell runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from workbench.ui.widgets.widget import ViewWidget
 
 _IDLE_SECONDS: Final = 1.0
 _SHARE: Final = 35
-"""A push that took t seconds is followed by a pause of this many t, so a view takes at most three hundredths of a core.
-"""
+"""A push of t seconds is followed by a pause of this many times t, so a view takes at most 3 % of a core."""
 _MAX_WIDGETS: Final = 32
 _CALM_SECONDS: Final = 0.3
 """How long after the last cell every view is updated, even a hidden one, because the notebook may be saved now."""
@@ -24,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Pusher:
-    """Pushes the changes of widgets that somebody sees; of too many, those that were shown last.
+    """Pushes the changes of visible widgets; if there are too many, of those that were shown last.
 
-    There is one thread while there is something to push. What happens between two pushes is folded into the second:
-    nothing queues up for a front end that is slow.
+    There is one thread while there is something to push. Changes between two pushes are combined in the second one:
+    nothing queues up for a slow front end.
     """
 
     def __init__(self) -> None:
@@ -52,12 +51,12 @@ class Pusher:
         self._wake.set()
 
     def begin_cell(self) -> None:
-        """The kernel has something to do: it must not be disturbed."""
+        """Notes that the kernel is busy and must not be disturbed."""
         with self._lock:
             self._calm_at = float("inf")
 
     def end_cell(self) -> None:
-        """The kernel may have nothing to do from now on."""
+        """Notes that the kernel may be idle from now on."""
         with self._lock:
             self._calm_at = time.monotonic() + _CALM_SECONDS
         self._wake.set()
@@ -103,7 +102,7 @@ pusher: Final = Pusher()
 
 @cache
 def watch_cells() -> None:
-    """Tells the pusher of this kernel when cells begin and end, from now on."""
+    """Starts notifying the pusher of this kernel when cells begin and end."""
     events = sys.modules["IPython"].get_ipython().events
     events.register("pre_run_cell", lambda info: pusher.begin_cell())
     events.register("post_run_cell", lambda result: pusher.end_cell())

@@ -1,4 +1,4 @@
-"""Informs listeners about what a user looks at: values and sharding, which nobody can see unasked."""
+"""Informs listeners about what a user inspects: values and sharding, which are only found on request."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from workbench.ui.widgets.live_sources import data_service_source, input_source,
 from workbench.ui.widgets.sources import Source
 
 listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
-"""Each is called with a view, and a function that creates another source for it; it must return at once."""
+"""Each is called with a view, and a function that creates another source for it. They must return at once."""
 
 
 def tell(view: str, make: Callable[[], Source]) -> None:
-    """Tells of what was found.
+    """Informs the listeners about a finding.
 
     Args:
       view: Name of the view that draws it.
-      make: Makes a source of it, for each who wants one; not called where nobody does.
+      make: Creates a source for it; called by each listener that wants one.
     """
     for listener in tuple(listeners):
         listener(view, make)

@@ -1,4 +1,4 @@
-"""What widgets show, and which part of it changes."""
+"""What widgets show, and how it changes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Message = dict[str, Any]
 
 
 class Source(Protocol):
-    """What a widget shows. Called by several threads, but by one at a time.
+    """What a widget shows. Called by several threads, but one at a time.
 
     Attributes:
       view: Name of the view, see `models.messages.MODELS`.
-      interval_seconds: How often it is worth asking for changes; infinite where there are none.
+      interval_seconds: How often to check for changes; infinite if there are none.
     """
 
     view: str
@@ -26,11 +26,11 @@ class Source(Protocol):
         ...
 
     def change(self) -> Message | None:
-        """The message that brings views up to date since the last call, or None if nothing happened."""
+        """The message with the changes since the last call, or None if there are none."""
         ...
 
     def answer(self, request: Message) -> Message | None:
-        """The message that answers what a person asked for in the view, or None if that does not concern it."""
+        """The message that answers a request from the view, or None for a request that it does not handle."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class Source(Protocol):
 
 
 class Given:
-    """A JSON-able model that is made when it is first asked for, and changes only where a person asks for that."""
+    """A JSON-able model that is created on first use, and changes only on request."""
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class Given:
         make: Callable[[], Message],
         answer: Callable[[Message], Message | None] | None = None,
     ) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
           view: Name of the view.
-          make: Gives the model.
-          answer: Gives another model for a request, or None.
+          make: Returns the model.
+          answer: Returns another model for a request, or None.
         """
         self.view = view
         self.interval_seconds = float("inf")
@@ -86,15 +86,15 @@ class Given:
 
 
 class Fixed(Given):
-    """A model that is there already."""
+    """A model that already exists."""
 
     def __init__(self, view: str, model: Any, answer: Callable[[Message], Any] | None = None) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
           view: Name of the view.
           model: One of the classes of `models.messages.MODELS`.
-          answer: Gives another model for a request, or None.
+          answer: Returns another model for a request, or None.
         """
 
         def answered(request: Message) -> Message | None:
@@ -106,18 +106,18 @@ class Fixed(Given):
 
 
 class Polled:
-    """A model that is made anew each time, and sent where it differs."""
+    """A model that is created each time, and sent if it differs."""
 
     def __init__(
         self, view: str, make: Callable[[], Any], *, interval_seconds: float, ended: Callable[[], bool]
     ) -> None:
-        """Makes the source.
+        """Creates the source.
 
         Args:
           view: Name of the view.
-          make: Gives the model.
-          interval_seconds: How often.
-          ended: Whether it stays as it is from now on.
+          make: Returns the model.
+          interval_seconds: How often to create it.
+          ended: Whether it no longer changes.
         """
         self.view = view
         self.interval_seconds = interval_seconds
@@ -137,7 +137,7 @@ class Polled:
         return None if now == before else {"kind": "model", "model": now}
 
     def answer(self, request: Message) -> Message | None:
-        """None: there is nothing to ask."""
+        """None: it answers no requests."""
         return None
 
     @property

@@ -17,13 +17,13 @@ from workbench.ui.widgets.sources import Message, Source
 
 
 class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no annotations
-    """Holds the views as one ES module, so that not every widget has to bring them along.
+    """Holds the views as one ES module, so that not every widget includes them.
 
-    The module that makes files of views is sent when a front end asks for it.
+    The module that exports views to files is sent when a front end requests it.
 
     Attributes:
       text: The views.
-      field_terms: Whether views say the field's terms; None: as the page has it.
+      field_terms: Whether views use the field's terms; None for the page's setting.
     """
 
     text = traitlets.Unicode().tag(sync=True)
@@ -41,7 +41,7 @@ class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no an
 
 @cache
 def view_code() -> ViewCode:
-    """The one of this kernel."""
+    """The `ViewCode` of this kernel."""
     return ViewCode()
 
 
@@ -59,10 +59,10 @@ class ViewWidget(anywidget.AnyWidget):
 
     Attributes:
       view: Name of the view.
-      model: What it draws, as of when the front end asked for it; what comes later is sent as messages.
-      code: Where the views are.
-      digest: Which ones these are.
-      watched: False where every view of it is out of sight.
+      model: What it draws, as of when the front end requested it; later changes are sent as messages.
+      code: The widget with the code of the views.
+      digest: Identifies this code.
+      watched: False if no view of it is visible.
     """
 
     _esm = STATIC / "loader.js"
@@ -87,7 +87,7 @@ class ViewWidget(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
-        """The state for a front end that comes later: with the model as it is then."""
+        """The state for a front end that connects later, with the model at that time."""
         state = super().get_state(key, drop_defaults)
         if "model" in state and self._opened:
             with self._asking:
@@ -96,7 +96,7 @@ class ViewWidget(anywidget.AnyWidget):
         return state
 
     def push(self) -> None:
-        """Sends what has changed, if anything has."""
+        """Sends the changes, if there are any."""
         with self._asking:
             message = self._whole() if self._behind else self.source.change()
         if message is not None:
@@ -130,7 +130,7 @@ class ViewWidget(anywidget.AnyWidget):
 
 
 def _answer_while_a_cell_runs(widget: ipywidgets.Widget) -> None:
-    """Has messages of the front end handled while a cell runs, rather than after it.
+    """Makes the kernel handle messages of the front end while a cell runs, rather than after it.
 
     The front end sends them to a subshell, but ipykernel 7.4 passes them to the shell that last sent on the comm.
     """
