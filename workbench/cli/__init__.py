@@ -1,6 +1,6 @@
 """The command `workbench` and its parts: `lab`, `demo`, `dashboard`, `docs`, `course`, `data-dispatcher` and so on.
 
-Each command lives in a file of its own, which is imported when the command is used.
+Each command has its own file, which is imported when the command is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 0 for success, 1 for a failure, 2 for wrong usage.
 
     Args:
-      argv: The arguments after the program's name; those of the process by default.
+      argv: The arguments after the program's name; by default those of the process.
     """
     known = parser()
     options = known.parse_args(sys.argv[1:] if argv is None else argv)

@@ -28,7 +28,7 @@ _DESCRIBED = {STUDENT: "without solutions", INSTRUCTOR: "with solutions and note
 
 
 class CourseRefused(Exception):
-    """Nothing was written; the text says why and what to do."""
+    """Nothing was written; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

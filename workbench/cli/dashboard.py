@@ -1,4 +1,4 @@
-"""`workbench dashboard`: the views of a job that runs, or of a recorded run, as a web page."""
+"""`workbench dashboard`: the views of a running job or a recorded run, as a web page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workbench data-dispatcher`: a dispatcher of the data service in a process of its own."""
+"""`workbench data-dispatcher`: a dispatcher of the data service in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workbench data-worker`: a worker of the data service in a process of its own."""
+"""`workbench data-worker`: a worker of the data service in its own process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Works until Ctrl-C; returns 1 if the dispatcher cannot be reached, or stays away for too long."""
+    """Works until Ctrl-C; returns 1 if the dispatcher cannot be reached, or is unreachable for too long."""
     try:
         config = WorkerConfig(
             dispatcher_address=_address(options.dispatcher),

@@ -16,7 +16,7 @@ LEARNING_RATE = np.float32(0.5)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Trains on handwritten digits over some replicas and prints what happened; returns 0."""
+    """Trains on handwritten digits with some replicas and prints what happened; returns 0."""
     if importlib.util.find_spec("sklearn") is None:
         print(f"the digits come with scikit-learn: {software.install('scikit-learn')}", file=sys.stderr)
         return 1

@@ -80,7 +80,7 @@ def loss_and_gradients(
 
 
 def accuracy(parameters: Sequence[Floats], images: Floats, labels: Labels) -> float:
-    """The share of images that the network names right."""
+    """The share of images that the network classifies correctly."""
     first, first_bias, second, second_bias = parameters
     logits = np.maximum(images @ first + first_bias, 0) @ second + second_bias
     return float((logits.argmax(axis=1) == labels).mean())

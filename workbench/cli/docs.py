@@ -10,7 +10,7 @@ from workbench.cli.guide_site import GuideMissing, built_site
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints where the guide is, and opens it; returns 1 if it cannot be built."""
+    """Prints the guide's location, and opens it; returns 1 if it cannot be built."""
     try:
         page = built_site(print_progress=True) / "guide" / "index.html"
     except GuideMissing as error:

@@ -1,4 +1,4 @@
-"""`workbench doctor`: what is installed, which devices there are, what is missing and how to get it."""
+"""`workbench doctor`: shows what is installed, which devices exist, what is missing and how to get it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECTIONS: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the report; returns 1 if something keeps workbench from working, otherwise 0."""
+    """Prints the report; returns 1 if something prevents workbench from working, otherwise 0."""
     del options  # Windows has no such limits
     print(f"workbench {__version__}\n")
     problems = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class Status(enum.Enum):
-    """How a finding is to be taken; the value is the word shown."""
+    """The severity of a finding; the value is the displayed word."""
 
     OK = "ok"
     NOTE = "note"  # something optional is missing
@@ -17,10 +17,10 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was checked.
 
     Attributes:
-      status: How it stands.
+      status: Its severity.
       text: What was found.
       remedy: What to do about it, or "".
     """
@@ -31,7 +31,7 @@ class Finding:
 
 
 def ok(text: str) -> Finding:
-    """A finding that needs nothing."""
+    """A finding without a problem."""
     return Finding(Status.OK, text)
 
 
@@ -41,7 +41,7 @@ def note(text: str, remedy: str) -> Finding:
 
 
 def problem(text: str, remedy: str) -> Finding:
-    """A finding that keeps the embedded cluster or the notebooks from working."""
+    """A finding that prevents the embedded cluster or the notebooks from working."""
     return Finding(Status.PROBLEM, text, remedy)
 
 

@@ -1,4 +1,4 @@
-"""The guide as a site: built by Sphinx from the pages that every installation has, once for each version of them."""
+"""The guide as a site: built by Sphinx from the installed pages, once per version."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KEPT: Final = 2
 
 
 class GuideMissing(Exception):
-    """The guide cannot be built here; the text says why and what to do."""
+    """The guide cannot be built here; the message says why and what to do."""
 
 
 def built_site(*, print_progress: bool = False) -> Path:
-    """The folder of the site, with `guide/index.html`; it is built if there is none of these pages yet.
+    """The folder of the site, with `guide/index.html`; built unless there is one for these pages.
 
     Args:
-      print_progress: Announce on stderr that the guide is being built, which takes some 20 seconds.
+      print_progress: Whether to announce on stderr that the guide is being built, which takes some 20 seconds.
 
     Raises:
-      GuideMissing: if Sphinx is not installed, the pages are not there, or Sphinx fails.
+      GuideMissing: if Sphinx is not installed, the pages are missing, or Sphinx fails.
     """
     notebooks = shipped_notebooks()
     if notebooks is None or not (notebooks / "guide" / "conf.py").is_file():
@@ -52,15 +52,15 @@ def built_site(*, print_progress: bool = False) -> Path:
 
 
 def build(notebooks: Path, target: Path, *options: str) -> None:
-    """Has Sphinx build the site.
+    """Builds the site with Sphinx.
 
     Args:
       notebooks: The folder that has `guide/`.
       target: The folder for the site.
-      options: Further ones of Sphinx, such as "-W".
+      options: Further options of Sphinx, such as "-W".
 
     Raises:
-      GuideMissing: if Sphinx fails; has its output.
+      GuideMissing: if Sphinx fails; the message has its output.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-guide-") as trees:
         command = [

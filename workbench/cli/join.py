@@ -22,7 +22,7 @@ _TASK = re.compile(r"([a-z][a-z0-9_]*)(?:[:-](\d+))?")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Works until Ctrl-C or the end of the cluster; returns 1 if the cluster does not come together."""
+    """Works until Ctrl-C or the end of the cluster; returns 1 if the cluster does not form."""
     try:
         roster = _by_hand(options) if options.task else _by_environment(options)
         secret = Secret.found_or_made()

@@ -19,7 +19,7 @@ _JUPYTER_CONFIG = Path(__file__).with_name("jupyter_config")
 
 
 def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execve does not return
-    """Becomes JupyterLab; returns 1 if that, or the notebook, is missing."""
+    """Replaces this process by JupyterLab; returns 1 if JupyterLab or the notebook is missing."""
     if importlib.util.find_spec("jupyterlab") is None:
         print(f"JupyterLab is missing: {software.install('jupyterlab', 'ipykernel')}", file=sys.stderr)
         return 1
@@ -57,9 +57,9 @@ def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of JupyterLab: with our defaults of its settings, behind the user's own settings and paths.
+    """The environment of JupyterLab, with our default settings, which the user's own settings and paths override.
 
-    They switch off the question whether to show news of the Jupyter project, which would cover the first notebook.
+    They turn off the question about news of the Jupyter project, which would cover the first notebook.
     """
     own = os.environ.get("JUPYTER_CONFIG_PATH")
     paths = [own, str(_JUPYTER_CONFIG)] if own else [str(_JUPYTER_CONFIG)]

@@ -13,14 +13,14 @@ _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 
 
 class LabInvalid(Exception):
-    """A lab, or the notes on it, cannot be turned into a version; the text says where and what to change."""
+    """A lab, or the notes on it, cannot be turned into a version; the message says where and what to change."""
 
 
 def points_of(lab: Any) -> list[int]:
     """The points of each check of a lab, in order.
 
     Args:
-      lab: A notebook, as `nbformat.read` gives it.
+      lab: A notebook from `nbformat.read`.
     """
     return [cell.metadata.nbgrader.points for cell in lab.cells if _is_check(cell)]
 
@@ -28,11 +28,11 @@ def points_of(lab: Any) -> list[int]:
 def for_students(lab: Any) -> Any:
     """A copy of a lab without solutions and outputs, in which checks cannot be edited.
 
-    What replaces a solution is what `nbgrader generate_assignment` writes. Checks keep nbgrader's metadata, so nbgrader
-    can collect and grade what students hand in.
+    Solutions are replaced as by `nbgrader generate_assignment`. Checks keep nbgrader's metadata, so nbgrader can
+    collect and grade submissions.
 
     Args:
-      lab: A notebook, as `nbformat.read` gives it.
+      lab: A notebook from `nbformat.read`.
 
     Raises:
       LabInvalid: if a marker has no counterpart.
@@ -53,8 +53,8 @@ def for_instructors(lab: Any, notes: str) -> Any:
     """A copy of a lab with the solutions, a note at the top, and a note on each exercise below its check.
 
     Args:
-      lab: A notebook, as `nbformat.read` gives it.
-      notes: Markdown: what concerns the whole lab, then a section `## NAME` for each exercise, by its `grade_id`.
+      lab: A notebook from `nbformat.read`.
+      notes: Markdown: notes on the whole lab, then a section `## NAME` for each exercise, by its `grade_id`.
 
     Raises:
       LabInvalid: if exercises and sections are not the same.
@@ -82,7 +82,7 @@ def for_instructors(lab: Any, notes: str) -> Any:
 
 
 def _without_solutions(source: str, where: str) -> str:
-    """Replaces each solution by its stub, indented as its first marker is."""
+    """Replaces each solution by its stub, indented like its first marker."""
     if _BEGIN not in source and _END not in source:
         return source
     lines: list[str] = []

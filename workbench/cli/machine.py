@@ -1,4 +1,4 @@
-"""The doctor's look at the machine: cores, memory, accelerators, ports and shared memory."""
+"""The doctor's checks of the machine: cores, memory, accelerators, ports and shared memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def resources() -> Iterator[Finding]:
 
 
 def accelerators() -> Iterator[Finding]:
-    """GPUs and TPUs, by what the system shows; no driver library is loaded."""
+    """GPUs and TPUs that the system shows; loads no driver library."""
     names = list(_nvidia_names())
     for index, name in enumerate(names):
         yield ok(f"GPU:{index} {name}")
@@ -73,7 +73,7 @@ def _nvml() -> Finding:
 
 
 def _nvidia_names() -> Iterator[str]:
-    """One name per GPU, as `nvidia-smi -L` prints them. Empty if there is none, or if it does not answer."""
+    """One name per GPU, from `nvidia-smi -L`. Empty if there is none, or if it does not answer."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return
@@ -87,7 +87,7 @@ def _nvidia_names() -> Iterator[str]:
 
 
 def ports() -> Iterator[Finding]:
-    """Listening on loopback, as the embedded cluster does, and on Unix sockets, as control streams do."""
+    """Whether listening works on loopback, as for the embedded cluster, and on Unix sockets, as for control streams."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as server,
@@ -108,7 +108,7 @@ def ports() -> Iterator[Finding]:
 
 
 def shared_memory() -> Iterator[Finding]:
-    """What collectives between processes of one host need: memory and wake-ups handed over as descriptors."""
+    """What collectives between processes of one host need: memory and wake-ups passed as descriptors."""
     try:
         _hand_over_descriptors()
         yield ok("memfd, eventfd and descriptor passing work: collectives on one host use shared memory")

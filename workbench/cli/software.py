@@ -1,4 +1,4 @@
-"""The doctor's look at Python, the packages and Jupyter. Nothing is imported, only looked up."""
+"""The doctor's checks of Python, packages and Jupyter. Looks packages up without importing them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def python() -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """What workbench itself needs."""
+    """The required packages."""
     found = {name: version(name) for name in CORE}
     present = [f"{name} {number}" for name, number in found.items() if number]
     for start in range(0, len(present), 4):
@@ -77,7 +77,7 @@ def extras() -> Iterator[Finding]:
 
 
 def jupyter() -> Iterator[Finding]:
-    """JupyterLab, and a kernel that is this very interpreter."""
+    """JupyterLab, and a kernel with this interpreter."""
     if version("jupyterlab") is None:
         yield note("JupyterLab is not installed", install(*EXTRAS["lab"]))
         return

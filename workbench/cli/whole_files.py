@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def put(target: Path, content: bytes) -> None:
-    """Replaces `target` in one piece: after an interrupt there is the old file or the new one."""
+    """Replaces `target` atomically: after an interrupt, there is the old file or the new one."""
     part = target.with_name(f".{target.name}.part-{os.getpid()}")
     try:
         part.write_bytes(content)

@@ -13,17 +13,17 @@ _SUFFIXES = (".ipynb", ".md")
 
 
 def bring_up_to_date(shipped: Path, copy: Path) -> list[str]:
-    """Copies notebooks that are missing or untouched, and leaves alone what the user has changed.
+    """Copies notebooks that are missing or unchanged, and keeps those that the user has changed.
 
-    Where both sides have changed, the new version is put beside the user's, once. A notebook that the user has deleted
-    comes back as it is shipped.
+    If both sides have changed, it puts the new version beside the user's, once. It restores notebooks that the user has
+    deleted.
 
     Args:
       shipped: The folder of notebooks of this workbench.
-      copy: The user's folder; it is made if there is none.
+      copy: The user's folder; created if missing.
 
     Returns:
-      What the user should know, a sentence for each notebook that got a new version beside it.
+      A sentence for the user about each notebook that got a new version beside it.
 
     Raises:
       OSError: if the folder cannot be written.
@@ -55,7 +55,7 @@ def _names_beside(notebook: Path) -> Iterator[Path]:
 
 
 def _delivered(copy: Path) -> dict[str, str]:
-    """For each notebook, the digest of the version that the user's copy started as, or that was added later."""
+    """For each notebook, the digest of the version that the user's copy started from, or that was added later."""
     try:
         found = json.loads((copy / _DELIVERED).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -21,12 +21,13 @@ class Address:
 
     Attributes:
       host: An IP address, or "localhost".
-      port: 0 takes one that is free.
-      certificate: File of the TLS certificate, with those that vouch for it; "" for none.
+      port: The port; 0 takes a free one.
+      certificate: File of the TLS certificate and its chain; "" for none.
       key: File of its key; "" if it is in the same file.
-      origins: How browsers reach it, if not by `host` and port: "name:port" of each, or behind a proxy that speaks TLS
-        "https://name".
-      without_tls: Listen off loopback without TLS nevertheless: a proxy speaks it, and only that reaches the port.
+      origins: The names by which browsers reach it, as "name:port", if not by `host` and port; behind a proxy that
+        terminates TLS, "https://name".
+      without_tls: Whether to listen on other addresses than loopback without TLS, because only a proxy that terminates
+        TLS reaches the port.
     """
 
     host: str = "127.0.0.1"
@@ -37,11 +38,11 @@ class Address:
     without_tls: bool = False
 
     def check(self) -> None:
-        """Refuses what is not safe, or cannot be reached.
+        """Rejects an address that is not safe, or cannot be reached.
 
         Raises:
-          UnsafeBind: if it is not loopback, there is no TLS, and that is not what was asked for.
-          InvalidArgumentError: if it is not an address, or not known how browsers reach it.
+          UnsafeBind: if it is not loopback, there is no TLS, and `without_tls` is False.
+          InvalidArgumentError: if it is not an address, or it is unknown how browsers reach it.
         """
         if not 0 <= self.port <= 65535:
             raise InvalidArgumentError(f"a port lies between 0 and 65535, got {self.port}")
@@ -66,7 +67,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it.
+        """Whether only this machine can reach it.
 
         Raises:
           InvalidArgumentError: if it is not an address.
@@ -94,14 +95,14 @@ class Address:
         return context
 
     def url(self, port: int) -> str:
-        """Where the page is, once the port is known."""
+        """The address of the page, once the port is known."""
         if self._is_every_address:
             return f"{self._whole(self.origins[0])}/"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self._scheme}://{host}:{port}/"
 
     def allowed_origins(self, port: int) -> frozenset[str]:
-        """Where its pages may come from, and nowhere else."""
+        """The only origins that its pages may come from."""
         names = [*self.origins]
         if self.is_loopback:
             names += [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]

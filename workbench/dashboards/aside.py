@@ -1,4 +1,4 @@
-"""Long work on a thread, so that it delays neither the other pages nor the sockets of a dashboard."""
+"""Does long work on a thread, so that it delays neither other pages nor the sockets of a dashboard."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Later = Callable[[Callable[[], None]], None]
 
 
 def at_once(work: Callable[[], Found], then: Callable[[Found], None]) -> None:
-    """Does what takes no time."""
+    """Does short work immediately."""
     then(work())
 
 
 class Aside:
-    """Does one thing after the other in a thread, and on the page what follows from each.
+    """Does one task after the other in a thread, and handles each result on the page.
 
     Used by the event loop only.
     """
@@ -28,13 +28,13 @@ class Aside:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, work: Callable[[], Found], then: Callable[[Found], None]) -> None:
-        """Has `work` done, and then `then` with what it gives."""
+        """Runs `work`, and then `then` with its result."""
         task = asyncio.ensure_future(self._do(work, then))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Nothing follows any more; what is being done is done to its end."""
+        """Handles no further results; a running task still runs to its end."""
         for task in self._tasks:
             task.cancel()
 

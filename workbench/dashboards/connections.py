@@ -1,4 +1,4 @@
-"""How many connections a dashboard keeps, and which are closed first when there are too many."""
+"""How many connections a dashboard keeps, and which it closes first if there are too many."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_CONNECTIONS: Final = 256
 
 
 class Connections:
-    """The open ones. Strangers, who have not shown the cookie, make room for others, the oldest of them first.
+    """The open connections. If there are too many, connections without the cookie are closed, the oldest first.
 
-    So who knows nothing can neither use up the descriptors of the process nor keep out who has the address. Used by the
+    So strangers can neither use up the descriptors of the process nor keep out users with the address. Used by the
     event loop only.
     """
 
@@ -24,7 +24,10 @@ class Connections:
         self._trusted: dict[IOStream, bool] = {}  # the oldest first
 
     def add(self, stream: IOStream) -> None:
-        """A request is about to come; closes the oldest stranger if there are too many, else the newcomer."""
+        """Adds a connection before its first request.
+
+        If there are too many, closes the oldest one without the cookie, or else the new one.
+        """
         if stream in self._trusted:
             return
         self._trusted = {one: trusted for one, trusted in self._trusted.items() if not one.closed()}
@@ -36,12 +39,12 @@ class Connections:
             self._trusted[stream] = False
 
     def trust(self, stream: IOStream) -> None:
-        """It has shown the cookie."""
+        """Notes that a connection has shown the cookie."""
         if stream in self._trusted:
             self._trusted[stream] = True
 
     def close(self) -> None:
-        """Ends all of them, WebSockets too, which a server that stops leaves open."""
+        """Ends all connections, including WebSockets, which a stopping server leaves open."""
         for stream in self._trusted:
             stream.close()
         self._trusted.clear()

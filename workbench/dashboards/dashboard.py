@@ -1,4 +1,4 @@
-"""`wb.dashboard`: the dashboard from a notebook or a script, which serves it from a thread of its own."""
+"""`wb.dashboard`: serves the dashboard from a notebook or a script, on a separate thread."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _STOP_SECONDS: Final = 10.0
 
 
 class Dashboard:
-    """A dashboard that is served from this process, until `close` or the end of the process.
+    """A dashboard that this process serves, until `close` or the end of the process.
 
     Attributes:
-      url: Its address with the token, which lets in everybody on this machine who knows it.
+      url: Its address with the token, which admits everybody on this machine who knows it.
       what: What it shows: jobs, or recorded runs.
     """
 
@@ -68,7 +68,7 @@ class Dashboard:
         return "live" if self._finalizer.alive else "stopped"
 
     def close(self) -> None:
-        """Ends it, and its pages. Idempotent."""
+        """Ends the dashboard and its pages. Idempotent."""
         self._finalizer()
 
     def __enter__(self) -> Dashboard:
@@ -109,14 +109,14 @@ def dashboard(
       origins: The names by which browsers reach the dashboard, as "name:port", if not `host` and `port`; behind a proxy
         that terminates TLS, "https://name".
       without_tls: Listen on other addresses without TLS, behind a proxy that terminates it: the token and the data
-        travel to that proxy as plain text.
+        reach that proxy as plain text.
 
     Raises:
       LibraryMissing: if Panel is not installed.
       TypeError: if `what` is anything else.
       NotFoundError: if nothing has the name `what`.
       DataCorruption: if the file is damaged or not a recorded run.
-      UnsafeBind: if it would listen on another address than loopback, without TLS and without `without_tls`.
+      UnsafeBind: if it would listen on an address other than loopback, without TLS and without `without_tls`.
       InvalidArgumentError: if the address, the certificate or an origin is unusable.
       UnavailableError: if the port is in use.
       FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
@@ -131,7 +131,7 @@ def dashboard(
 
 
 def check_installed() -> None:
-    """Looks whether everything that a dashboard needs is there.
+    """Checks that everything that a dashboard needs is installed.
 
     Raises:
       BackendUnavailable: if Panel is not installed, or the views were never built.

@@ -1,4 +1,4 @@
-"""Our views among the pages of a Dask scheduler, so that dask-labextension lists them too."""
+"""Adds views to the pages of a Dask scheduler, so that dask-labextension lists them, too."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _VIEWS: Final = {
     "lateness": "heat_map",
     "sweep": "sweep",
 }
-"""Name of the page -> view. Dask's pages have no authentication, so only views of times and sizes are among them.
-Prints of replicas, alerts, values and data appear only where users have authenticated themselves.
+"""The view of each page, by name.
+
+Dask's pages have no authentication, so these only show times and sizes. Prints of replicas, alerts, values and data
+appear only where users have authenticated themselves.
 """
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -67,7 +69,7 @@ look();
 
 
 class TimingSite:
-    """Times of collectives, folded on the scheduler from what passes it anyway; see `scheduler_pages.Site`.
+    """Times of collectives, folded on the scheduler from passing events; see `scheduler_pages.Site`.
 
     Attributes:
       pages: See `Site.pages`.
@@ -77,7 +79,7 @@ class TimingSite:
     def __init__(self) -> None:
         self.pages = {name: _PAGE.format(name=name, view=view) for name, view in _VIEWS.items()}
         self.files = STATIC
-        # The driver's clock decides what waits, and is not this machine's: nothing counts as stuck here.
+        # The driver's clock, which is not this machine's, decides what waits: nothing counts as stuck here.
         self._feed = Feed(now_ns=lambda: 0)
         self._made: tuple[Snapshot, dict[str, Any]] | None = None
 
@@ -99,7 +101,7 @@ class DaskPages:
     """Pages that were added to those of a Dask scheduler, until `close`.
 
     Attributes:
-      urls: Name -> address, as the scheduler has it.
+      urls: The scheduler's address of each page, by name.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -109,7 +111,7 @@ class DaskPages:
         self.urls = {name: f"{base}/individual-workbench-{name}" for name in _VIEWS}
 
     def close(self) -> None:
-        """Removes them. Idempotent."""
+        """Removes the pages. Idempotent."""
         if self.urls and not self._cluster.closed:
             scheduler_pages.remove(self._cluster)
         self.urls = {}
@@ -125,15 +127,14 @@ class DaskPages:
 
 
 def dask_pages(cluster: Strategy | Cluster | None = None) -> DaskPages:
-    """Adds the timing of collectives to the pages that a Dask scheduler serves, and to the list of dask-labextension.
+    """Adds the timing of collectives to the pages of a Dask scheduler, and to the list of dask-labextension.
 
     A Dask dashboard has no authentication: everyone who can reach it sees these pages too. So only this call adds them,
     and they show no more than Dask's own pages do: operations, sizes, times, hosts and lines; no values, no data, and
     nothing that replicas print.
 
     Args:
-      cluster: A cluster that `wb.connect(address)` has connected to; or a strategy on it; by default the
-        current one.
+      cluster: A cluster that `wb.connect(address)` has connected to; or a strategy on it; by default the current one.
 
     Raises:
       FailedPreconditionError: if there is no cluster, or its scheduler serves no pages; that of an embedded cluster

@@ -19,27 +19,27 @@ POLICY: Final = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' blob:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
-"""Content security policy: whatever a page contains, it loads nothing from elsewhere and sends nothing there. Panel
-compiles components in the browser, hence 'unsafe-eval'; `connect-src 'self'` covers the WebSocket.
+"""Content security policy: whatever a page contains, it neither loads anything from other sites nor sends anything
+there. Panel compiles components in the browser, hence 'unsafe-eval'; `connect-src 'self'` covers the WebSocket.
 """
 
 
 class Gate(Router):
-    """Lets in who has the token: in the address once, then as a cookie. Everybody else gets 403, on every route.
+    """Admits browsers with the token: once in the address, then as a cookie. All others get 403, on every route.
 
     Attributes:
-      application: What is behind it.
-      token: What opens it.
-      cookie: Name of the cookie; browsers do not keep those of different ports apart.
-      connections: Those that are open.
+      application: The application behind it.
+      token: The token that opens it.
+      cookie: Name of the cookie; browsers do not distinguish cookies of different ports.
+      connections: The open connections.
     """
 
     def __init__(self, application: Application, origins: frozenset[str]) -> None:
-        """Makes the gate.
+        """Creates the gate.
 
         Args:
-          application: What is behind it.
-          origins: Exactly where its pages may come from, such as "http://127.0.0.1:5006".
+          application: The application behind it.
+          origins: The exact origins that its pages may come from, such as "http://127.0.0.1:5006".
         """
         self.token = secrets.token_urlsafe(32)
         self.cookie = f"workbench-{secrets.token_hex(4)}"
@@ -50,7 +50,7 @@ class Gate(Router):
         self.connections = Connections()
 
     def start_request(self, server_conn: object, request_conn: Any) -> HTTPMessageDelegate:
-        """Called by tornado for each connection before anything of it is read, and again for its further requests."""
+        """Called by tornado for each connection before anything is read from it, and again for its later requests."""
         self.connections.add(request_conn.stream)
         delegate: HTTPMessageDelegate = super().start_request(server_conn, request_conn)
         return delegate
@@ -71,7 +71,7 @@ class Gate(Router):
         )
 
     def admit(self, handler: RequestHandler) -> None:
-        """Gives a browser that has the token its cookie, which goes over TLS only if it came so, if by a proxy's."""
+        """Gives a browser with the token its cookie, limited to TLS if the request used TLS, even through a proxy."""
         secure = f"http://{handler.request.host}" not in self._origins
         handler.set_cookie(
             self.cookie, self._pass, httponly=True, samesite="Lax", secure=secure, expires_days=None

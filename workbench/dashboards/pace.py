@@ -10,7 +10,7 @@ REST_SECONDS: Final = 0.1
 
 
 class Pace:
-    """Calls at most ten times a second, however often it is asked to, and never while nobody asks.
+    """Calls at most ten times a second, however often it is requested, and never without a request.
 
     Used by the event loop only.
     """
@@ -22,13 +22,13 @@ class Pace:
         self._stopped = False
 
     def ask(self) -> None:
-        """Has it called soon."""
+        """Requests a call."""
         if self._timer is None and not self._stopped:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(loop.time(), self._earliest), self._run)
 
     def stop(self) -> None:
-        """No call from now on."""
+        """Makes no call from now on."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""One browser page of the dashboard: the bar, and below it the views of the tab that is open."""
+"""One browser page of the dashboard: the bar, and below it the views of the open tab."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ _CARD: Final = {
     "justify-self": "stretch",
 }
 _ALONE: Final = {"container-type": "size", "overflow": "auto", "min-height": "320px"}
-"""For the only view of a page: as high as the page, so that its charts can fill it."""
+"""Styles of a page's only view: as high as the page, so that its charts can fill it."""
 
 
 class Body:
-    """The views that are open."""
+    """The open views."""
 
     def __init__(self) -> None:
         # Panel's scroll button would take a place in the grid.
@@ -74,7 +74,7 @@ class Body:
         self.panes: list[Pane] = []
 
     def show(self, panes: Sequence[Pane]) -> None:
-        """Shows these and no others."""
+        """Shows only these views."""
         self.panes = list(panes)
         if len(panes) == 1:
             panes[0].styles |= _ALONE
@@ -85,7 +85,7 @@ class Body:
 
 
 class JobPage:
-    """Shows a running job, and offers the others.
+    """Shows a running job, and offers the other jobs.
 
     Attributes:
       shell: The bar.
@@ -94,11 +94,11 @@ class JobPage:
     """
 
     def __init__(self, jobs: Jobs, clusters: Clusters) -> None:
-        """Begins to listen; used by the event loop of `clusters` only.
+        """Starts listening; used by the event loop of `clusters` only.
 
         Args:
-          jobs: Which one to show.
-          clusters: Those there are.
+          jobs: Which job to show.
+          clusters: The existing ones.
         """
         self._clusters = clusters
         self._chosen = jobs.id
@@ -124,7 +124,7 @@ class JobPage:
         for pane in self.body.panes:
             pane.push()
         if any(pane.watched and pane.waits for pane in self.body.panes):
-            self.on_news()  # what the browser was not ready for is still to be sent
+            self.on_news()  # sends what the browser was not ready for
 
     def close(self) -> None:
         """The page was closed."""
@@ -147,7 +147,7 @@ class JobPage:
     def _link(self) -> JobLink | None:
         """The job to show: the chosen one, otherwise the newest, preferably a live one; None if there is none.
 
-        Without a choice, a live job that is shown stays, so that a newer one does not take it from the reader.
+        Without a choice, a live job stays, so that a newer one does not replace it before the reader's eyes.
         """
         drivers = self._drivers()
         if self._chosen:
@@ -164,7 +164,10 @@ class JobPage:
         return [link for link in links if link.entry.kind == "driver" and link.summary is not None]
 
     def _asks(self) -> bool:
-        """Whether there are several jobs. Counts those that have not answered yet, as the user may mean one of them."""
+        """Whether there are several jobs.
+
+        Counts those that have not answered yet, because the user may want one of them.
+        """
         links = self._clusters.links.values()
         return not self._picked and sum(link.entry.kind == "driver" and not link.ended for link in links) > 1
 
@@ -205,7 +208,7 @@ class JobPage:
             self._changed()
 
     def _open_view(self, view: str) -> None:
-        """The first page that has a view."""
+        """Opens the first page that has a view."""
         self._open(next((tab for tab, views in _JOB_TABS.items() if view in views), ""))
 
     def _wanted(self) -> dict[str, frozenset[str]]:
@@ -225,7 +228,7 @@ class JobPage:
 
 
 class RunPage:
-    """Shows a recorded run, and offers the others of its folder.
+    """Shows a recorded run, and offers the other runs of its folder.
 
     Attributes:
       shell: The bar.
@@ -233,11 +236,11 @@ class RunPage:
     """
 
     def __init__(self, recordings: Recordings, later: Later) -> None:
-        """Makes the page.
+        """Creates the page.
 
         Args:
-          recordings: What there is to open.
-          later: Runs a function in this page's document, later.
+          recordings: The runs that can be opened.
+          later: Runs a function in this page's document later.
         """
         self._recordings = recordings
         self._later = later
@@ -277,7 +280,7 @@ class RunPage:
         runs = self._recordings.runs
         try:
             return runs.all(self._compared)
-        except WorkbenchError:  # one of the compared runs has gone meanwhile, or is damaged
+        except WorkbenchError:  # one of the compared runs has vanished, or is damaged
             return runs.all()
 
     def _answer(self, request: Message) -> Message | None:
@@ -285,7 +288,7 @@ class RunPage:
         match request:
             case {"kind": "open_run", "path": str(path)}:
                 run = self._recordings.source(path)
-                run.model()  # the place where a file was picked reports that it is damaged
+                run.model()  # reports a damaged file where it was picked
                 self._later(lambda: self._show(path, run))
             case {"kind": "compare_runs", "first": str(first), "second": str(second)}:
                 found = self._recordings.runs.all((first, second))
@@ -299,7 +302,7 @@ class RunPage:
 
 
 def make(target: Jobs | Recordings, clusters: Clusters) -> JobPage | RunPage:
-    """A page for a browser that has just opened the dashboard; up to date until that closes it."""
+    """A page for a browser that has just opened the dashboard, kept up to date until the browser closes it."""
     later = _later_on(pn.state.curdoc)
     if isinstance(target, Recordings):
         return RunPage(target, later)
@@ -326,7 +329,7 @@ def _later_on(doc: Any) -> Later:
 def _layout(view: str) -> dict[str, Any]:
     """A view's place in the grid."""
     wide = {"grid-column": "1 / -1"} if view in _WIDE else {}
-    card = {} if view == "overview" else _CARD  # the view has cards of its own
+    card = {} if view == "overview" else _CARD  # the view has its own cards
     return {"sizing_mode": "stretch_width", "styles": card | wide}
 
 
@@ -348,4 +351,4 @@ def _ignore(id: str) -> None:
 
 
 def _nothing() -> None:
-    """Does nothing: nobody shows the page yet."""
+    """Does nothing, because the page is not shown yet."""

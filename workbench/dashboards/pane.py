@@ -36,12 +36,12 @@ export async function render({{ model, el }}) {{
 class Pane(JSComponent):
     """Shows a `Source`, the counterpart of a notebook's `ViewWidget`.
 
-    Messages travel as JSON texts, which Panel passes on as they are. One is on its way at a time: a page that is slow
-    gets fewer, each with the newest state. Nothing travels while the view is out of sight.
+    Messages are sent as JSON texts, which Panel passes on unchanged. One is in transit at a time: a slow page gets
+    fewer, each with the newest state. Nothing is sent while the view is not visible.
 
     Attributes:
       source: What it shows.
-      watched: Whether somebody sees it.
+      watched: Whether it is visible.
     """
 
     view = param.String()
@@ -67,17 +67,17 @@ class Pane(JSComponent):
         work: Work = at_once,
         **layout: Any,
     ) -> None:
-        """Makes the pane.
+        """Creates the pane.
 
         Args:
           source: What it shows.
-          on_watched: Called when somebody begins or ceases to look.
-          missing: Says why there is no model yet, or "".
-          answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
-          on_open: Opens the page of another view that a person asks for; None where there is none.
-          title: What the view is called, for as long as it has nothing to draw.
-          line: The line of code in what `missing` says.
-          work: Does what the source is asked for.
+          on_watched: Called when the view becomes visible or invisible.
+          missing: Returns why there is no model yet, or "".
+          answers: Whether the source answers requests from the view; if not, the view offers none.
+          on_open: Opens the page of another view on request; None if there is no such page.
+          title: The view's name, shown while it has nothing to draw.
+          line: The line of code in the text of `missing`.
+          work: Runs requests to the source.
           layout: The options that every Panel component takes.
         """
         super().__init__(
@@ -95,11 +95,11 @@ class Pane(JSComponent):
 
     @property
     def waits(self) -> bool:
-        """Whether the page has not taken the last message yet."""
+        """Whether the page has not received the last message yet."""
         return self._on_its_way
 
     def push(self) -> None:
-        """Sends what has changed, if anything has and the page is ready for it."""
+        """Sends the changes, if there are any and the page is ready."""
         if self.watched and not self._on_its_way:
             self._on_its_way = True
             self._work(lambda: _told(self._next), self._send)

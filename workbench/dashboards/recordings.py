@@ -11,20 +11,20 @@ from workbench.ui.widgets.sources import Given, Message
 
 
 class Recordings:
-    """What there is to open; nothing else is.
+    """The runs that can be opened, and nothing else.
 
     Attributes:
       path: The file or the folder.
       runs: The runs.
-      first: Path of the run to open first; "" for a folder, in which a person picks one.
+      first: Path of the run to open first; "" for a folder, in which the user picks one.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Looks at the file or folder.
+        """Checks the file or folder.
 
         Raises:
-          NotFoundError: if it is not there.
-          DataCorruption: if the file is damaged or no recorded run.
+          NotFoundError: if it does not exist.
+          DataCorruption: if the file is damaged or not a recorded run.
         """
         self.path = Path(path)
         is_folder = self.path.is_dir()
@@ -34,7 +34,7 @@ class Recordings:
             self.runs.replay(self.first)
 
     def source(self, path: str) -> Given:
-        """One run, with all that its views draw, as the source of a view."""
+        """One run, with everything that its views draw, as the source of a view."""
 
         def answer(request: Message) -> Message | None:
             match request:

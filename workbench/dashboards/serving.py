@@ -46,8 +46,8 @@ _FRAGMENTS_PER_SECOND: Final = 1000.0
 """A message is three fragments. Ten times a second, a page acknowledges what each of its views has received."""
 _BURST: Final = 3000
 _COMPRESSION: Final = 6
-"""zlib's options. Neighbouring views get the same changes, and much of each repeats the last: a tenth of the bytes is
-left.
+"""zlib's level. Neighbouring views get the same changes, and much of each repeats the last, so a tenth of the bytes
+remains.
 """
 _TOO_MANY: Final = 1008
 
@@ -56,16 +56,16 @@ class DashboardServer:
     """Serves pages until `stop`. Used by one event loop only.
 
     Attributes:
-      url: Where the dashboard is, with the token.
-      loop: Tornado's loop around asyncio's, which knows all connections.
+      url: The address of the dashboard, with the token.
+      loop: Tornado's loop around asyncio's, with all connections.
     """
 
     def __init__(self, target: Jobs | Recordings, address: Address) -> None:
-        """Begins to listen.
+        """Starts listening.
 
         Raises:
           UnsafeBind, InvalidArgumentError: see `Address`.
-          UnavailableError: if the port is in use, or the address not one of this machine.
+          UnavailableError: if the port is in use, or the address does not belong to this machine.
         """
         address.check()
         _keep_quiet()
@@ -105,13 +105,13 @@ class DashboardServer:
         self.url = f"{address.url(port)}?token={self.gate.token}"
 
     async def stop(self) -> None:
-        """Ends it, and all of its pages."""
+        """Ends the server and all of its pages."""
         self._server.stop(wait=False)
         self.gate.connections.close()
         await self._clusters.close()
 
     def _page(self, target: Jobs | Recordings) -> Any:
-        """The page that a new browser gets."""
+        """The page for a new browser."""
         if len(self._pages) >= _MAX_PAGES:
             return pn.pane.Str(f"{_MAX_PAGES} pages of this dashboard are open already: close one")
         made = page.make(target, self._clusters)
@@ -143,7 +143,7 @@ class _PageSocket(WSHandler):
 
 
 class _Headers(OutputTransform):
-    """Adds headers to every answer that restrict what browsers do with it."""
+    """Adds headers to every response that restrict what browsers do with it."""
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool
@@ -166,9 +166,9 @@ def _log(handler: RequestHandler) -> None:
 
 
 def _keep_quiet() -> None:
-    """Silences messages about browsers that have gone and about what strangers send.
+    """Silences messages about disconnected browsers and about requests from strangers.
 
-    Dask, where imported, does the same.
+    Dask, if imported, does the same.
     """
     silence(EMPTY_LAYOUT)  # a page whose job has not answered yet has no views
     for name, level in (
@@ -182,7 +182,7 @@ def _keep_quiet() -> None:
 
 
 def _on_lost_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Reports an exception that nothing awaited, unless it only says that a browser has gone."""
+    """Reports an exception that nothing awaited, unless it only says that a browser has disconnected."""
     if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
         loop.default_exception_handler(context)
 

@@ -14,7 +14,7 @@ from workbench.dashboards.pane import drawn_by
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """A cluster that can be chosen; fields as in the registry and its summary."""
+    """A cluster that can be chosen; the fields are those of the registry and its summary."""
 
     id: str
     name: str
@@ -30,12 +30,12 @@ class ShellState:
     Attributes:
       title: What is shown, in a few words.
       status: One word, or "".
-      note: What a person can do to see something, or what went wrong.
-      clusters: Those to choose from.
-      cluster: The id of the one that was chosen; "" follows the newest.
+      note: What to do to see something, or what went wrong.
+      clusters: The clusters to choose from.
+      cluster: The id of the chosen one; "" follows the newest.
       choose: Whether to ask first which one to show.
       tabs: Names of the pages.
-      tab: The one that is open.
+      tab: The open page.
     """
 
     title: str
@@ -49,18 +49,18 @@ class ShellState:
 
 
 class Shell(JSComponent):
-    """Draws the newest `ShellState`, and tells what a person picks."""
+    """Draws the newest `ShellState`, and reports the user's choices."""
 
     _esm = drawn_by("shell(model, el)")
 
     def __init__(
         self, *, on_cluster: Callable[[str], None], on_tab: Callable[[str], None], **layout: Any
     ) -> None:
-        """Makes the bar.
+        """Creates the bar.
 
         Args:
-          on_cluster: Called with the id that was picked, "" for the newest.
-          on_tab: Called with the name of the page that was picked.
+          on_cluster: Called with the chosen id, "" for the newest.
+          on_tab: Called with the name of the chosen page.
           layout: The options that every Panel component takes.
         """
         super().__init__(**layout)  # type: ignore[no-untyped-call]
@@ -69,7 +69,7 @@ class Shell(JSComponent):
         self._state: ShellState | None = None
 
     def tell(self, state: ShellState) -> None:
-        """Shows another state, if it is another one."""
+        """Shows the state if it has changed."""
         if state != self._state:
             self._state = state
             self._send_msg(json.dumps(asdict(state)))

@@ -10,12 +10,12 @@ from workbench.ui.widgets.sources import Message
 
 
 class Asking(NamedTuple):
-    """How to get a view that does not come by itself.
+    """How to get a view that only appears on request.
 
     Attributes:
-      title: What it is called.
+      title: The view's name.
       line: The line of code that shows it.
-      what: What it shows then.
+      what: What it then shows.
     """
 
     title: str
@@ -45,11 +45,11 @@ assert set(ASKED_FOR) == SHOWN
 
 
 class JobSource:
-    """One view of a job, as its process tells it.
+    """One view of a job, with data from the job's process.
 
     Attributes:
       view: Name of the view.
-      channel: What has to be watched for it.
+      channel: The channel to watch for it.
     """
 
     interval_seconds = 0.1
@@ -93,7 +93,7 @@ class JobSource:
         return {"kind": "collectives", "change": change} | self._link.feed_frame
 
     def answer(self, request: Message) -> Message | None:
-        """None: a dashboard only looks."""
+        """None: a dashboard is read-only."""
         return None
 
     @property

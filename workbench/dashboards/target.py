@@ -1,4 +1,4 @@
-"""What a dashboard shows, as users name it: nothing, a job, or a recorded run."""
+"""Finds what a dashboard shows from the user's argument: nothing, a job, or a recorded run."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Jobs:
     """The jobs of this user on this machine.
 
     Attributes:
-      id: The one to show; "" for the only one there is, or those to choose from.
+      id: The job to show; "" for the only one, or a choice among several.
     """
 
     id: str = ""
 
 
 def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Recordings:
-    """What `what` names.
+    """The jobs or recordings that `what` refers to.
 
     Args:
       what: Nothing for the jobs of this user on this machine; the name or id of a job, or the address of the scheduler
         that it uses; or the file of a recorded run, or a folder of them.
-      registry: Where jobs say that they are there.
+      registry: Where jobs register.
 
     Raises:
-      NotFoundError: if there is no such thing; the text says what there is.
-      DataCorruption: if the file is damaged or no recorded run.
+      NotFoundError: if there is no such thing; the message lists what exists.
+      DataCorruption: if the file is damaged or not a recorded run.
     """
     if what is None:
         return Jobs()

@@ -1,8 +1,8 @@
-"""Finding wrong values early, with the names of tf.debugging.
+"""Finds wrong values early, with the names of tf.debugging.
 
-Assertions look at shapes, dtypes and numbers, in the notebook, in replica functions, and of values with a component per
-replica. `check_numerics` looks for NaN and infinity in one array; `enable_check_numerics` makes every step look at what
-it computes.
+Assertions check shapes, dtypes and numbers, in the notebook, in replica functions, and in values with a component per
+replica. `check_numerics` checks one array for NaN and infinity; `enable_check_numerics` makes every step check what it
+computes.
 """
 
 from workbench.debugging import experimental

@@ -52,7 +52,7 @@ def assert_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit.
 
     >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 2]))
     >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 3]), message="labels")
@@ -73,12 +73,12 @@ def assert_none_equal(
     Args:
       x: See `assert_equal`.
       y: See `assert_equal`.
-      summarize: How many elements of each the error shows; stands before `message`, as in the reference.
+      summarize: How many elements of each the error shows; comes before `message`, as in the reference.
       message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if two elements are equal; dtypes or shapes do not fit.
+      InvalidArgumentError: if two elements are equal, or dtypes or shapes do not fit.
     """
     _compare("assert_none_equal", operator.ne, x, y, message=message, summarize=summarize)
 
@@ -96,7 +96,7 @@ def assert_less(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit.
     """
     _compare("assert_less", operator.lt, x, y, message=message, summarize=summarize)
 
@@ -114,7 +114,7 @@ def assert_less_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit.
     """
     _compare("assert_less_equal", operator.le, x, y, message=message, summarize=summarize)
 
@@ -132,7 +132,7 @@ def assert_greater(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit.
     """
     _compare("assert_greater", operator.gt, x, y, message=message, summarize=summarize)
 
@@ -150,7 +150,7 @@ def assert_greater_equal(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit.
     """
     _compare("assert_greater_equal", operator.ge, x, y, message=message, summarize=summarize)
 
@@ -167,7 +167,7 @@ def assert_positive(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if one is not.
+      InvalidArgumentError: if an element is not.
     """
     _compare_with_zero("assert_positive", operator.gt, x, message=message, summarize=summarize)
 
@@ -184,7 +184,7 @@ def assert_negative(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if one is not.
+      InvalidArgumentError: if an element is not.
     """
     _compare_with_zero("assert_negative", operator.lt, x, message=message, summarize=summarize)
 
@@ -201,7 +201,7 @@ def assert_non_negative(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if one is.
+      InvalidArgumentError: if an element is.
     """
     _compare_with_zero("assert_non_negative", operator.ge, x, message=message, summarize=summarize)
 
@@ -218,7 +218,7 @@ def assert_non_positive(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if one is.
+      InvalidArgumentError: if an element is.
     """
     _compare_with_zero("assert_non_positive", operator.le, x, message=message, summarize=summarize)
 
@@ -239,14 +239,15 @@ def assert_near(
     Args:
       x: Floating or complex numbers of any shape, or a value with a component per replica.
       y: An array of the same dtype and a shape that `x` can be broadcast with.
-      rtol: Relative to `y`; 10 times the dtype's epsilon by default.
-      atol: Absolute; 10 times the dtype's epsilon by default.
+      rtol: Tolerance relative to `y`; 10 times the dtype's epsilon by default.
+      atol: Absolute tolerance; 10 times the dtype's epsilon by default.
       message: The beginning of the error's message.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
+      InvalidArgumentError: if this does not hold everywhere, or dtypes or shapes do not fit, or dtypes are not
+        floating.
 
     >>> wb.debugging.assert_near(np.float32(0.1) + np.float32(0.2), np.float32(0.3))
     """
@@ -305,7 +306,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it is false, or has not exactly one element.
+      InvalidArgumentError: if it is false, or does not have exactly one element.
     """
     if condition is True or (type(condition) is np.bool_ and condition):  # a fast path for most values
         return
@@ -341,7 +342,7 @@ def _scalar(x: Any) -> Any:
     if type(x) is not np.ndarray or x.ndim:
         return x
     element = x[()]
-    return element if isinstance(element, np.generic) else x  # an object array's element is no NumPy scalar
+    return element if isinstance(element, np.generic) else x  # object arrays have other elements
 
 
 def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Whether the log tells what is placed on which devices."""
+"""Whether the log reports what is placed on which devices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _times_set = 0
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Says whether the log tells what is placed where (as tf.debugging.set_log_device_placement).
+    """Sets whether the log reports what is placed where (as tf.debugging.set_log_device_placement).
 
     From then on `wb.log()` has a line for each variable that is created, for each dataset that is distributed, and for
-    each function that a strategy runs on devices where it did not run before, with what it is given from the notebook
-    and what the replicas have already.
+    each function that a strategy runs on new devices, with the values that it receives from the notebook and those that
+    the replicas already have.
 
     Args:
-      enabled: Whether to tell it; False at first.
+      enabled: Whether to report it; initially False.
 
     Raises:
       TypeError: if it is not a bool or whole number.
@@ -29,10 +29,10 @@ def set_log_device_placement(enabled: bool) -> None:
 
 
 def get_log_device_placement() -> bool:
-    """Whether the log tells what is placed where (as tf.debugging.get_log_device_placement)."""
+    """Whether the log reports what is placed where (as tf.debugging.get_log_device_placement)."""
     return _enabled
 
 
 def times_set() -> int:
-    """How often `set_log_device_placement` was called: what was told before may be told again then."""
+    """How often `set_log_device_placement` was called; each call allows earlier reports to be repeated."""
     return _times_set

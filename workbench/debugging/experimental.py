@@ -1,4 +1,4 @@
-"""`wb.debugging.experimental`: dumps, with the names that the reference has there."""
+"""`wb.debugging.experimental`: dumps, with the names of the reference."""
 
 from workbench.debugging.dump.session import (
     DebugEventsWriter,

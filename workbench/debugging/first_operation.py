@@ -1,7 +1,7 @@
-"""The operation that makes a NaN or an infinity, as NumPy and JAX notice it: at no cost in NumPy, op by op in JAX.
+"""The operation that makes a NaN or an infinity, as detected by NumPy and JAX: at no cost in NumPy, op by op in JAX.
 
-The processor notes when a floating-point operation is invalid, divides by zero or overflows, and NumPy asks it after
-each of its functions. So nothing has to look at arrays to find the first operation that goes wrong.
+The processor sets a flag when a floating-point operation is invalid, divides by zero or overflows, and NumPy checks it
+after each of its functions. So the first operation that goes wrong is found without reading arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHOWN_CHARACTERS: Final = 120
 
 @contextlib.contextmanager
 def stopping(place: str) -> Iterator[None]:
-    """Raises where an operation of the block makes a NaN or an infinity; `np.errstate` inside of it still decides.
+    """Raises where an operation in the block makes a NaN or an infinity; `np.errstate` inside takes precedence.
 
     Args:
       place: Where the block runs, for the error: "on replica 1 at step 17".
@@ -56,19 +56,19 @@ def stopping(place: str) -> Iterator[None]:
 
 
 class NotebookErrors:
-    """What NumPy does about such operations on the thread that enabled the checks, and what it did before."""
+    """NumPy's settings for such operations on the thread that enabled the checks, now and before."""
 
     def __init__(self) -> None:
         self._before: tuple[Any, Any] | None = None
 
     def enable(self) -> None:
-        """Raises from now on. Again: does nothing."""
+        """Makes NumPy raise from now on; does nothing if called again."""
         if self._before is None:
             handler = np.seterrcall(functools.partial(_stop, ""))
             self._before = np.seterr(invalid="call", divide="call", over="call"), handler
 
     def disable(self) -> None:
-        """Puts back what was before."""
+        """Restores the earlier settings."""
         if self._before is not None:
             settings, handler = self._before
             self._before = None
@@ -77,7 +77,7 @@ class NotebookErrors:
 
 
 def _stop(place: str, kind: str, flag: int) -> None:
-    """Called by NumPy on the thread, and below the line, whose operation went wrong."""
+    """NumPy calls this on the thread whose operation went wrong, below its line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_between(frame):
         frame = frame.f_back

@@ -27,18 +27,18 @@ class Call(Protocol):
         """The line `frame.f_lineno` is about to run."""
 
     def returned(self, frame: FrameType, result: Any) -> None:
-        """The function returned its result, or yielded an element. An exception that ends it does not call this."""
+        """The function returned its result, or yielded an element. Not called if an exception ends it."""
 
 
 Enter = Callable[[FrameType], Call]
-"""Receives the frame of each function that begins, and returns what receives the lines of that call."""
+"""Receives the frame of each starting function, and returns the receiver of that call's lines."""
 
 
 @contextlib.contextmanager
 def followed_lines(enter: Enter) -> Iterator[None]:
-    """Follows the user's functions that the block calls on this thread. What `enter` or a call raises, they raise.
+    """Follows the user's functions that the block calls on this thread, which raise what `enter` or a call raises.
 
-    It changes nothing in a block that is followed already, nor, on Python 3.11, on a thread that a debugger follows.
+    It has no effect in a block that is already followed, or, on Python 3.11, on a thread that a debugger follows.
     """
     with contextlib.ExitStack() as stack:
         if sys.version_info >= (3, 12) and (monitor := _monitor()) is not None:
@@ -50,7 +50,7 @@ def followed_lines(enter: Enter) -> Iterator[None]:
 
 
 def _is_followed(frame: FrameType) -> bool:
-    """Whether a function is the user's: not one that stands in for a line, and none that makes a named tuple."""
+    """Whether a function is the user's: not one that stands in for a line or that creates a named tuple."""
     name = frame.f_code.co_filename
     if not is_users(name) or stands_in(frame):
         return False
@@ -58,7 +58,7 @@ def _is_followed(frame: FrameType) -> bool:
 
 
 def _traced(enter: Enter, frame: FrameType) -> Any:
-    """What Python 3.11 calls with the events of a function, None for those that are not followed."""
+    """What Python 3.11 calls with a function's events; None for functions that are not followed."""
     if not _is_followed(frame):
         return None
     call, raised = enter(frame), False
@@ -98,8 +98,8 @@ if sys.version_info >= (3, 12):
         def __init__(self, tool: int) -> None:
             self._tool = tool
             self._thread = _Thread()
-            # Guards what follows. An RLock, because a signal handler that interrupts its owner may call
-            # a user's function.
+            # Guards what follows. An RLock, because a signal handler that interrupts its owner may call a user's
+            # function.
             self._lock = forks.lock(threading.RLock())
             self._on = False
             self._listeners = 0
@@ -114,7 +114,7 @@ if sys.version_info >= (3, 12):
                 (_EVENTS.PY_YIELD, self._returned),
             ):
                 sys.monitoring.register_callback(tool, event, called)
-            # After that, Python runs functions whose modules it has cleared.
+            # After that, Python runs functions whose modules are already cleared.
             atexit.register(self._stop)
 
         @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """The line that makes a NaN or an infinity in an array on a GPU.
 
-GPUs do not report such operations, and CuPy's do not tell of themselves. So Python calls a function between the lines
-of the user's functions, which queues a check of the arrays in the variables that the line names: only those are new or
-changed, unless the line calls something that has them from elsewhere. The GPU makes a check right after the line's own
-work, and nothing waits for it. So the error names the line, though the function may be some lines further.
+GPUs do not report such operations, and CuPy's cannot be intercepted. So Python calls a function between the lines of
+the user's functions. It queues a check of the arrays in the variables that the line names: only those are new or
+changed, unless the line calls code that has them from elsewhere. The GPU makes the check right after the line's own
+work, and nothing waits for it. So the error names the line, although the function may be some lines further.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from workbench.debugging.operands import not_finite
 from workbench.errors import NotFinite
 
 _MOST_IN_ONE: Final = 64
-"""Lists, tuples and dictionaries of more entries are not looked into."""
+"""Lists, tuples and dictionaries with more entries are not searched."""
 _MOST_BYTES: Final = 64 << 20
-"""Arrays that are being checked stay in memory; of more bytes than this, the thread waits for the checks."""
+"""Arrays being checked stay in memory; above this many bytes, the thread waits for the checks."""
 _RESULT: Final = "its result"
 _SHOWN_CHARACTERS: Final = 120
 
@@ -37,14 +37,14 @@ _SHOWN_CHARACTERS: Final = 120
 def watched_lines(place: str) -> Iterator[None]:
     """Raises if a line of the block's functions leaves a GPU array that is not finite in a variable.
 
-    It does nothing where this process computes on no GPU; nor, on Python 3.11, where a debugger follows lines.
+    It does nothing if this process does not compute on a GPU, or, on Python 3.11, if a debugger follows lines.
 
     Args:
       place: Where the block runs, for the error: "on replica 1 at step 17".
 
     Raises:
-      NotFinite: naming the first such line, the variable, and the place; also instead of another error that the block
-        raised after that line.
+      NotFinite: naming the first such line, the variable, and the place; replaces an error that the block raised after
+        that line.
     """
     if not gpu.in_use():
         yield
@@ -70,12 +70,12 @@ class _Held(NamedTuple):
 
     Attributes:
       code: The function.
-      names: Its globals, by which its source is found.
+      names: Its globals, for finding its source.
       line: Its line; 0 before the first one.
       name: The variable.
-      made: Whether it is this line that made or changed the array, and not one before it.
+      made: Whether this line, and not an earlier one, made or changed the array.
       array: The array.
-      allowed: What the user's `np.errstate` does about such elements.
+      allowed: The user's `np.errstate` for such elements.
     """
 
     code: CodeType
@@ -88,7 +88,7 @@ class _Held(NamedTuple):
 
 
 class _Watch:
-    """What was seen in one call of a function by the runtime, on its thread.
+    """The state of one call of a function by the runtime, on its thread.
 
     Attributes:
       calls: Number of calls of the user's functions so far.
@@ -97,27 +97,27 @@ class _Watch:
     def __init__(self, place: str) -> None:
         self.calls = 0
         self._place = place
-        self._known: dict[int, Any] = {}  # not finite before the function began, or because that is meant
+        self._known: dict[int, Any] = {}  # not finite before the function began, or intentionally
         self._checks = QueuedChecks()
         self._queued: list[_Held] = []
         self._bytes = 0
 
     def enter(self, frame: FrameType) -> _Call:
-        """Follows one call of a function of the user's."""
+        """Follows one call of a user's function."""
         self.calls += 1
         return _Call(self, frame.f_code)
 
     def look(self, frame: FrameType, line: int, made: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-        """Queues checks of what a function holds after a line of it.
+        """Queues checks of what a function's variables hold after one of its lines.
 
         Args:
           frame: The function's frame.
           line: Its line that ran; 0 before the first one.
-          made: What the line may have made or changed, by the names of the variables.
-          others: What else to check, which this line or one before it changed.
+          made: What the line may have made or changed, by variable name.
+          others: What else to check, changed by this line or an earlier one.
 
         Raises:
-          NotFinite: if a check that was queued before found something by now.
+          NotFinite: if an earlier check has found something.
         """
         seen = set()
         allowed: Mapping[str, Any] = {}
@@ -145,7 +145,7 @@ class _Watch:
         """Waits for the checks.
 
         Raises:
-          NotFinite: for the first array that is not finite and that no `np.errstate` allows.
+          NotFinite: for the first array that is not finite and not allowed by `np.errstate`.
         """
         queued, self._queued, self._bytes = self._queued, [], 0
         for place in self._checks.wait():
@@ -215,7 +215,7 @@ def _named(code: CodeType) -> Mapping[int, frozenset[str]]:
 
 
 def _arrays(value: object) -> Iterable[Any]:
-    """The arrays of CuPy in a value, also in plain containers."""
+    """The CuPy arrays in a value, including those in plain containers."""
     if _is_array(type(value)):
         return (value,)
     if isinstance(value, dict | list | tuple) and len(value) <= _MOST_IN_ONE:
@@ -229,7 +229,7 @@ def _is_array(kind: type) -> bool:
 
 
 def _unwanted(array: np.ndarray, allowed: Mapping[str, Any]) -> str:
-    """What an array that was not finite has in it that the user's `np.errstate` does not allow; "" for nothing."""
+    """What the user's `np.errstate` does not allow in an array that is not finite; "" for nothing."""
     nan_is_meant = allowed["invalid"] == "ignore"
     infinity_is_meant = (allowed["divide"], allowed["over"]) == ("ignore", "ignore")
     if np.isfinite(array).all():

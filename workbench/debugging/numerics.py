@@ -1,4 +1,4 @@
-"""check_numerics: NaN and infinity are an error that says which replica made them, where and at which step."""
+"""check_numerics: raises an error for NaN and infinity that says which replica made them, where and at which step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Followed:
-    """Whether the notebook, a process of its own, has enabled checks for what runs on its behalf."""
+    """Whether the notebook's process has enabled checks for functions that run on its behalf."""
 
     __slots__ = ("enabled",)
 
@@ -48,7 +48,7 @@ class _Thread(threading.local):
 thread = _Thread()
 _notebook = NotebookErrors()
 _enabled = False
-_follows = False  # whether any thread has ever followed one; most processes check nothing else
+_follows = False  # whether any thread has ever followed one; most processes stop here
 
 
 def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
@@ -87,13 +87,13 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
 
 
 def require_text(message: Any, which: str) -> None:
-    """Refuses a message that was left out, whose place another argument took."""
+    """Rejects a missing message, whose place another argument took."""
     if not isinstance(message, str | bytes):
         raise TypeError(f"{which} takes a text as its second argument, the message, got {message!r:.60}")
 
 
 def is_finite_scalar(x: Any) -> bool:
-    """Whether this is a finite floating number of NumPy, which takes a fraction of a microsecond to see."""
+    """Whether this is a finite NumPy float; takes a fraction of a microsecond."""
     return isinstance(x, np.floating) and math.isfinite(x)
 
 
@@ -107,14 +107,14 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
       thread. The error names operation, line, and replica and step, or worker and function. The processor detects such
       operations, so this takes no time. Your own `np.errstate` and `np.seterr` still apply.
     * The first operation of JAX that makes one, likewise, except in the calling thread.
-    * The first line of a replica function after which a variable holds an array of CuPy with one, likewise. The GPU
-      checks these arrays when it gets to them, and the line does not wait: the error may come some lines later. On
-      Python 3.11, not under a debugger.
+    * The first line of a replica function after which a variable holds a CuPy array with one, likewise. The GPU checks
+      these arrays when it gets to them, and the line does not wait: the error may come some lines later. On Python
+      3.11, not under a debugger.
     * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions, scheduled
       functions and functions of datasets, and elements of datasets, also those that CuPy computed: workbench reads each
       array once.
-    * What a parameter server makes of an update that is sent from now on: the variable, or the rows that it changes,
-      and what the optimizer keeps for them. The server makes the update on a copy first, and refuses it.
+    * The result of an update that is sent to a parameter server from now on: the variable, or the rows that change, and
+    the optimizer's state for them. The server makes the update on a copy first, and rejects it.
 
     If NumPy uses several threads, as for a large matrix product, the error appears where its result is used. If a
     dataset calls a function in another process, the error appears in the function's result. Functions of a
@@ -145,17 +145,17 @@ def disable_check_numerics() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether steps, and functions of datasets, are to check what they compute."""
+    """Whether steps and functions of datasets check what they compute."""
     return _enabled or (_follows and thread.followed.enabled)
 
 
 def sender() -> str:
-    """Where the calling thread computes, for what another process checks of its doing; "" if that is not checked."""
+    """Where the calling thread computes, for checks in another process; "" if there are none."""
     return thread.place or ("in the notebook" if _enabled else "")
 
 
 def follow(enabled: bool) -> None:
-    """Has functions of datasets on this thread checked or not, as the notebook has it, and on those that it starts."""
+    """Sets whether functions of datasets are checked on this thread and those that it starts, as in the notebook."""
     global _follows
     if enabled:
         _follows = True
@@ -164,7 +164,7 @@ def follow(enabled: bool) -> None:
 
 
 def shared(target: Callable[..., _T]) -> Callable[..., _T]:
-    """`target`, for another thread, which follows whatever this one follows, also later."""
+    """`target` for another thread, which follows the same setting as this one, also later."""
     followed = thread.followed
 
     def run(*args: Any) -> _T:
@@ -176,7 +176,7 @@ def shared(target: Callable[..., _T]) -> Callable[..., _T]:
 
 @contextlib.contextmanager
 def checking(place: str) -> Iterator[None]:
-    """Checks what this thread computes meanwhile; `place` tells where that is, such as "on replica 1 at step 17".
+    """Checks what this thread computes inside the block; `place` says where, such as "on replica 1 at step 17".
 
     Raises:
       NotFinite: where an operation of the block makes a NaN or an infinity.
@@ -191,11 +191,11 @@ def checking(place: str) -> Iterator[None]:
 
 
 def check(value: _T, what: str) -> _T:
-    """Returns a nested structure; where this thread is checked, only if its floating arrays are finite.
+    """Returns a nested structure; if this thread is checked, only if its floating arrays are finite.
 
     Args:
-      value: Arrays of any kind; what is not an array of numbers is passed over.
-      what: What it is, for the error: "assign_sub of variable 'w:0'".
+      value: Arrays of any kind; anything but arrays of numbers is ignored.
+      what: A description for the error: "assign_sub of variable 'w:0'".
 
     Raises:
       NotFinite: naming the place, `what`, and how many elements are not finite.
@@ -214,7 +214,7 @@ def _is_floating(dtype: np.dtype[Any]) -> bool:
 def _maybe_not_finite(leaves: Sequence[Any]) -> Iterator[np.ndarray]:
     """The arrays that may have elements that are not finite, on the host, in their order.
 
-    Those of CuPy are looked at where they are, with one wait for all of them, and only bad ones are copied.
+    CuPy's arrays are checked on the device, with one wait for all of them, and only bad ones are copied.
     """
     on_gpu = {k for k, leaf in enumerate(leaves) if type(leaf).__module__.partition(".")[0] == "cupy"}
     floats = [k for k in sorted(on_gpu) if hasattr(leaves[k], "dtype") and can_be_infinite(leaves[k].dtype)]

@@ -1,4 +1,4 @@
-"""Observed functions: their numbers are checked, the results of their operations are dumped, or both."""
+"""Observed functions: checks their numbers, dumps the results of their operations, or both."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from workbench.debugging.dump.watched import unwatched, watched
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is done with a function; travels to the replicas.
+    """What is done with a function; sent to the replicas.
 
     Attributes:
-      checked: NaN and infinity are an error.
-      dump: What is dumped, None for nothing.
+      checked: Whether NaN and infinity are errors.
+      dump: What to dump, None for nothing.
     """
 
     checked: bool
@@ -29,7 +29,7 @@ class Observation:
     def call(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], place: Place
     ) -> Any:
-        """What a function returns.
+        """Calls a function, and returns its result.
 
         Args:
           fn: The user's function.
@@ -38,7 +38,7 @@ class Observation:
           place: Where it runs.
 
         Raises:
-          NotFinite: if it is checked, and something that it computes is not finite.
+          NotFinite: if it is checked, and computes something that is not finite.
         """
         with contextlib.ExitStack() as stack:
             if self.checked:
@@ -60,10 +60,10 @@ class Place:
 
     Attributes:
       text: For errors, such as "on replica 1 at step 17".
-      what: What it returns, for errors.
+      what: The description of its result, for errors.
       host: Name of the host.
       replica: The replica, -1 in the notebook.
-      step: The user's step, -1 outside of steps.
+      step: The user's step, -1 outside steps.
     """
 
     text: str

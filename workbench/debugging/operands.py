@@ -1,4 +1,4 @@
-"""What assertions are given: arrays of any library, Python numbers, texts, values with a component per replica."""
+"""The operands of assertions: arrays of any library, Python numbers, texts, values with a component per replica."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def each_replica(check: Callable[..., None], *operands: Any) -> None:
     """Calls `check` with the operands; once per replica if some of them have a component for each.
 
     Raises:
-      InvalidArgumentError: if an operand is None; operands have different numbers of components; what `check` raises,
-        naming the replica.
+      InvalidArgumentError: if an operand is None, or operands have different numbers of components; and what `check`
+        raises, naming the replica.
     """
     if any(operand is None for operand in operands):
         raise InvalidArgumentError("expected an array or a number, got None")
@@ -56,7 +56,7 @@ def _is_distributed(value: Any) -> bool:
 
 
 def pair(x: Any, y: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both operands as arrays of one dtype; what has no dtype, such as a Python number, takes the other's.
+    """Both operands as arrays of one dtype; one without a dtype, such as a Python number, takes the other's.
 
     Args:
       x: An array, a number, a text, or nested lists of them.
@@ -85,7 +85,7 @@ def array_of(x: Any, which: str) -> np.ndarray:
 
     Raises:
       TracingError: if JAX is tracing it: it has no numbers yet.
-      TypeError: if it is not an array, number or text, nor lists of them.
+      TypeError: if it is not an array, a number, a text, or lists of them.
     """
     if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
         return x
@@ -104,9 +104,9 @@ def array_of(x: Any, which: str) -> np.ndarray:
 
 
 def dtype_of(x: Any) -> np.dtype[Any]:
-    """The dtype of an array, also a traced one; Python's floats count as float32, integers as int32 if they fit it.
+    """The dtype of an array, traced or not; Python's floats count as float32, integers as int32 if they fit.
 
-    So, too, in lists, and those of types derived from Python's; they are as in TensorFlow.
+    The same holds in lists, and for types derived from Python's, as in TensorFlow.
 
     Raises:
       InvalidArgumentError: if an integer does not fit 64 bits, or rows differ in length.
@@ -140,7 +140,7 @@ def _python_type(kind: type) -> type | None:
 
 
 def _leaf_dtypes(x: Any) -> set[np.dtype[Any]]:
-    """The dtypes in nested lists; for most types without a look at each value."""
+    """The dtypes in nested lists; for most types without reading each value."""
     dtypes, whole, other = set(), set(), set()
     types = leaf_types(x)
     for kind in types:
@@ -178,7 +178,7 @@ def _whole(numbers: range | list[int] | np.ndarray) -> np.dtype[Any]:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of an array, also a traced one, of a number, or of nested lists."""
+    """The shape of an array, traced or not, of a number, or of nested lists."""
     shape = getattr(x, "shape", None)
     if shape is not None and hasattr(x, "dtype"):
         return tuple(int(size) for size in shape)
@@ -208,14 +208,14 @@ def _ragged(x: Any) -> InvalidArgumentError:
 
 
 def given(x: _T) -> _T:
-    """The operand as a checked value: lists and Python's floats as arrays; anything else as it is."""
+    """The operand as a checked value: lists and Python's floats as arrays; anything else unchanged."""
     number: Any = x
     if type(number) is float:
         if abs(number) < _SURELY_FLOAT32:  # a fast path for most numbers
             return np.float32(number)  # type: ignore[return-value]
     elif not isinstance(x, _Nested):
         return x
-    with np.errstate(over="ignore"):  # a caller who looks for infinities finds them in the result
+    with np.errstate(over="ignore"):  # a caller that checks for infinities finds them in the result
         return array_of(x, "x").astype(dtype_of(x))  # type: ignore[return-value]
 
 
@@ -248,7 +248,7 @@ def text(value: Any) -> str:
 
 
 def not_finite(array: np.ndarray) -> str:
-    """How many elements are not finite, and the first; "" if all are."""
+    """How many elements are not finite, and the first one; "" if all are finite."""
     finite = np.isfinite(array)
     if finite.all():
         return ""
@@ -261,7 +261,7 @@ def not_finite(array: np.ndarray) -> str:
 
 
 def prefix(message: str | None) -> str:
-    """What an error begins with: the user's message."""
+    """The beginning of an error: the user's message."""
     return "" if message is None or (isinstance(message, str) and not message) else f"{message}: "
 
 

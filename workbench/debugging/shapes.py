@@ -73,7 +73,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it is not.
+      InvalidArgumentError: if it is not among them.
       TypeError: if one of `ranks` is not a whole number.
     """
     wanted = [_rank(rank, "assert_rank_in") for rank in several(ranks, "assert_rank_in: ranks", "[1, 2]")]
@@ -96,7 +96,7 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: if it has some; an array of one element has, too.
+      InvalidArgumentError: if it has dimensions, like an array of shape (1,).
     """
 
     def check(tensor: Any) -> None:
@@ -115,12 +115,12 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Checks shapes, and that sizes with one symbol are equal (as tf.debugging.assert_shapes).
+    """Checks shapes, and that sizes with the same symbol are equal (as tf.debugging.assert_shapes).
 
     A shape has an entry per dimension: a number or a text of digits is a size; None and "." are any size; everything
-    else is a symbol that stands for one size in all shapes. A leading `...` or "*" leaves all but the last dimensions
-    open. A text is read letter by letter: "NQ" is ("N", "Q"). Scalars, and shapes without entries, also after `...`,
-    count as one dimension of size 1. None in place of a shape is any shape.
+    else is a symbol for one size in all shapes. A leading `...` or "*" leaves all but the last dimensions open. A text
+    is read letter by letter: "NQ" is ("N", "Q"). Scalars, and shapes without entries, also after `...`, count as one
+    dimension of size 1. None instead of a shape is any shape.
 
         wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D")), (parameters, ("Q",)), (loss, ())])
 
@@ -133,7 +133,7 @@ def assert_shapes(
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: for the first array that does not fit; for `...` that does not lead.
+      InvalidArgumentError: for the first array that does not fit; for `...` that is not at the beginning.
 
     >>> x, y = np.zeros((5, 2)), np.zeros((5, 3))
     >>> wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D"))])

@@ -22,7 +22,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
       name: Taken for compatibility, without effect.
 
     Raises:
-      TypeError: if it has another one.
+      TypeError: if it has another dtype.
     """
 
     def check(x: Any) -> None:
@@ -44,7 +44,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
       name: Taken for compatibility, without effect.
 
     Raises:
-      TypeError: if it has another one.
+      TypeError: if it has another dtype.
     """
     wanted = as_dtype(tf_type)
 
@@ -62,8 +62,8 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
     """Returns the floating dtype that all `tensors` have (as tf.debugging.assert_same_float_dtype).
 
     Args:
-      tensors: Arrays and numbers; None among them is passed over.
-      dtype: What they must have. Without arrays it is the result, float32 if it is None, too.
+      tensors: Arrays and numbers; None among them is ignored.
+      dtype: The dtype that they must have. Without arrays, it is the result, or float32 if it is None, too.
 
     Raises:
       InvalidArgumentError: if they have several dtypes, or one that is not floating.
@@ -87,7 +87,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Checks that `values` holds values, and is not an array or text, which are iterable, too.
+    """Checks that `values` is iterable, and not an array or text, which are iterable, too.
 
     As tf.debugging.assert_proper_iterable: lists, tuples, dicts and generators pass.
 
@@ -104,8 +104,8 @@ def assert_proper_iterable(values: Any) -> None:
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether `tensor` is an array of numbers (as tf.debugging.is_numeric_tensor).
 
-    Python numbers, lists, and arrays of bools or strings are not. Arrays of NumPy are: they are what the reference has
-    tensors for.
+    Python numbers, lists, and arrays of bools or strings are not. NumPy arrays count: they replace the reference's
+    tensors.
     """
     dtype = getattr(tensor, "dtype", None)
     if isinstance(dtype, np.dtype):

@@ -1,7 +1,7 @@
-"""CompiledDump: what the operations of compiled functions gave, into a dump.
+"""CompiledDump: dumps the results of operations in compiled functions.
 
-A compiled program cannot tell of its operations while it runs. So it gives what they gave as further results, which are
-written once a step has been computed.
+A compiled program cannot report its operations while it runs. So it returns their results as additional results, which
+are written after the step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITHOUT_ELEMENTS = ("NO_TENSOR", "SHAPE")
 
 @dataclass(frozen=True, slots=True)
 class CompiledDump:
-    """An `OperationDump` for the operations that lines of the user's led to.
+    """An `OperationDump` for the operations that the user's lines led to.
 
     Attributes:
       options: The options of the dump.
@@ -38,16 +38,16 @@ class CompiledDump:
 
     @property
     def elements(self) -> bool:
-        """Whether elements have to be looked at."""
+        """Whether elements must be read."""
         return self.options.mode not in _WITHOUT_ELEMENTS
 
     def wants(self, op: str, frames: tuple[tuple[str, int, str], ...], dtype: np.dtype[Any]) -> bool:
-        """Whether arrays of a dtype are dumped that an operation gives."""
+        """Whether results of an operation with this dtype are dumped."""
         return any(is_users(each[0]) for each in frames) and self.options.wants(op, dtype)
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        """Collectives and assignments are noted in the program."""
+        """Marks collectives and assignments in the traced program."""
         outer = thread.recording
         thread.recording = _Marks()
         try:
@@ -67,8 +67,8 @@ class CompiledDump:
         """Writes the rows of one step.
 
         Args:
-          given: What operations gave.
-          arrays: The elements; none if they are not looked at.
+          given: The results of operations.
+          arrays: The elements; empty if they are not read.
           host: Name of the host.
           replica: The replica.
           step: The user's step.

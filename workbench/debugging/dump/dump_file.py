@@ -22,16 +22,16 @@ from workbench.runtime.process.last_writes import last_writes
 class DumpFile:
     """What one process dumps. Its threads share it.
 
-    A file is a record file, with checksums, of Arrow's batches, one per flush: what a process had flushed before it was
-    killed can be read, and what is damaged is noticed.
+    It is a record file, with checksums, of Arrow batches, one per flush: what a process flushed before it was killed
+    can be read, and damage is detected.
 
     Attributes:
-      options: Those of the dump.
-      ended: The dump has ended; who still records into it closes it again.
+      options: The options of the dump.
+      ended: Whether the dump has ended; code that still records into it closes it again.
     """
 
     def __init__(self, options: DumpOptions) -> None:
-        """Makes the folder; files come with the first flush."""
+        """Creates the folder; the first flush creates files."""
         self.options = options
         self.ended = False
         self._lock = threading.Lock()  # held during one append or one flush
@@ -45,11 +45,11 @@ class DumpFile:
         Path(options.root).mkdir(parents=True, exist_ok=True)
 
     def add(self, row: dict[str, Any], source_files: tuple[str, ...]) -> None:
-        """Keeps what an operation gave; the oldest makes room for it.
+        """Keeps an operation's result; drops the oldest one if necessary.
 
         Args:
-          row: Columns of `schema.SCHEMA`; those that are missing are null.
-          source_files: The user's files that led there.
+          row: Columns of `schema.SCHEMA`; missing ones are null.
+          source_files: The user's files that led to the operation.
         """
         with self._lock:
             self._sources.update(source_files)
@@ -58,7 +58,7 @@ class DumpFile:
                 self._flush()
 
     def flush(self) -> None:
-        """Writes what is kept."""
+        """Writes the kept operations."""
         with self._lock:
             self._flush()
 
@@ -76,7 +76,7 @@ class DumpFile:
                 self._written = names
 
     def close(self) -> None:
-        """Writes what is left, and closes the file, also where something cannot be written."""
+        """Writes the rest, and closes the file even if writing fails."""
         try:
             self.flush_sources()
         finally:
@@ -123,9 +123,9 @@ _files_lock = threading.Lock()
 
 
 def dump_file(options: DumpOptions) -> DumpFile:
-    """The file of this process for a dump; a dump into the same folder with other options ends.
+    """The file of this process for a dump; ends a dump into the same folder with other options.
 
-    Warns if what that one kept cannot be written; the new one has begun.
+    Warns if the kept operations of that dump cannot be written; the new one has started.
     """
     failure = ""
     with _files_lock:
@@ -147,7 +147,7 @@ def known_file(root: str) -> DumpFile | None:
 
 
 def flush_all() -> list[str]:
-    """Has every dump of this process written, as if it ended; returns why those were not that could not be."""
+    """Writes every dump of this process, as if it ended; returns the reasons why some could not be written."""
     with _files_lock:
         files = list(_files.values())
     return [failure for file in files if (failure := _failure(file, file.flush_sources, file.flush))]
@@ -167,7 +167,7 @@ def _failure(file: DumpFile, *writes: Callable[[], None]) -> str:
         for write in writes:
             write()
     except Exception as error:
-        # A full disk or a missing folder: the other files must be written all the same.
+        # A full disk or a missing folder: the other files must still be written.
         return f"{file.options.root!r}: {type(error).__name__}: {error}"
     return ""
 

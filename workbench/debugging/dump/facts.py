@@ -12,7 +12,7 @@ def facts(array: np.ndarray, mode: str) -> dict[str, Any]:
 
     Args:
       array: An array of any dtype.
-      mode: One of `options.MODES`. The health modes are about floating dtypes, and leave others alone.
+      mode: One of `options.MODES`. The health modes only cover floating dtypes.
     """
     if mode == "NO_TENSOR":
         return {}

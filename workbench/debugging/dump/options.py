@@ -1,4 +1,4 @@
-"""DumpOptions: what a dump holds, and of which operations."""
+"""DumpOptions: what a dump holds, and for which operations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MODES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What a dump holds. It travels to the replicas.
+    """What a dump holds; sent to the replicas.
 
     Attributes:
       root: The folder.
       mode: One of `MODES`.
-      buffer: The newest so many operations of each process are kept until they are flushed; 0 writes each at once.
+      buffer: How many of the newest operations each process keeps until it flushes them; 0 writes each immediately.
       op_regex: Only operations whose name matches from its beginning; None for all.
       dtypes: Only arrays of these dtypes: names, or a function from dtype to bool; None for all.
     """
@@ -45,7 +45,7 @@ class DumpOptions:
     dtypes: tuple[str, ...] | Callable[[np.dtype[Any]], bool] | None
 
     def wants(self, op: str, dtype: np.dtype[Any]) -> bool:
-        """Whether an array of this dtype that an operation gave is dumped."""
+        """Whether results of an operation with this dtype are dumped."""
         if self.op_regex is not None and not re.match(self.op_regex, op):
             return False
         if self.dtypes is None:
@@ -66,14 +66,14 @@ def dump_options(
     Args:
       root: The folder.
       mode: How much of each array, in any letter case.
-      buffer: See `DumpOptions`; any number below 1 writes at once.
+      buffer: See `DumpOptions`; any number below 1 writes immediately.
       op_regex: See `DumpOptions`.
       dtypes: See `DumpOptions`; dtypes or their names.
 
     Raises:
-      ValueError: for an unknown mode, a text that is not a regular expression, or what is not a list of dtypes.
-      TypeError: for dtypes that are none, or a size that is not a number.
-      CaptureError: for a function of dtypes that cannot travel.
+      ValueError: for an unknown mode, a text that is not a regular expression, or dtypes that are not a list.
+      TypeError: for invalid dtypes, or a size that is not a number.
+      CaptureError: for a function of dtypes that cannot be sent.
     """
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")

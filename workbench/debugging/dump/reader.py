@@ -1,4 +1,4 @@
-"""Reads the folder of a dump. Nothing of it is executed: it holds JSON and tables of Arrow."""
+"""Reads the folder of a dump, which holds JSON and Arrow tables. Executes nothing in it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _NARROW: Final = re.compile(r"bfloat16|float[468]_e\dm\d\w*")
 
 @dataclass(frozen=True, slots=True)
 class ReadDump:
-    """What the folder of a dump holds.
+    """The content of a dump's folder.
 
     Attributes:
       root: The folder.
       mode: How much of each array was dumped.
-      table: A row per array that an operation gave, by time; see `schema.SCHEMA`.
+      table: A row per resulting array of an operation, by time; see `schema.SCHEMA`.
       sources: The user's source files, by name.
       notes: What could not be read.
     """
@@ -42,7 +42,7 @@ class ReadDump:
 
 
 def read_dump(root: str | os.PathLike[str]) -> ReadDump:
-    """Reads a dump, also one that was cut off by the end of its process.
+    """Reads a dump, even one that ended abruptly with its process.
 
     Raises:
       NotFoundError: if there is no such folder.
@@ -68,7 +68,7 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
         batch for path in sorted(folder.glob("executions-*.tfrecord")) for batch in _batches(path, notes)
     ]
     sources: dict[str, str] = {}
-    # Sorted by name, which begins with a time: a file's newest text counts.
+    # Sorted by name, which begins with a time: a file's newest content counts.
     for path in sorted(folder.glob("sources-*.json")):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Where the operations of a thread are recorded, while its function is dumped."""
+"""Records the operations of a thread while its function is dumped."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Recording:
     """What a thread records.
 
     Attributes:
-      file: Where it goes.
+      file: The destination.
       host: Name of the host.
       replica: The replica, -1 in the notebook.
-      step: The user's step, -1 outside of steps.
+      step: The user's step, -1 outside steps.
     """
 
     file: DumpFile
@@ -46,11 +46,11 @@ class Recording:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def add(self, op: str, outputs: Sequence[Any], name: str = "", called_from: Called = ()) -> None:
-        """Records what an operation gave.
+        """Records the results of an operation.
 
         Args:
           op: Name of the operation, such as "matmul".
-          outputs: Arrays; what is none is left out.
+          outputs: The results; those that are not arrays are ignored.
           name: The name of the variable that is assigned.
           called_from: The calls that led to it, the innermost first; by default those of this thread.
         """
@@ -80,10 +80,10 @@ class Recording:
 
 
 class Recorder(Protocol):
-    """What is told of operations: a `Recording`, or a program that is being traced."""
+    """What operations report to: a `Recording`, or a program that is being traced."""
 
     def add(self, op: str, outputs: Sequence[Any], name: str = "") -> None:
-        """An operation gave `outputs`; `name` is the variable that it assigned them to.
+        """Records that an operation returned `outputs`; `name` is the variable that it assigned.
 
         Args:
           op: Name of the operation.
@@ -101,13 +101,13 @@ thread = _Thread()
 
 @contextlib.contextmanager
 def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> Iterator[Recording]:
-    """Records what this thread computes meanwhile.
+    """Records what this thread computes inside the block.
 
     Args:
       options: The options of the dump.
       host: Name of the host.
       replica: The replica, -1 in the notebook.
-      step: The user's step, -1 outside of steps.
+      step: The user's step, -1 outside steps.
     """
     outer = thread.recording
     file = dump_file(options)
@@ -118,7 +118,7 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
                 yield made
         finally:
             thread.recording = outer
-    except BaseException as error:  # the user's own error, which stays the one that is raised
+    except BaseException as error:  # the user's own error takes precedence
         try:
             _close_again(file)
         except Exception as failure:
@@ -133,7 +133,7 @@ def _close_again(file: DumpFile) -> None:
 
 
 def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None]:
-    """Records JAX operations inside of the block, if JAX is loaded."""
+    """Records JAX operations inside the block, if JAX is loaded."""
     if "jax" not in sys.modules:
         return contextlib.nullcontext()
     from workbench.backends.jax.eager import told_operations

@@ -1,4 +1,4 @@
-"""The columns of a dump. Importing pyarrow starts a thread, so processes that are forked off import this late."""
+"""The columns of a dump. Importing pyarrow starts a thread, so forked processes import this late."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SCHEMA: Final = pa.schema(
         ("time", pa.float64()),  # seconds since 1970
         ("host", pa.string()),
         ("replica", pa.int32()),  # -1 in the notebook
-        ("step", pa.int64()),  # -1 outside of steps
+        ("step", pa.int64()),  # -1 outside steps
         ("number", pa.int64()),  # number of the operation within its step and replica
         ("op", pa.string()),
         ("name", pa.string()),  # the variable of an assignment, or ""
-        ("output", pa.int32()),  # which of its results
+        ("output", pa.int32()),  # number of the result
         ("line", pa.string()),  # "train.py:12 in step"
         ("stack", pa.string()),  # the user's lines that led to the operation, innermost first
         ("dtype", pa.string()),
@@ -28,7 +28,7 @@ SCHEMA: Final = pa.schema(
         ("negatives", pa.int64()),
         ("zeros", pa.int64()),
         ("positives", pa.int64()),
-        ("min", pa.float64()),  # over the finite elements, as the next three
+        ("min", pa.float64()),  # over the finite elements, like the next three
         ("max", pa.float64()),
         ("mean", pa.float64()),
         ("variance", pa.float64()),

@@ -1,4 +1,4 @@
-"""Dumps as the notebook begins and ends them."""
+"""Starts and ends dumps in the notebook."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ DEFAULT_BUFFER = 1000
 
 
 class Dumping(Protocol):
-    """What runs functions elsewhere that are dumped, such as a strategy."""
+    """Runs functions that are dumped elsewhere, such as a strategy."""
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
-        """Has its replicas write what they keep; see `flush_here`."""
+        """Makes its replicas write what they keep; see `flush_here`."""
 
 
 class DebugEventsWriter:
-    """Writes what processes keep of a dump; `enable_dump_debug_info` gives it. The names are those of the reference."""
+    """Writes what processes keep of a dump; `enable_dump_debug_info` returns it.
+
+    Its method names are those of the reference.
+    """
 
     def __init__(self, options: DumpOptions) -> None:
         """Writes the facts about the dump itself."""
@@ -62,7 +65,7 @@ class DebugEventsWriter:
         self._flush(sources=True, executions=True, close=True)
 
     def runs_on(self, elsewhere: Dumping) -> None:
-        """Functions that are dumped run there, too."""
+        """Registers a place that also runs functions to dump."""
         self._elsewhere.add(elsewhere)
 
     def _flush(self, *, sources: bool, executions: bool, close: bool) -> None:
@@ -77,18 +80,18 @@ _writer: DebugEventsWriter | None = None
 
 
 def current_writer() -> DebugEventsWriter | None:
-    """The writer of the dump that goes on, None without one."""
+    """The writer of the current dump, None without one."""
     return _writer
 
 
 def flush_here(root: str, *, sources: bool, executions: bool, close: bool) -> None:
-    """Has this process write what it keeps.
+    """Writes what this process keeps.
 
     Args:
       root: The folder of the dump.
-      sources: Write copies of source files.
-      executions: Write operations.
-      close: Write everything, and end.
+      sources: Whether to write copies of source files.
+      executions: Whether to write operations.
+      close: Whether to write everything, and end the dump.
     """
     if close:
         close_file(root)
@@ -101,7 +104,7 @@ def flush_here(root: str, *, sources: bool, executions: bool, close: bool) -> No
 
 
 def end_here() -> None:
-    """Ends every dump in this process, except the one that goes on if this is the notebook's process."""
+    """Ends every dump in this process, except, in the notebook's process, the current one."""
     close_all(besides="" if _writer is None else _writer.options.root)
 
 
@@ -112,40 +115,40 @@ def enable_dump_debug_info(
     op_regex: str | None = None,
     tensor_dtypes: Sequence[Any] | Callable[[np.dtype[Any]], bool] | None = None,
 ) -> DebugEventsWriter:
-    """Dumps what operations give into a folder (as tf.debugging.experimental.enable_dump_debug_info).
+    """Dumps the results of operations into a folder (as tf.debugging.experimental.enable_dump_debug_info).
 
-    From the next `strategy.run` on this records operations of NumPy on arguments of replica functions, of functions
-    that a `ClusterCoordinator` schedules (their number is the step) and of functions of local datasets, and on what is
-    computed from them; all operations of JAX there; what collectives gave, and what variables are assigned, also on
-    GPUs. Each comes with its line, stack, replica and step. `wb.open_dump(dump_root)` shows it, without executing
-    anything. Operations of NumPy on scalars or on arrays that a function makes itself, and those of other libraries
-    such as CuPy, do not tell of themselves.
+    From the next `strategy.run` on, this records NumPy operations on arguments of replica functions, of functions that
+    a `ClusterCoordinator` schedules (their number is the step) and of functions of local datasets, and on values
+    computed from these; all JAX operations in these functions; results of collectives; and values assigned to
+    variables, also on GPUs. Each record has its line, stack, replica and step. `wb.open_dump(dump_root)` shows them,
+    without executing anything. NumPy operations on scalars or on arrays that a function creates itself, and operations
+    of other libraries such as CuPy, cannot be recorded.
 
-    Functions of a `TPUStrategy` are compiled again, and give what their operations gave as further results: they keep
-    all of it in memory until the step ends. `op_regex` leaves out what is not needed; "NO_TENSOR" and "SHAPE" keep
-    nothing. A function that `jax.jit` has compiled is looked into if it is the user's; those of `jax.numpy` are one
-    operation each, as are loops and branches of `jax.lax`.
+    Functions of a `TPUStrategy` are compiled again, and return the results of their operations as additional results,
+    which stay in memory until the step ends. `op_regex` leaves out what is not needed; "NO_TENSOR" and "SHAPE" keep
+    nothing. The dump includes operations inside the user's own `jax.jit` functions; a function of `jax.numpy` is one
+    operation, and so is a loop or branch of `jax.lax`.
 
     Args:
-      dump_root: The folder. Every host writes into its own folder of that name, if they share none.
+      dump_root: The folder. If hosts do not share it, each writes into its own folder of that name.
       tensor_debug_mode: How much of each array: "NO_TENSOR" nothing; "CURT_HEALTH" whether there are NaN or infinity,
         "CONCISE_HEALTH" how many, "FULL_HEALTH" also how many elements are negative, zero and positive, of floating
         dtypes; "SHAPE" dtype and shape; "FULL_NUMERICS" also minimum, maximum, mean and variance; "FULL_TENSOR" all
         elements.
-      circular_buffer_size: Each process keeps the newest so many until `FlushExecutionFiles`, or until dumping ends;
-        with 0 or less it writes each at once.
-      op_regex: Only operations with a name that this matches from its beginning, such as "^(matmul|log)$".
+      circular_buffer_size: How many of the newest results each process keeps until `FlushExecutionFiles`, or until
+        dumping ends; with 0 or less, it writes each immediately.
+      op_regex: Only operations whose name this matches from the beginning, such as "^(matmul|log)$".
       tensor_dtypes: Only arrays of these dtypes: dtypes or names, or a function from dtype to bool.
 
     Returns:
       A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept. A dump into another folder
-      ends once this one has begun; a warning tells what cannot be written of it.
+      ends once this one has begun; a warning reports what cannot be written of it.
 
     Raises:
-      ValueError: for an unknown mode, or if a dump into the same folder goes on with other options.
-      TypeError: for a root that is not a path, a size that is not a number, or dtypes that are none.
-      CaptureError: for a function of dtypes that cannot travel to workers.
-      FailedPreconditionError: if the folder cannot be made or written.
+      ValueError: for an unknown mode, or if a dump into the same folder with other options is active.
+      TypeError: for a root that is not a path, a size that is not a number, or invalid dtypes.
+      CaptureError: for a function of dtypes that cannot be sent to workers.
+      FailedPreconditionError: if the folder cannot be created or written.
     """
     global _writer
     if not isinstance(dump_root, str | os.PathLike) or not os.fspath(dump_root):
@@ -173,7 +176,7 @@ def enable_dump_debug_info(
             f"the folder of the dump {options.root!r} cannot be written: {error}; give a folder, which need not exist, "
             f"where this process may write"
         ) from error
-    if former is not None:  # only now: what it can no longer write concerns no other dump
+    if former is not None:  # only now, because a failure to write it concerns no other dump
         try:
             former.close()
         except Exception as error:
@@ -186,10 +189,10 @@ def enable_dump_debug_info(
 
 
 def disable_dump_debug_info() -> None:
-    """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info).
+    """Writes the rest of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info).
 
-    It waits for functions that a `ClusterCoordinator` was given before, at most a minute, and warns where they take
-    longer, and where a worker cannot write. A strategy that closes before it warns of the latter, too.
+    It waits at most a minute for functions that a `ClusterCoordinator` scheduled before, and warns if they take longer,
+    or if a worker cannot write. A strategy that closes earlier also warns about the latter.
     """
     global _writer
     ended, _writer = _writer, None

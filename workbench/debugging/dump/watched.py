@@ -1,8 +1,8 @@
-"""Arrays of NumPy whose operations are recorded.
+"""NumPy arrays whose operations are recorded.
 
-NumPy calls `__array_ufunc__` and `__array_function__` of an operand that has them, so operations on such arrays tell of
-themselves, and their results are such arrays again: a function that is given them need not be changed. What NumPy
-warns of names the line that called it.
+NumPy calls `__array_ufunc__` and `__array_function__` of an operand that has them, so operations on such arrays are
+recorded, and their results are such arrays again: a function that receives them need not be changed. NumPy's warnings
+name the line that called it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watched(np.ndarray):
 
 
 def watched(values: Any) -> Any:
-    """A structure whose arrays of NumPy are watched."""
+    """The structure with watched NumPy arrays."""
     return tree.map(lambda leaf: leaf.view(Watched) if type(leaf) is np.ndarray else leaf, values)
 
 
