@@ -1,1 +1,1 @@
-"""One file per array library: reading, combining, summarising and handing back its arrays."""
+"""One file per array library: reads, combines, summarises and converts its arrays."""

@@ -1,7 +1,7 @@
-"""What collectives need from a GPU library: the seam for `backends/cupy.py`, and for a simulation in the tests.
+"""What collectives need from a GPU library: the interface of `backends/cupy.py` and of a simulation in the tests.
 
-Work is queued on the current stream of the current device, which `on` sets for the calling thread; nothing here waits
-for the device unless it says so.
+Work is queued on the current stream of the current device, which `on` sets for the calling thread; methods do not wait
+for the device unless they say so.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from workbench.backends.flags import Flags
 
 @dataclass(frozen=True, slots=True)
 class GpuIdentity:
-    """Which GPU an ordinal stands for.
+    """Identifies the GPU with an ordinal.
 
     Attributes:
-      uuid: The same in every process that sees this GPU.
-      pci: Its PCI address, such as "0000:3B:00.0", by which the GPUs of a host are ordered.
-      name: Such as "NVIDIA H200".
+      uuid: Its UUID, the same in every process that sees this GPU.
+      pci: Its PCI address, such as "0000:3B:00.0", which defines the order of a host's GPUs.
+      name: Its name, such as "NVIDIA H200".
     """
 
     uuid: str
@@ -35,16 +35,16 @@ class Nccl(Protocol):
     """The part of `cupy.cuda.nccl` that is used, so that another binding can stand in for it."""
 
     def get_version(self) -> int:
-        """Such as 22703."""
+        """The version, such as 22703."""
 
     def get_unique_id(self) -> bytes:
         """A new id, by which the ranks of one communicator find each other."""
 
     def groupStart(self) -> None:
-        """Calls up to `groupEnd` are started together."""
+        """Begins a group: calls up to `groupEnd` are started together."""
 
     def groupEnd(self) -> None:
-        """Starts them; blocks as long as one of them must."""
+        """Starts the group's calls; blocks as long as one of them does."""
 
     @property
     def NcclCommunicator(self) -> Any:
@@ -52,7 +52,7 @@ class Nccl(Protocol):
 
 
 class Accelerator(Protocol):
-    """A GPU library. Arrays, streams and events are its own objects.
+    """A GPU library. Arrays, streams and events are the library's own objects.
 
     Its arrays have `dtype`, `shape`, `size`, `ndim`, `nbytes`, `reshape`, `view(dtype)`, and slices that share memory.
     """
@@ -62,44 +62,44 @@ class Accelerator(Protocol):
         """NVIDIA's collectives.
 
         Raises:
-          BackendUnavailable: if the library is not there.
+          BackendUnavailable: if the library is missing.
         """
 
     @property
     def flags(self) -> Flags:
-        """Words of the host that kernels can set; the process's, for as long as it lives."""
+        """Words in host memory that kernels can set, shared by the process until it ends."""
 
     def bytes_per_ns(self, ordinal: int) -> float:
         """How fast a device can read its memory, for estimates."""
 
     def owns(self, x: Any) -> bool:
-        """Whether `x` is an array in the memory of a GPU, also of another library."""
+        """Whether `x` is an array in GPU memory, even of another library."""
 
     def view(self, x: Any) -> Any:
-        """`x` as one of its own arrays, without a copy: never write to it."""
+        """`x` as one of its own arrays, without a copy; it must not be written to."""
 
     def described(self, x: Any) -> Any:
-        """`x`, or what stands for it until `handed_over`; it has `dtype`, `shape`, `size` and `nbytes`.
+        """`x`, or a placeholder for it until `handed_over`, with `dtype`, `shape`, `size` and `nbytes`.
 
         Raises:
-          TypeError: if its dtype is one that the library lacks.
+          TypeError: if the library lacks its dtype.
         """
 
     def handed_over(self, described: Sequence[Any]) -> Sequence[Any]:
-        """The elements of all that `described` gave, behind each other, in one or more owned arrays.
+        """The elements of all results of `described`, concatenated, in one or more owned arrays.
 
-        The same sequence if those were owned arrays already. Others must live until `flat` has happened on the device:
-        their library may give their memory to a stream that does not wait for it.
+        Returns the same sequence if they already are owned arrays. Others must stay alive until the device has executed
+        `flat`: their library may give their memory to a stream that does not wait.
         """
 
     def like(self, array: Any, original: Any) -> Any:
-        """Hands an owned array over as the type of `original`."""
+        """Converts an owned array to the type of `original`."""
 
     def ordinal(self, array: Any) -> int:
-        """Number of the device that holds what `view` or `described` gave, as this process counts them."""
+        """The device, by this process's numbering, that holds a result of `view` or `described`."""
 
     def identity(self, ordinal: int) -> GpuIdentity:
-        """Which GPU that is."""
+        """The identity of a GPU."""
 
     def on(self, ordinal: int, stream: Any = None) -> AbstractContextManager[None]:
         """Makes a device, and one of its streams if given, current for this thread."""
@@ -108,41 +108,41 @@ class Accelerator(Protocol):
         """A new stream of the current device, independent of the default one."""
 
     def stream_pointer(self, stream: Any) -> int:
-        """Its handle, as NCCL takes it."""
+        """The stream's handle, for NCCL."""
 
     def event(self, *, timed: bool = True) -> Any:
-        """A new event of the current device; only the time between `timed` ones is known, others cost less."""
+        """A new event of the current device; only `timed` ones measure time, others cost less."""
 
     def record(self, event: Any) -> None:
-        """The event happens when the current stream gets here."""
+        """Records the event at this point of the current stream."""
 
     def wait(self, event: Any) -> None:
-        """The current stream goes on only after the event; the calling thread does not wait."""
+        """Makes the current stream wait for the event; the calling thread does not wait."""
 
     def done(self, event: Any) -> bool:
-        """Whether it has happened. After an error of the device this may be false for ever."""
+        """Whether the event has happened. After a device error, this may be false forever."""
 
     def elapsed_ns(self, first: Any, second: Any) -> int:
         """Time between two events that have happened."""
 
     def empty(self, count: int, dtype: np.dtype) -> Any:
-        """A one-dimensional array, not initialised.
+        """An uninitialised one-dimensional array.
 
         Raises:
-          OutOfDeviceMemory: saying how much was wanted and how much is free.
+          OutOfDeviceMemory: with the requested and the free memory.
         """
 
     def flat(self, arrays: Sequence[Any], dtype: np.dtype) -> Any:
-        """The elements of all arrays behind each other, contiguous, as `dtype`; may be a view of a single one."""
+        """The elements of all arrays, concatenated, as `dtype`; may be a view of a single array."""
 
     def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
-        """A new array."""
+        """Concatenates arrays into a new one."""
 
     def pointer(self, array: Any) -> int:
         """Address of a contiguous array's first element."""
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copies elements, converting them; equal shapes."""
+        """Copies and converts elements between arrays of equal shape."""
 
     def combine(
         self,
@@ -159,18 +159,18 @@ class Accelerator(Protocol):
           op: "sum", "mean", "min", "max" or "prod"; NaNs are passed on.
           sources: One dtype and size. float16 and bfloat16 accumulate in float32.
           targets: Arrays of that dtype (float64 for a mean of integers) and size.
-          mean_over: What a mean is divided by; 0 leaves the sum.
-          flags: Address of a word for each source, which is set to 1 if that has NaN or infinity in it; 0 for none.
+          mean_over: The divisor of a mean; 0 leaves the sum.
+          flags: Address of a word for each source, which is set to 1 if the source has NaN or infinity; 0 for none.
         """
 
     def flag_not_finite(self, array: Any, flag: int) -> None:
-        """Sets the word at the address `flag` to 1 if a contiguous array of floats has NaN or infinity in it."""
+        """Sets the word at the address `flag` to 1 if a contiguous array of floats has NaN or infinity."""
 
     def divide(self, array: Any, by: int) -> None:
-        """In place."""
+        """Divides the array in place."""
 
     def ordered(self, array: Any, op: str) -> Any:
-        """Integers in the order of these floats, with NaN where a "min" or "max" keeps it."""
+        """Integers in the order of these floats, with NaN placed so that "min" or "max" keeps it."""
 
     def unordered(self, array: Any, op: str) -> None:
-        """The inverse of `ordered`, in place: afterwards the bytes are those of floats."""
+        """The inverse of `ordered`, in place: afterwards, the bytes are those of floats."""

@@ -1,4 +1,4 @@
-"""Conversion of numbers to another dtype without changing any of them, and the types that nested lists hold."""
+"""Converts numbers to another dtype without changing their values, and finds the types in nested lists."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from workbench.backends.numpy import STRING, is_record, is_traced
 
 
 def holds(dtype: np.dtype, array: Any) -> bool:
-    """Whether `dtype` can hold `array`, of any library, as what it is: digits may get lost, but no kind and no number.
+    """Whether `dtype` can hold an array of any library: digits may get lost, but the kind and the numbers stay.
 
-    Texts are held as texts alone, and bytes without a meaning as nothing else. Of what JAX is tracing, kinds alone are
-    known: whole numbers count as held.
+    Texts fit only into texts, and opaque bytes only into themselves. For arrays that JAX is tracing, only the kind is
+    known: whole numbers count as fitting.
     """
     given = array.dtype
     if given == dtype:
@@ -39,10 +39,10 @@ def holds(dtype: np.dtype, array: Any) -> bool:
 
 
 def converted(numbers: Any, dtype: np.dtype) -> Any:
-    """An array, or a NumPy scalar, in another dtype; None if that cannot hold a number of it, or one is not a number.
+    """An array or NumPy scalar in another dtype; None if that cannot hold a number, or one is not a number.
 
-    Only digits of floating numbers may get lost. Floating numbers that are whole become integers, and complex ones
-    without an imaginary part real ones.
+    Only digits of floats may get lost. Whole floats can become integers, and complex numbers without an imaginary part
+    real ones.
     """
     if numbers.dtype == dtype:
         return numbers
@@ -75,19 +75,19 @@ def _of_long_integers(numbers: Any, dtype: np.dtype) -> Any:
 
 
 def _same(numbers: Any, result: Any) -> bool:
-    if _is_whole(result.dtype):  # integers of a narrower dtype wrap around, and fractions are cut off
+    if _is_whole(result.dtype):  # narrower integers wrap around, and fractions are truncated
         return np.array_equal(numbers, result)
     if not np.array_equal(np.isfinite(numbers), np.isfinite(result)):
         return False
     if result.dtype.kind in "fc":
         return True
-    # A narrow dtype may have neither NaN nor infinity; it then turns larger numbers into its greatest one.
+    # A narrow dtype may have neither NaN nor infinity; it then turns larger numbers into its maximum.
     greatest = abs(np.array(np.inf).astype(result.dtype))
     return np.array_equal(np.isnan(numbers), np.isnan(result)) and not (abs(numbers) > greatest).any()
 
 
 def conversion(dtype: np.dtype, value: str = "value") -> str:
-    """What makes `value` an array of a dtype that does not hold it, for errors."""
+    """The code that converts `value` to a dtype that does not hold it, for errors."""
     if dtype == STRING:
         return "give texts"
     if is_record(dtype):
@@ -97,11 +97,11 @@ def conversion(dtype: np.dtype, value: str = "value") -> str:
 
 
 def leaf_types(value: Any) -> set[type]:
-    """The types of what is in nested lists, tuples and ranges; of anything else its own."""
+    """The types of the values in nested lists, tuples and ranges; for anything else, its own type."""
     found: set[type] = set()
     level = [value]
     while True:
-        # Level by level, because both a list and the number of its sublists can be long.
+        # Level by level, because a list and the number of its sublists can both be large.
         types = set(map(type, level))
         lists = {kind for kind in types if issubclass(kind, list | tuple)}
         found |= types - lists

@@ -277,7 +277,7 @@ SUMMARY_BLOCK = 128
 
 
 def c_type(dtype: np.dtype) -> str:
-    """The type by which a kernel knows `dtype`.
+    """The C type of `dtype` in kernels.
 
     Raises:
       TypeError: if no kernel can read it.
@@ -321,8 +321,8 @@ def combine(
         which to accumulate, and of the targets.
       sources: At most `MOST_BUFFERS`.
       targets: At most `MOST_BUFFERS`.
-      mean_over: Divide by so many replicas at the end; 0 for not at all.
-      continued: Whether the first source is a partial result, whose NaN other buffers have been flagged for.
+      mean_over: Number of replicas to divide by at the end; 0 for no division.
+      continued: Whether the first source is a partial result, whose NaN was already flagged for other buffers.
     """
     first, other, accumulator, out = dtypes
     names = [f"s{i}" for i in range(sources)] + [f"t{i}" for i in range(targets)]
@@ -347,7 +347,7 @@ def combine(
 
 @lru_cache(maxsize=64)
 def not_finite(dtype: np.dtype) -> str:
-    """The kernel `not_finite`: sets a word if an array of floating or complex numbers has NaN or infinity in it."""
+    """The kernel `not_finite`: sets a word if an array of floating or complex numbers has NaN or infinity."""
     name = c_type(dtype)
     defines = {
         "IN": name,
@@ -382,7 +382,7 @@ def summary(dtype: np.dtype) -> str:
 
 
 def histogram(dtype: np.dtype) -> str:
-    """The kernel `histogram`: counts of every so many-th element in equal bins between two bounds."""
+    """The kernel `histogram`: counts every n-th element in equal bins between two bounds."""
     return _with_magnitude(dtype) + _with({"BINS": str(BINS)}) + _HISTOGRAM
 
 

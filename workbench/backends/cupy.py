@@ -1,7 +1,7 @@
 """Arrays on NVIDIA GPUs through CuPy: the only file that imports it, and only when a GPU is used.
 
-Whatever a machine lacks raises `BackendUnavailable`, with what to install. `accelerator` is the seam that
-the collectives use; the functions below it are for the replicas.
+Anything that a machine lacks raises `BackendUnavailable`, which says what to install. Collectives use `accelerator`,
+replicas the functions of this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DTYPES = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 bfloat16 float32 float64 complex64 complex128".split()
 )
-"""Names of the dtypes that CuPy supports; it refuses float8, extended precision, dates and texts."""
+"""Names of the dtypes that CuPy supports; it rejects float8, extended precision, dates and texts."""
 _flags: list[Flags] = []  # never freed: kernels that nothing waits for may still write to them
 _flags_lock = threading.Lock()
 _SLOWEST_BYTES_PER_NS = 100.0  # some virtual GPUs report no clock rate
@@ -41,7 +41,7 @@ _BLOCKS_PER_PROCESSOR = 8
 
 
 def is_gpu_array(x: Any) -> bool:
-    """Whether `x` is in the memory of a GPU; imports nothing."""
+    """Whether `x` is in GPU memory; imports nothing."""
     module = type(x).__module__.partition(".")[0]
     if module == "cupy":
         return True
@@ -55,7 +55,7 @@ def is_gpu_array(x: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def namespace() -> Any:
-    """The module `cupy`, once it is known that it can work here.
+    """The module `cupy`, after checking that it can work here.
 
     Raises:
       BackendUnavailable: if CuPy, a driver, a GPU or the compiler of kernels is missing, or CUDA versions do not fit.
@@ -79,7 +79,7 @@ def namespace() -> Any:
 
 
 def in_use() -> bool:
-    """Whether this process has begun to compute on GPUs."""
+    """Whether this process has started computing on GPUs."""
     return namespace.cache_info().currsize > 0
 
 
@@ -122,15 +122,15 @@ def _wrong_major(driver: int, built: int) -> str:
 
 
 def use(ordinal: int) -> None:
-    """Makes a device the current one of the calling thread, for the rest of its life."""
+    """Makes a device the current one of the calling thread until the thread ends."""
     namespace().cuda.Device(ordinal).use()
 
 
 def check_ordinal(ordinal: int) -> None:
-    """Refuses the number of a GPU that is not there.
+    """Rejects the number of a missing GPU.
 
     Raises:
-      BackendUnavailable: if it is not, or CuPy cannot work here.
+      BackendUnavailable: if the GPU is missing, or CuPy cannot work here.
     """
     count = int(namespace().cuda.runtime.getDeviceCount())
     if not 0 <= ordinal < count:
@@ -138,7 +138,7 @@ def check_ordinal(ordinal: int) -> None:
 
 
 def on_device(value: Any, ordinal: int) -> Any:
-    """A new array on a device, with the elements of a NumPy array; the current device stays what it was."""
+    """A new array on a device, with the elements of a NumPy array; the current device does not change."""
     cupy = namespace()
     with cupy.cuda.Device(ordinal):
         return cupy.array(value)
@@ -161,9 +161,9 @@ class Memory:
 
     Attributes:
       total: All memory of the device.
-      free: Not used by anybody.
-      used: By arrays of this process.
-      kept: Held back by CuPy's pool for this process's next arrays.
+      free: Memory that no process uses.
+      used: Memory of this process's arrays.
+      kept: Memory that CuPy's pool keeps for this process's next arrays.
     """
 
     total: int
@@ -173,7 +173,7 @@ class Memory:
 
 
 def memory(ordinal: int = 0) -> Memory:
-    """The memory of a device, and this process's part of it."""
+    """The memory of a device, and this process's share."""
     cupy = namespace()
     with cupy.cuda.Device(ordinal):
         free, total = cupy.cuda.runtime.memGetInfo()
@@ -182,7 +182,7 @@ def memory(ordinal: int = 0) -> Memory:
 
 
 def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory | None:
-    """What to raise instead of CuPy's or PyTorch's error for lack of memory, None if `error` is something else."""
+    """The error to raise instead of CuPy's or PyTorch's out-of-memory error; None if `error` is another one."""
     library = type(error).__module__.partition(".")[0]
     if type(error).__name__ != "OutOfMemoryError" or library not in ("cupy", "torch"):
         return None
@@ -202,7 +202,7 @@ def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory 
 
 @lru_cache(maxsize=512)
 def compiled(text: str, name: str) -> Any:
-    """A kernel of `cuda_source`, compiled when it is first launched."""
+    """A kernel of `cuda_source`, compiled at its first launch."""
     return namespace().RawKernel(text, name, options=("--std=c++17",))
 
 
@@ -222,7 +222,7 @@ def _pinned_words() -> np.ndarray:
 
 
 def grid(items: int) -> tuple[int]:
-    """How many blocks of `BLOCK` threads a kernel over so many items gets on the current device."""
+    """How many blocks of `BLOCK` threads a kernel over `items` items gets on the current device."""
     most = _processors(namespace().cuda.Device().id) * _BLOCKS_PER_PROCESSOR
     return (max(1, min(most, -(-items // BLOCK))),)
 
@@ -246,7 +246,7 @@ class _OnStream:
 
 
 class CupyAccelerator:
-    """`Accelerator` over CuPy; see there for what the methods do."""
+    """Implements `Accelerator` with CuPy; the methods are described there."""
 
     @property
     def nccl(self) -> Any:
@@ -263,14 +263,14 @@ class CupyAccelerator:
 
     @property
     def flags(self) -> Flags:
-        """Pinned memory: it has one address, for the host and for every GPU."""
+        """Words in pinned memory, which has the same address for the host and every GPU."""
         with _flags_lock:
             if not _flags:
                 _flags.append(Flags(_pinned_words()))
         return _flags[0]
 
     def bytes_per_ns(self, ordinal: int) -> float:
-        """By the clock of the memory, at two transfers each, and the width of its bus."""
+        """Computed from the memory's clock, with two transfers per cycle, and the width of its bus."""
         cuda = namespace().cuda.runtime
         try:
             clock_khz = int(cuda.deviceGetAttribute(cuda.cudaDevAttrMemoryClockRate, ordinal))
@@ -284,7 +284,7 @@ class CupyAccelerator:
         return is_gpu_array(x)
 
     def view(self, x: Any) -> Any:
-        """`x` as a `cupy.ndarray`; gradients of PyTorch are detached."""
+        """`x` as a `cupy.ndarray`; PyTorch tensors are detached."""
         cupy = namespace()
         if isinstance(x, cupy.ndarray):
             return x
@@ -294,19 +294,19 @@ class CupyAccelerator:
         return torch_tensors.as_array(x, cupy) if torch_tensors.is_tensor(x) else cupy.from_dlpack(x)
 
     def described(self, x: Any) -> Any:
-        """Tensors of PyTorch wait for `handed_over`, which takes them all at once."""
+        """PyTorch tensors wait for `handed_over`, which converts all of them together."""
         if isinstance(x, namespace().ndarray) or not torch_tensors.is_tensor(x):
             return self.view(x)
         return torch_tensors.described(x, DTYPES)
 
     def handed_over(self, described: Sequence[Any]) -> Sequence[Any]:
-        """Tensors of PyTorch as one array, if they have one dtype."""
+        """PyTorch tensors as one array, if they have the same dtype."""
         if not any(type(each) is torch_tensors.Described for each in described):
             return described
         return [self.view(each) for each in torch_tensors.joined(described)]
 
     def like(self, array: Any, original: Any) -> Any:
-        """`array` as a tensor of PyTorch or an array of JAX if `original` is one."""
+        """`array` as a PyTorch tensor or JAX array if `original` is one."""
         if isinstance(original, namespace().ndarray):
             return array
         if torch_tensors.is_tensor(original):
@@ -322,7 +322,7 @@ class CupyAccelerator:
         return int(array.data.device_id)  # `array.device` creates an object
 
     def identity(self, ordinal: int) -> GpuIdentity:
-        """UUID, PCI address and name."""
+        """Its UUID, PCI address and name."""
         cupy = namespace()
         properties = cupy.cuda.runtime.getDeviceProperties(ordinal)
         name = properties["name"]
@@ -331,12 +331,12 @@ class CupyAccelerator:
         return GpuIdentity(uuid, pci, name.decode() if isinstance(name, bytes) else str(name))
 
     def on(self, ordinal: int, stream: Any = None) -> AbstractContextManager[Any]:
-        """Sets device and stream."""
+        """Sets the device and the stream."""
         device = namespace().cuda.Device(ordinal)
         return device if stream is None else _OnStream(device, stream)
 
     def stream(self) -> Any:
-        """Non-blocking: it does not wait for the default stream by itself."""
+        """A non-blocking stream, which does not wait for the default stream."""
         return namespace().cuda.Stream(non_blocking=True)
 
     def stream_pointer(self, stream: Any) -> int:
@@ -344,19 +344,19 @@ class CupyAccelerator:
         return int(stream.ptr)
 
     def event(self, *, timed: bool = True) -> Any:
-        """Not waited for by blocking."""
+        """An event for polling, not for blocking waits."""
         return namespace().cuda.Event(disable_timing=not timed)
 
     def record(self, event: Any) -> None:
-        """On the current stream."""
+        """Records the event on the current stream."""
         event.record()
 
     def wait(self, event: Any) -> None:
-        """By the current stream."""
+        """Makes the current stream wait for the event."""
         namespace().cuda.get_current_stream().wait_event(event)
 
     def done(self, event: Any) -> bool:
-        """Asks without waiting."""
+        """Checks without waiting."""
         return bool(event.done)
 
     def elapsed_ns(self, first: Any, second: Any) -> int:
@@ -364,14 +364,14 @@ class CupyAccelerator:
         return int(namespace().cuda.get_elapsed_time(first, second) * 1e6)
 
     def empty(self, count: int, dtype: np.dtype) -> Any:
-        """From CuPy's pool."""
+        """A new array from CuPy's pool."""
         try:
             return namespace().empty(count, dtype)
         except MemoryError as error:
             raise out_of_memory(error) or error from error
 
     def flat(self, arrays: Sequence[Any], dtype: np.dtype) -> Any:
-        """One kernel for all arrays where CuPy can."""
+        """Copies all arrays with one kernel if CuPy can."""
         cupy = namespace()
         if len(arrays) == 1:
             return cupy.ascontiguousarray(arrays[0]).reshape(-1).astype(dtype, copy=False)
@@ -379,15 +379,15 @@ class CupyAccelerator:
         return cupy.concatenate(parts) if parts else self.empty(0, dtype)
 
     def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
-        """On the current stream."""
+        """Concatenates on the current stream."""
         return namespace().concatenate(list(parts), axis=axis)
 
     def pointer(self, array: Any) -> int:
-        """Device address."""
+        """The device address."""
         return int(array.data.ptr)
 
     def copy(self, source: Any, target: Any) -> None:
-        """On the current stream."""
+        """Copies on the current stream."""
         namespace().copyto(target, source)
 
     def combine(
@@ -399,14 +399,14 @@ class CupyAccelerator:
         mean_over: int = 0,
         flags: int = 0,
     ) -> None:
-        """The fused kernel, on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype.
+        """Launches the fused kernel on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype.
 
         Args:
           op: "sum", "mean", "min", "max" or "prod".
           sources: Arrays of one size and dtype.
-          targets: Arrays that get the result, of the same size.
+          targets: Arrays of the same size for the result.
           mean_over: Number by which a mean is divided; 0 for other operations.
-          flags: Address of a word for each source, set to 1 if that is not finite; 0 for none.
+          flags: Address of a word for each source, set to 1 if the source is not finite; 0 for none.
         """
         most = cuda_source.MOST_BUFFERS
         dtype, out = sources[0].dtype, targets[0].dtype
@@ -461,7 +461,7 @@ class CupyAccelerator:
         compiled(text, "combine")(grid(vectors or count), (BLOCK,), arguments)
 
     def flag_not_finite(self, array: Any, flag: int) -> None:
-        """By one kernel."""
+        """Launches one kernel."""
         if array.size:
             pointer, count = self.pointer(array), int(array.size)
             vectors = count // cuda_source.lanes(array.dtype) if pointer % 16 == 0 else 0
@@ -470,11 +470,11 @@ class CupyAccelerator:
             kernel(grid(vectors or count), (BLOCK,), arguments)
 
     def divide(self, array: Any, by: int) -> None:
-        """In place, in the array's own dtype."""
+        """Divides in place, in the array's own dtype."""
         namespace().divide(array, array.dtype.type(by), out=array)
 
     def ordered(self, array: Any, op: str) -> Any:
-        """By one kernel."""
+        """Launches one kernel."""
         integers = self.empty(array.size, np.dtype(f"i{array.dtype.itemsize}"))
         if array.size:
             arguments = (np.uint64(array.data.ptr), np.uint64(integers.data.ptr), np.int64(array.size))
@@ -483,7 +483,7 @@ class CupyAccelerator:
         return integers
 
     def unordered(self, array: Any, op: str) -> None:
-        """By one kernel, in place."""
+        """Launches one kernel, in place."""
         if array.size:
             text = cuda_source.ordered(np.dtype(f"f{array.dtype.itemsize}"), op)
             arguments = (np.uint64(array.data.ptr), np.int64(array.size))

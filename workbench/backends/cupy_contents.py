@@ -1,4 +1,4 @@
-"""Summaries of arrays on GPUs, and checks whether they are finite, by kernels of `cuda_source`."""
+"""Summarises arrays on GPUs, and checks whether they are finite, with kernels of `cuda_source`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _AT_ONCE = 32
 
 
 class QueuedChecks:
-    """Checks for NaN and infinity that a GPU makes when it gets to them; only `wait` waits for them.
+    """Asynchronous checks for NaN and infinity on a GPU; only `wait` waits for them.
 
-    Each check runs behind what the current stream has to do then, and before what it gets later. For one thread.
+    Each check runs after the work that is already in the current stream, and before later work. For one thread.
     """
 
     def __init__(self) -> None:
         self._flags = gpu.accelerator.flags.take(_AT_ONCE)
         self._streams: dict[int, Any] = {}
-        self._bad: list[int] = []  # arrays that no kernel could look at
+        self._bad: list[int] = []  # arrays that no kernel could check
         self._count = 0
 
     @property
     def full(self) -> bool:
-        """Whether there is room for no further array before `wait`."""
+        """Whether there is no room for another array before `wait`."""
         return self._count == _AT_ONCE
 
     def add(self, array: Any) -> None:
@@ -51,11 +51,11 @@ class QueuedChecks:
         self._count += 1
 
     def found_any(self) -> bool:
-        """Whether an array is known by now not to be finite."""
+        """Whether an array has already been found not to be finite."""
         return bool(self._bad) or (self._flags is not None and bool(self._flags.words.any()))
 
     def wait(self) -> list[int]:
-        """Which arrays, counted from 0, were not finite, in the order of `add`; the next one is array 0."""
+        """The numbers of the arrays that were not finite, in the order of `add` from 0; the next array is number 0."""
         for stream in self._streams.values():
             stream.synchronize()
         bad = set(self._bad)
@@ -68,7 +68,7 @@ class QueuedChecks:
         return sorted(bad)
 
     def close(self) -> None:
-        """Waits, and gives back what the checks used."""
+        """Waits, and frees what the checks used."""
         self.wait()
         if self._flags is not None:
             gpu.accelerator.flags.give_back(self._flags)
@@ -76,7 +76,7 @@ class QueuedChecks:
 
 
 def finite(arrays: Sequence[Any]) -> list[bool]:
-    """Whether each of some GPU arrays has neither NaN nor infinity in it; waits for the current stream."""
+    """Whether each of some GPU arrays is free of NaN and infinity; waits for the current stream."""
     found: list[bool] = []
     checks = QueuedChecks()
     for start in range(0, len(arrays), _AT_ONCE):
@@ -90,9 +90,9 @@ def finite(arrays: Sequence[Any]) -> list[bool]:
 
 
 def summary(x: Any) -> Summary:
-    """Summarises a GPU array by two kernels; a few kilobytes travel. See `backends.summary`.
+    """Summarises a GPU array with two kernels, and copies a few kilobytes. See `backends.summary`.
 
-    The digest is of another kind than that of CPU arrays: equal digests still mean equal arrays.
+    The digest differs in kind from that of CPU arrays, but equal digests still mean equal arrays.
     """
     cupy = gpu.namespace()
     values = gpu.accelerator.view(x)
@@ -127,7 +127,7 @@ def _histogram(flat: Any, low: float, high: float) -> tuple[int, ...]:
 
 
 def digest_of(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """The digest that the blocks' partial results come to.
+    """The digest of the blocks' partial results.
 
     Args:
       parts: Partial results of all blocks, with a field "digest" of uint64.

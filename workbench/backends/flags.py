@@ -14,7 +14,7 @@ WORDS = 16_384
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """Consecutive words that one user has for the time being.
+    """Consecutive words that one caller currently uses.
 
     Attributes:
       words: A uint32 array of shape `(count,)`; 0 until a kernel sets a word.
@@ -30,13 +30,13 @@ class Taken:
 
 
 class Flags:
-    """Hands out the words of one block, which must outlive every kernel that may still write to it.
+    """Hands out the words of one block, which must outlive every kernel that may write to it.
 
     Any thread may call it; `_lock` guards which words are free.
     """
 
     def __init__(self, words: np.ndarray) -> None:
-        """`words` is a uint32 array of zeros."""
+        """Starts with `words`, a uint32 array of zeros."""
         self._words = words
         self._address = int(words.ctypes.data)
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Flags:
         return Taken(self._words[first:end], self._address + first * self._words.itemsize)
 
     def give_back(self, taken: Taken) -> None:
-        """Clears the words and lets others have them; no kernel may write to them any more."""
+        """Clears and frees the words; no kernel may write to them any more."""
         taken.words[:] = 0
         with self._lock:
             self._free.setdefault(taken.words.size, []).append(taken)

@@ -1,4 +1,4 @@
-"""Between the notebook and a GPU: values as they can travel, values as replicas are given them, errors in words."""
+"""Converts values and errors between the notebook and a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.errors import OutOfDeviceMemory
 
 
 def fetched(value: Any) -> Any:
-    """`value` as it can travel: arrays on a GPU come to the host, as NumPy arrays or CPU tensors of PyTorch."""
+    """`value` in a form that can be sent: arrays on a GPU become NumPy arrays or CPU tensors of PyTorch."""
     if type(value) is np.ndarray or not gpu.is_gpu_array(value):
         return value
     if type(value).__module__.partition(".")[0] == "torch":
@@ -24,14 +24,14 @@ def fetched(value: Any) -> Any:
 
 
 def sent(value: Any) -> Any:
-    """`value` as a replica on a GPU is given it: arrays of CuPy's dtypes on the current GPU, all else as it is."""
+    """`value` for a replica on a GPU: arrays with CuPy's dtypes on the current GPU, everything else unchanged."""
     if type(value) is np.ndarray and value.dtype.name in gpu.DTYPES:
         return gpu.namespace().asarray(value.astype(value.dtype.newbyteorder("="), copy=False))
     return value
 
 
 def described_error(error: BaseException, replica: int) -> BaseException:
-    """`error`, or what says the same more clearly, raised on the same line: who ran out of which memory."""
+    """`error`, or a clearer one with the same traceback: which replica ran out of which memory."""
     # Raised in a collective, which does not know the replica.
     if isinstance(error, OutOfDeviceMemory) and error.replica < 0:
         clearer: BaseException = OutOfDeviceMemory(f"replica {replica}: {error}", replica=replica)

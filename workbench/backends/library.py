@@ -1,4 +1,4 @@
-"""Array libraries by name: which one a strategy's replicas compute with."""
+"""Array libraries by name, for a strategy's replicas to compute with."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def namespace_named(library: Library) -> Any:
 
 
 def owned(library: Library, value: Any) -> Any:
-    """A copy of `value` as an array of the library, on the device that is current."""
+    """A copy of `value` as an array of the library, on the current device."""
     if library == "numpy":
         return np.array(value)
     namespace = namespace_named(library)

@@ -1,6 +1,6 @@
-"""Arrays on the CPU: reading any of them without a copy, combining them, and handing them back as they came.
+"""Arrays on the CPU: reads them without a copy, combines them, and converts them back to their type.
 
-Other libraries are never imported here: an array of PyTorch or JAX can only arrive when its library is already loaded.
+This file never imports other libraries: an array of PyTorch or JAX can only arrive if its library is already loaded.
 """
 
 from __future__ import annotations
@@ -36,32 +36,33 @@ _MASKED = (
     "matters"
 )
 _warned_narrow: Final[set[bool]] = set()  # False for whole numbers, True for floats
-_CHUNK_BYTES = 256 * 1024  # bytes of the result, so that what is combined stays in the level-2 cache
+_CHUNK_BYTES = 256 * 1024  # bytes of the result, so that the operands stay in the level-2 cache
 
 
 def can_be_infinite(dtype: np.dtype) -> bool:
-    """Whether arrays of it can hold NaN or infinity: floating and complex numbers, bfloat16 and the like.
+    """Whether arrays of this dtype can hold NaN or infinity: floating and complex numbers, bfloat16 and so on.
 
-    True of the integers of ml_dtypes, such as int4, too: NumPy gives them the kind of its floating dtypes, "V".
+    Also true for the integers of ml_dtypes, such as int4, because NumPy gives them the same kind, "V", as ml_dtypes'
+    floats.
     """
     # Records and bytes have kind "V", as do dtypes that another library has registered, such as bfloat16.
     return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 
 
 def view(x: Any) -> np.ndarray:
-    """Reads `x` as a NumPy array, without a copy where its library allows that.
+    """Reads `x` as a NumPy array, without a copy if its library allows that.
 
     Args:
       x: A NumPy array or scalar, a Python number, a CPU array of PyTorch or JAX (gradients are detached, bfloat16
         becomes `ml_dtypes.bfloat16`), any other object with `__dlpack__` or `__array__`, or nested lists of numbers.
 
     Returns:
-      An array that may share memory with `x`: never write to it.
+      An array that may share memory with `x` and must not be written to.
 
     Raises:
       TypeError: if `x` is not numeric, or a masked array.
-      BackendUnavailable: if `x` lives on another device than the CPU.
-      TracingError: if JAX is tracing `x`, as inside of `jax.grad`: it has no numbers yet.
+      BackendUnavailable: if `x` is on a device other than the CPU.
+      TracingError: if JAX is tracing `x`, as inside `jax.grad`: it has no numbers yet.
     """
     kind = type(x)
     if kind is np.ndarray:
@@ -87,20 +88,20 @@ def view(x: Any) -> np.ndarray:
 
 
 def require_unmasked(x: Any) -> None:
-    """Refuses masked arrays, where their mask would be lost.
+    """Rejects masked arrays, whose mask would be lost.
 
     Raises:
-      TypeError: saying what to give instead.
+      TypeError: with what to pass instead.
     """
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(_MASKED)
 
 
 def require_numbers(dtype: np.dtype, what: str) -> None:
-    """Refuses texts, dates, objects and records.
+    """Rejects texts, dates, objects and records.
 
     Raises:
-      WrongType: naming `what` it is.
+      WrongType: naming `what`.
     """
     if dtype.hasobject or dtype.kind in "USMm":
         raise WrongType(f"expected an array of numbers, got {what}: convert it to a numeric array first")
@@ -112,13 +113,13 @@ RECORD_REMEDY = "give its fields one by one, {name: x[name] for name in x.dtype.
 
 
 def is_record(dtype: np.dtype) -> bool:
-    """Whether elements are structured, or bytes without a meaning; the types of ml_dtypes are numbers."""
+    """Whether elements are structured or opaque bytes; the types of ml_dtypes are numbers."""
     return dtype.kind == "V" and dtype.isbuiltin != 2
 
 
 @functools.lru_cache(maxsize=256)  # dtype.name takes NumPy microseconds
 def dtype_text(dtype: np.dtype) -> str:
-    """A dtype in words that tell apart all that differ: "float32", "float32 (big-endian)", "{a: int32, b: float32}"."""
+    """A dtype in words that distinguish all dtypes: "float32", "float32 (big-endian)", "{a: int32, b: float32}"."""
     if dtype.names is not None:
         assert dtype.fields is not None
         fields = (f"{name}: {dtype_text(dtype.fields[name][0])}" for name in dtype.names)
@@ -129,7 +130,7 @@ def dtype_text(dtype: np.dtype) -> str:
 
 
 def native(array: np.ndarray) -> np.ndarray:
-    """`array` in the byte order of this machine; itself if it is."""
+    """`array` in the byte order of this machine; itself if it already is."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -142,7 +143,7 @@ def _view_jax(value: Any) -> np.ndarray:
 
 
 def require_values(array: Any) -> None:
-    """Refuses what has no numbers yet, to keep it would be to keep a part of a program; waits for nothing.
+    """Rejects traced arrays, which have no numbers yet: keeping one would keep a part of a program. Does not wait.
 
     Raises:
       TracingError: if JAX is tracing `array`.
@@ -172,11 +173,11 @@ def _view_torch(tensor: Any) -> np.ndarray:
 
 
 def like(array: np.ndarray, original: Any) -> Any:
-    """Hands `array` over as the type that `original` has.
+    """Converts `array` to the type of `original`.
 
     Args:
-      array: Owned by the caller and given away: the result may share its memory.
-      original: Whatever `view` accepts.
+      array: An array that the caller gives up: the result may share its memory.
+      original: Any value that `view` accepts.
 
     Returns:
       A `torch.Tensor`, a `jax.Array`, a NumPy scalar for NumPy scalars and Python numbers, otherwise an `np.ndarray`.
@@ -210,15 +211,15 @@ def _like_jax(array: np.ndarray) -> Any:
     jax: Any = sys.modules["jax"]
     check_jax_width(array)
     # A copy, which JAX may keep. `jax.device_put` would alias memory that the pool hands out again. `jax.numpy.array`
-    # would copy later, when that memory may already hold something else.
+    # would copy later, when that memory may already have other content.
     return jax.numpy.asarray(array.copy())
 
 
 def check_jax_width(array: np.ndarray[Any, Any]) -> None:
-    """Warns, once in a process of whole numbers and once of floats, that JAX makes 32 bits of 64.
+    """Warns that JAX reduces 64 bits to 32, once per process for whole numbers and once for floats.
 
     Raises:
-      InvalidArgumentError: if integers would become others by that.
+      InvalidArgumentError: if that would change integers.
     """
     jax: Any = sys.modules["jax"]
     kind, dtype = array.dtype.kind, array.dtype
@@ -258,7 +259,7 @@ def dtype_named(name: str) -> np.dtype:
     """The dtype called `name`, also one of ml_dtypes such as "bfloat16".
 
     Raises:
-      TypeError: if none is.
+      TypeError: if there is none.
     """
     try:
         return np.dtype(name)
@@ -273,12 +274,12 @@ def dtype_named(name: str) -> np.dtype:
 
 
 def as_dtype(dtype: Any) -> np.dtype:
-    """The dtype that a user names by a dtype of NumPy, a type, or a text; those of texts mean bytes objects.
+    """The dtype that a user gave as a NumPy dtype, a type, or a text; text dtypes mean bytes objects.
 
-    `float` is float32, as Python's floats are where no dtype is given.
+    `float` is float32, like Python's floats without a dtype.
 
     Raises:
-      TypeError: if it names none, as None does, which to NumPy is float64, or a class such as dict, which is object.
+      TypeError: if it names none, such as None, which is float64 in NumPy, or a class such as dict, which is object.
     """
     if dtype is None:
         raise WrongType("a dtype is missing; give one, such as np.float32")
@@ -296,12 +297,12 @@ def as_dtype(dtype: Any) -> np.dtype:
 
 
 def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.ndarray:
-    """A copy of `array` in a dtype that may hold less; `apply` converts it.
+    """A copy of `array` in a narrower dtype; `apply` converts it.
 
     Args:
       array: The array.
       dtype: The dtype of the copy.
-      apply: Calls what it gets, so that warnings name the user's line.
+      apply: Calls a function, so that warnings name the user's line.
     """
     result = np.empty(array.shape, dtype)
     apply(np.copyto, result, array, casting="unsafe")
@@ -309,7 +310,7 @@ def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.
 
 
 def ufunc(op: str) -> np.ufunc:
-    """The NumPy function behind a reduction; for "mean" the sum, to be divided by `finish`.
+    """The NumPy function for a reduction; for "mean", the sum, which `finish` divides.
 
     Sum and product of bools are "any" and "all"; complex numbers are ordered by real, then imaginary part; integers
     wrap around, as everywhere in NumPy.
@@ -326,7 +327,7 @@ def ufunc(op: str) -> np.ufunc:
 def combine(
     function: np.ufunc, sources: Sequence[np.ndarray], out: np.ndarray, apply: Apply = directly
 ) -> None:
-    """Combines one-dimensional arrays in the order given (so results are reproducible) into `out`.
+    """Combines one-dimensional arrays into `out` in the given order, so that results are reproducible.
 
     Args:
       function: The result of `ufunc`.
@@ -356,7 +357,7 @@ def finish(op: str, total: np.ndarray, replicas: int, apply: Apply = directly) -
       op: "mean" divides; other operations change nothing.
       total: The sum, which is changed.
       replicas: Number of replicas.
-      apply: Calls what it gets, so that warnings name the user's line.
+      apply: Calls a function, so that warnings name the user's line.
     """
     if op == "mean" and replicas > 1:
         if replicas & (replicas - 1) == 0:

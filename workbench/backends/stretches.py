@@ -1,4 +1,4 @@
-"""Large arrays in stretches that fit into a core's cache, with checksums that distinguish them."""
+"""Reads large arrays in stretches that fit in a core's cache, with checksums that distinguish them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any, Final
 import numpy as np
 
 STRETCH: Final = 1 << 16
-"""Elements; an array of this size stays in the level-2 cache."""
+"""Elements per stretch; an array of this size stays in the level-2 cache."""
 MOST_READ: Final = 1 << 28
-"""Of larger arrays, only a part is read unless the caller requests all, so that an answer takes no longer."""
+"""Only a part of larger arrays is read unless the caller requests all, so that an answer takes no longer."""
 _MOST_STRETCHES: Final = (1 << 26) // STRETCH  # of an array larger than that
 
 
 def numbers_read(size: int, *, exact: bool) -> range:
-    """Which stretches of an array of so many elements are read: all, or evenly spaced ones. An empty array has one."""
+    """Which stretches of an array with `size` elements to read: all, or evenly spaced ones. An empty array has one."""
     every = 1 if exact or size <= MOST_READ else -(-size // (STRETCH * _MOST_STRETCHES))
     return range(0, max(1, -(-size // STRETCH)), every)
 
 
 def stretches(array: np.ndarray, numbers: Iterable[int]) -> Iterator[np.ndarray]:
-    """These stretches, as rows of elements in C order; only what is not contiguous is copied."""
+    """These stretches, as rows of elements in C order; copies only if the array is not contiguous."""
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
         yield from (flat[number * STRETCH : (number + 1) * STRETCH] for number in numbers)
         return
-    # Any, as NumPy's type is too narrow: for one array, the iterator yields arrays, and its range can be set.
+    # Any, because NumPy's type is too narrow: for one array, the iterator yields arrays, and its range can be set.
     iterator: Any = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=STRETCH)
     for number in numbers:
         iterator.iterrange = number * STRETCH, min((number + 1) * STRETCH, array.size)
@@ -36,17 +36,17 @@ def stretches(array: np.ndarray, numbers: Iterable[int]) -> Iterator[np.ndarray]
 
 
 def checksum(stretch: np.ndarray, room: np.ndarray) -> bytes:
-    """16 bytes that tell stretches apart, made four times as fast as a cryptographic digest of them.
+    """16 bytes that distinguish stretches, computed four times as fast as a cryptographic digest.
 
     Args:
       stretch: At most `STRETCH` elements of at most 16 bytes.
-      room: An array of `2 * STRETCH` floats of 64 bits, written to.
+      room: Scratch space: an array of `2 * STRETCH` 64-bit floats.
     """
     data = stretch.view(np.uint8)
     if data.size % 8:
         return hashlib.sha256(data.data).digest()[:16]
     words = data.view(np.uint64)
-    # In a product, each bit affects only higher bits, so the upper halves get a sum of their own.
+    # In a product, each bit affects only higher bits, so the upper halves get their own sum.
     weights, others = _weights()
     lower = np.dot(words, weights[: words.size])
     halves = np.right_shift(words, np.uint64(32), out=room.view(np.uint64)[: words.size])

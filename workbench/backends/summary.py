@@ -32,12 +32,13 @@ _SHORT_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What can be said about an array without showing it; of complex arrays the figures are those of absolute values.
+    """Facts about an array; for complex arrays, the figures are those of absolute values.
 
     Attributes:
-      shape: Its dimensions.
+      shape: The array's shape.
       dtype: Name of its dtype.
-      read: How many of its elements were read: all, or evenly spaced stretches; the figures and the digest are theirs.
+      read: How many of its elements were read: all, or evenly spaced stretches; the figures and the digest refer to
+        these.
       mean: Mean of the finite elements, NaN where there is none.
       std: Standard deviation of the finite elements, NaN where there is none.
       min: Smallest finite element, NaN where there is none.
@@ -47,10 +48,10 @@ class Summary:
       nan: Count of elements that are not a number.
       inf: Count of infinite elements.
       first_bad: Position in C order of the first element that is NaN or infinite, -1 if there is none.
-      histogram: Counts of finite elements in equal bins from min to max, of evenly spaced ones where there are many;
-        empty where all are equal.
-      sha256: Digest of the bytes in C order, of checksums of them for more than 1 MiB; equal digests mean equal arrays
-        of one dtype and shape, on devices of one kind.
+      histogram: Counts of finite elements in equal bins from min to max, from evenly spaced elements if there are many;
+        empty if all are equal.
+      sha256: Digest of the bytes in C order, or of their checksums above 1 MiB; equal digests mean equal arrays, for
+        the same dtype, shape and kind of device.
     """
 
     shape: tuple[int, ...]
@@ -71,11 +72,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was found out by reading an array once.
+    """The findings from reading an array once.
 
     Attributes:
-      summary: The summary, or the type of what is not an array of numbers.
-      checksums: One pair for each stretch that was read, shape `(stretches, 2)`; none up to 1 MiB, or on GPUs.
+      summary: The summary, or the type of anything but an array of numbers.
+      checksums: One pair per stretch that was read, shape `(stretches, 2)`; empty up to 1 MiB, and on GPUs.
     """
 
     summary: Summary | str
@@ -83,7 +84,7 @@ class Read:
 
 
 def summary(x: Any, *, exact: bool = False) -> Summary:
-    """The summary that `read` makes."""
+    """The summary from `read`."""
     found = read(x, exact=exact).summary
     assert isinstance(found, Summary)
     return found
@@ -92,12 +93,12 @@ def summary(x: Any, *, exact: bool = False) -> Summary:
 def read(x: Any, *, exact: bool = False) -> Read:
     """Summarises any array that `backends.numpy.view` accepts.
 
-    More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, stretch by
+    More than 65,536 floats of at most 32 bits, or integers of at most 16, are summed as 32-bit floats, stretch by
     stretch: the figures have five digits or more.
 
     Args:
       x: The array.
-      exact: Read all elements of arrays of more than `stretches.MOST_READ`, too.
+      exact: Whether to read all elements of arrays with more than `stretches.MOST_READ`.
     """
     array = view(x)
     numbers = numbers_read(array.size, exact=exact)
@@ -131,7 +132,7 @@ def read(x: Any, *, exact: bool = False) -> Read:
 
 
 def merged(parts: np.ndarray) -> dict[str, Any]:
-    """The figures of a summary that pieces (of dtype `PARTIAL`) come to; not its digest and histogram."""
+    """The figures of a summary, combined from pieces (of dtype `PARTIAL`), without digest and histogram."""
     n = float(parts["n"].sum())
     mean = float((parts["n"] * parts["mean"]).sum() / n) if n else math.nan
     spread = float(parts["m2"].sum() + (parts["n"] * (parts["mean"] - mean) ** 2).sum()) if n else math.nan
@@ -151,7 +152,7 @@ def merged(parts: np.ndarray) -> dict[str, Any]:
 
 
 def spacing(size: int) -> int:
-    """Every how many-th element a histogram counts: prime to the size, else some columns would never be met."""
+    """The distance between counted elements: coprime to the size, otherwise some columns would never be counted."""
     every = max(1, size // MOST_IN_HISTOGRAM)
     while math.gcd(every, size) != 1:
         every += 1
@@ -159,7 +160,7 @@ def spacing(size: int) -> int:
 
 
 def as_counts(counts: np.ndarray) -> tuple[int, ...]:
-    """A histogram as a summary has it."""
+    """A histogram in the form of a summary."""
     return tuple(int(count) for count in counts.tolist())
 
 
@@ -174,7 +175,7 @@ def _magnitudes(stretch: np.ndarray, *, exact: bool) -> np.ndarray:
 
 
 def _part(values: np.ndarray, low: int, room: np.ndarray) -> tuple[Any, ...]:
-    """What `PARTIAL` holds about one stretch, whose first element has number `low`; overwrites `room`."""
+    """The fields of `PARTIAL` for one stretch, whose first element has number `low`; overwrites `room`."""
     nans = infinities = 0
     first_bad = int(NONE_BAD)
     zeros = np.count_nonzero(values == 0)
@@ -210,7 +211,7 @@ def _moments(values: np.ndarray, room: np.ndarray) -> tuple[float, float]:
 def _counted(values: np.ndarray, low: float, high: float) -> tuple[int, ...]:
     if not low < high:
         return ()
-    # Leaves out NaN and numbers outside of the sample's range.
+    # Leaves out NaN and numbers outside the sample's range.
     values = values[(low <= values) & (values <= high)]
     # Halved, because the largest float minus the smallest is infinite.
     places = (values / 2 - low / 2) * (BINS / (high / 2 - low / 2))

@@ -21,7 +21,7 @@ _NUMBERS = "biufc"
 
 
 class Passes(Protocol):
-    """Elements that can be gone through again and again."""
+    """Elements that can be iterated over repeatedly."""
 
     def __len__(self) -> int: ...
 
@@ -29,7 +29,7 @@ class Passes(Protocol):
         """Starts the next pass."""
 
     def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
-        """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order.
+        """Starts a pass over part `index` of `count`; all parts with the same `seed` share one order.
 
         Args:
           index: Number of the part, from 0.
@@ -47,7 +47,7 @@ class Rows(Protocol):
 
 
 class IterableStyle(IterableDataset[Any]):  # type: ignore[misc, unused-ignore]  # untyped where torch is missing
-    """Elements in order, as tensors. The worker processes of a `DataLoader` share them, so that none comes twice."""
+    """Elements in order, as tensors. The worker processes of a `DataLoader` share them, so that none occurs twice."""
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
@@ -57,8 +57,8 @@ class IterableStyle(IterableDataset[Any]):  # type: ignore[misc, unused-ignore] 
         worker = get_worker_info()
         if worker is None:
             return map(as_tensors, self._passes.whole())
-        # The loader forks its workers anew for each epoch, or keeps them. In common they have only the loader's seed,
-        # which changes with the epoch, and the number of times that they have started since.
+        # The loader forks new workers for each epoch, or keeps them. They only share the loader's seed, which changes
+        # with the epoch, and the number of times that they have started since.
         seed = worker.seed - worker.id + self._begun
         self._begun += 1
         return map(as_tensors, self._passes.part(worker.id, worker.num_workers, seed))
@@ -81,7 +81,7 @@ class MapStyle(Dataset[Any]):  # type: ignore[misc, unused-ignore]
 
 
 def as_tensors(element: Any) -> Any:
-    """The element with tensors in the place of its arrays and numbers; text, bytes and dates stay as they are."""
+    """The element with tensors instead of its arrays and numbers; text, bytes and dates stay unchanged."""
     return tree.map(_tensor, element)
 
 

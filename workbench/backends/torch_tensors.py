@@ -1,8 +1,8 @@
-"""Tensors of PyTorch on a GPU as arrays of CuPy and back, without a copy to the host.
+"""Converts PyTorch tensors on a GPU to CuPy arrays and back, without a copy to the host.
 
-Handing one over takes microseconds in both libraries, whatever its size: those of a collective go to CuPy together.
-They come back one by one, because views of one tensor share its storage, which `torch.save` writes, and its count of
-changes, which `backward` looks at.
+Each conversion takes microseconds in both libraries, whatever the size, so the tensors of a collective go to CuPy
+together. They come back one by one, because views of one tensor share its storage, which `torch.save` writes, and its
+version counter, which `backward` checks.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from workbench.backends.numpy import dtype_named
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A tensor that is handed over later, together with others.
+    """A tensor that is converted later, together with others.
 
     Attributes:
       tensor: The tensor.
-      dtype: Its dtype, as NumPy calls it.
-      shape: Its dimensions.
+      dtype: Its dtype in NumPy.
+      shape: Its shape.
       size: Number of its elements.
-      nbytes: Their size.
+      nbytes: Its size in bytes.
     """
 
     tensor: Any
@@ -38,22 +38,22 @@ class Described:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a tensor of PyTorch; imports nothing."""
+    """Whether `x` is a PyTorch tensor; imports nothing."""
     return type(x).__module__.partition(".")[0] == "torch"
 
 
 def described(tensor: Any, takes: frozenset[str]) -> Described:
-    """What a collective of dtypes called `takes` is planned by.
+    """The tensor's description, for planning a collective that supports the dtypes `takes`.
 
     Raises:
-      TypeError: if the tensor's dtype is none of them.
+      TypeError: if the tensor's dtype is not one of them.
     """
     dtype, size = _dtype(tensor.dtype, takes), tensor.numel()
     return Described(tensor, dtype, tuple(tensor.shape), size, size * dtype.itemsize)
 
 
 def joined(arrays: Sequence[Any]) -> Sequence[Any]:
-    """Several tensors of one dtype behind each other as a single one; anything else as it is."""
+    """Several tensors of one dtype, concatenated; anything else unchanged."""
     described = [each for each in arrays if type(each) is Described]
     if len(arrays) == 1 or len(described) < len(arrays) or len({each.dtype for each in described}) > 1:
         return [each.tensor if type(each) is Described else each for each in arrays]
@@ -62,7 +62,7 @@ def joined(arrays: Sequence[Any]) -> Sequence[Any]:
 
 
 def as_array(tensor: Any, cupy: Any) -> Any:
-    """A tensor as an array of CuPy; gradients are detached."""
+    """A tensor as a CuPy array, detached from gradients."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if str(tensor.dtype) == "torch.bfloat16":
         return cupy.from_dlpack(tensor.view(sys.modules["torch"].int16)).view(dtype_named("bfloat16"))
@@ -70,7 +70,7 @@ def as_array(tensor: Any, cupy: Any) -> Any:
 
 
 def as_tensor(array: Any) -> Any:
-    """An array of CuPy as a tensor."""
+    """A CuPy array as a tensor."""
     torch: Any = sys.modules["torch"]
     if array.dtype.name == "bfloat16":
         return torch.from_dlpack(array.view(np.int16)).view(torch.bfloat16)

@@ -1,10 +1,9 @@
-"""NumPy's arithmetic at the user's line: NumPy's warnings name the line that called workbench.
+"""Runs NumPy's arithmetic at the user's line, so that NumPy's warnings name the line that called workbench.
 
-NumPy warns of an overflow at the innermost Python frame. That would be one of this package: the warning would name a
-file that the user never opened, filters would see our module, and all of the user's lines would share one register of
-what was shown already. So arithmetic is called from a frame that has the user's file, line, module and register.
-Neither `warnings` nor NumPy's error state is touched: filters, `np.errstate` and `catch_warnings` act as if the user
-had called NumPy.
+NumPy warns about an overflow at the innermost Python frame, which would be one of this package: the warning would name
+a file that the user never opened, filters would see our module, and all of the user's lines would share one registry of
+shown warnings. So arithmetic is called from a frame with the user's file, line, module and registry. It changes neither
+`warnings` nor NumPy's error state: filters, `np.errstate` and `catch_warnings` work as if the user had called NumPy.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _here = threading.local()
 
 
 class Line(NamedTuple):
-    """A line of the user's; travels to the replicas.
+    """A line of the user's code; sent to the replicas.
 
     Attributes:
       file: The name of the file in its code object.
       number: From 1.
-      function: The function that it is in.
-      module: The module that it is in, which filters of warnings ask for.
+      function: Its function.
+      module: Its module, which warning filters use.
     """
 
     file: str
@@ -58,12 +57,12 @@ class Line(NamedTuple):
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is outside of this package, and not between the user and it."""
+    """Whether a frame is outside this package, and not between the user and the package."""
     return not frame.f_code.co_filename.startswith(_OURS)
 
 
 def users_frame() -> FrameType | None:
-    """The innermost frame outside of this package; None on a thread that runs nothing of the user's."""
+    """The innermost frame outside this package; None on a thread that runs no user code."""
     frame: FrameType | None = sys._getframe(1)
     # Inlined from `is_users`, because every step runs this.
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
@@ -72,7 +71,7 @@ def users_frame() -> FrameType | None:
 
 
 def stands_in(frame: FrameType) -> bool:
-    """Whether a frame only looks like the user's, which is further out in the stack."""
+    """Whether a frame only imitates the user's, which is further out in the stack."""
     return _STAND_IN in frame.f_globals
 
 
@@ -82,9 +81,9 @@ def directly(function: Callable[..., Any], *args: Any, **more: Any) -> Any:
 
 
 def apply_at_users_line() -> Apply:
-    """What calls functions as if the user's line that runs now had called them; made once per place in the code.
+    """Returns a caller that makes functions appear to be called by the user's current line; cached per line.
 
-    On a thread that runs nothing of the user's, that is the line for which the thread works; see `shared`.
+    On a thread that runs no user code, this is the line for which the thread works; see `shared`.
     """
     frame = users_frame()
     if frame is None:
@@ -94,19 +93,19 @@ def apply_at_users_line() -> Apply:
     if known is None:
         if len(_applies) >= _LIMIT:
             _applies.clear()
-        # Keeps only the register: the user's other globals may be large and must not live as long as this.
+        # Keeps only the registry: the user's other globals may be large and must not live as long as this.
         register = frame.f_globals.setdefault("__warningregistry__", {})
         known = _applies[key] = _applying(_line_of(frame), register), frame.f_code
     return known[0]
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warns at the user's line that runs now, however deep in this package that is noticed."""
+    """Warns at the user's current line, however deep in this package the reason was found."""
     apply_at_users_line()(warnings.warn, message, category)
 
 
 def shared(target: Callable[..., _T]) -> Callable[..., _T]:
-    """`target`, for another thread, which works for the user's line that runs now."""
+    """`target` for another thread, which works for the user's current line."""
     apply = apply_at_users_line()
 
     def run(*args: Any) -> _T:
@@ -117,14 +116,14 @@ def shared(target: Callable[..., _T]) -> Callable[..., _T]:
 
 
 def users_line() -> Line | None:
-    """The user's line that runs now."""
+    """The user's current line."""
     frame = users_frame()
     return None if frame is None else _line_of(frame)
 
 
 @functools.lru_cache(_LIMIT)
 def apply_at(line: Line | None) -> Apply:
-    """What calls functions as if `line`, maybe of another process, had called them."""
+    """Returns a caller that makes functions appear to be called by `line`, possibly of another process."""
     return directly if line is None else _applying(line, {})
 
 
@@ -141,7 +140,7 @@ def _applying(line: Line, register: dict[Any, Any]) -> Apply:
     known = {
         "__name__": line.module,
         "__warningregistry__": register,
-        "__builtins__": builtins,  # for the imports that a warning makes
+        "__builtins__": builtins,  # for imports by a warning
         _STAND_IN: True,
     }
     made: Apply = FunctionType(code, known)

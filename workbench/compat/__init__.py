@@ -1,4 +1,4 @@
-"""`wb.compat`: programs for TensorFlow 1 keep their spellings; a warning shows each modern one once.
+"""`wb.compat`: programs for TensorFlow 1 keep their spellings; a warning shows each modern spelling once.
 
 `towers` has the first generation (tf.contrib.distribute), `v1` the strategies of TensorFlow 1.15. Both are thin
 adapters over `wb.distribute`.

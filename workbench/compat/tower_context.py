@@ -14,11 +14,11 @@ from workbench.distribute.replica.replica_context import ReplicaContext
 
 @dataclass(frozen=True, slots=True)
 class TowerContext:
-    """One tower in its function (as tf.contrib.distribute's TowerContext); `get_tower_context()` gives it.
+    """One tower in its function (as tf.contrib.distribute's TowerContext); see `get_tower_context()`.
 
     Attributes:
-      replica_context: Today's name for it, with all that it can do.
-      distribution_of: Gives the distribution strategy of a strategy.
+      replica_context: The replica context, with all of today's methods.
+      distribution_of: Returns the distribution strategy of a strategy.
     """
 
     replica_context: ReplicaContext
@@ -38,7 +38,7 @@ class TowerContext:
 
     @property
     def is_single_tower(self) -> bool:
-        """Whether there is one tower only."""
+        """Whether there is only one tower."""
         tell("TowerContext.is_single_tower", "get_replica_context().num_replicas_in_sync == 1")
         return self.replica_context.num_replicas_in_sync == 1
 
@@ -58,13 +58,13 @@ class TowerContext:
         """Pauses all towers, and calls `merge_fn(distribution, *args, **kwargs)` once in cross-tower context.
 
         Args:
-          merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components. A plain
-            Python value that all towers give is that value.
+          merge_fn: Takes arguments with one component per tower; `distribution.unwrap` lists the components. A plain
+            Python value that all towers pass is that value.
           *args: Arguments of this tower.
           **kwargs: Keyword arguments of this tower.
 
         Returns:
-          What `merge_fn` returned; of values with a component per tower, this tower's.
+          The result of `merge_fn`; for values with a component per tower, this tower's component.
         """
         tell(
             "merge_call(merge_fn, *args, **kwargs)",

@@ -1,4 +1,4 @@
-"""The contrib MirroredStrategy: its methods, each in terms of today's strategy."""
+"""The contrib MirroredStrategy: its methods, implemented with today's strategy."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class MirroredStrategy:
         cross_tower_ops: CrossDeviceOps | None = None,
         prefetch_on_device: bool | None = None,
     ) -> None:
-        """Makes the strategy.
+        """Creates the strategy.
 
         Args:
-          devices: Names such as ["/cpu:0", "/cpu:1"], one per tower; None for all there are.
-          num_gpus: The first so many GPUs, instead of `devices`.
+          devices: Names such as ["/cpu:0", "/cpu:1"], one per tower; None for all devices.
+          num_gpus: The number of GPUs to use, instead of `devices`.
           cross_tower_ops: Today's `cross_device_ops`.
           prefetch_on_device: Accepted, without effect.
         """
@@ -88,13 +88,13 @@ class MirroredStrategy:
 
     @property
     def is_single_tower(self) -> bool:
-        """Whether `call_for_each_tower(fn)` calls `fn` once only."""
+        """Whether `call_for_each_tower(fn)` calls `fn` only once."""
         tell("is_single_tower", "strategy.num_replicas_in_sync == 1")
         return self._size == 1
 
     @property
     def worker_devices(self) -> list[str]:
-        """The devices of the towers, as they were given."""
+        """The devices of the towers, as given."""
         tell("worker_devices", "strategy.extended.worker_devices")
         return list(self._devices)
 
@@ -106,10 +106,10 @@ class MirroredStrategy:
 
     @property
     def worker_device_index(self) -> Any:
-        """An argument for `call_for_each_tower` of which each tower gets its own number; 0 if there is one tower.
+        """An argument for `call_for_each_tower` that becomes each tower's number; 0 if there is one tower.
 
         Raises:
-          RuntimeError: outside of the strategy's scope.
+          RuntimeError: outside the strategy's scope.
         """
         tell("worker_device_index", "get_replica_context().replica_id_in_sync_group, in the function")
         self._require_scope("worker_device_index")
@@ -129,8 +129,8 @@ class MirroredStrategy:
         """Calls `fn(*args, **kwargs)` once per tower.
 
         Args:
-          fn: Runs in tower context; `get_tower_context()` tells it which tower it is.
-          *args: Arguments of `fn`; of values with a component per tower each tower gets its own.
+          fn: The function, which runs in tower context; `get_tower_context()` has its tower.
+          *args: Arguments of `fn`; each tower gets its own component of values that have one per tower.
           **kwargs: Likewise. `run_concurrently` is accepted, without effect.
 
         Returns:
@@ -138,7 +138,7 @@ class MirroredStrategy:
           returned is that value.
 
         Raises:
-          RuntimeError: outside of the strategy's scope.
+          RuntimeError: outside the strategy's scope.
         """
         tell("call_for_each_tower(fn, *args)", "strategy.run(fn, args=(...))")
         self._require_scope("call_for_each_tower")
@@ -151,7 +151,7 @@ class MirroredStrategy:
         Args:
           map_over: The items.
           fn: Called on a tower.
-          *args: The same for all calls.
+          *args: Arguments that are the same for all calls.
           **kwargs: Likewise.
 
         Returns:
@@ -166,12 +166,12 @@ class MirroredStrategy:
         return outputs
 
     def update(self, var: Variable, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls `fn(component, *args, **kwargs)` for each component of a variable, where it is.
+        """Calls `fn(component, *args, **kwargs)` for each component of a variable, on its device.
 
         Args:
           var: A variable of this strategy.
           fn: Updates the component.
-          *args: Arguments of `fn`; of mirrored values each call gets its component.
+          *args: Arguments of `fn`; each call gets its component of mirrored values.
           **kwargs: Likewise.
 
         Raises:
@@ -182,12 +182,12 @@ class MirroredStrategy:
         return tree.map(collapsed, self.strategy.extended.update(var, fn, args, kwargs))
 
     def update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls `fn(*args, **kwargs)` once on each of the devices that `non_slot_devices` gave.
+        """Calls `fn(*args, **kwargs)` once on each device from `non_slot_devices`.
 
         Args:
           colocate_with: What `non_slot_devices` returned.
           fn: The function.
-          *args: Arguments of `fn`; of mirrored values each call gets its component.
+          *args: Arguments of `fn`; each call gets its component of mirrored values.
           **kwargs: Likewise.
 
         Raises:
@@ -208,10 +208,10 @@ class MirroredStrategy:
 
         Args:
           method_string: "sum" or "mean".
-          value: With a component per tower. The mean of one value for all towers is that value, the sum an error unless
-            it is the number 0.
-          destinations: A device, a list of devices, or a variable (which keeps its value): where the result goes. None
-            for the devices of `value`.
+          value: A value with a component per tower. The mean of a single value for all towers is that value; its sum is
+            an error unless it is the number 0.
+          destinations: A device, a list of devices, or a variable (which keeps its value), for the result. None for the
+            devices of `value`.
 
         Raises:
           ValueError: for another method, no devices, or the sum of one value for several towers.
@@ -284,8 +284,8 @@ class MirroredStrategy:
         """One value, in the notebook.
 
         Args:
-          val: A variable, which gives its value (a tower-local one its towers' values combined), or a value with a
-            component per tower, which gives that of the tower on `destination`, or tower 0's.
+          val: A variable, for its value (tower-local ones are combined), or a value with a component per tower, for
+            that of the tower on `destination`, or tower 0's.
           destination: A device.
           fn: Applied to the value.
         """
@@ -310,20 +310,20 @@ class MirroredStrategy:
         return list(self.strategy.local_results(value))
 
     def group(self, value: Any, name: str | None = None) -> None:
-        """Waits until what made the components of `value` has run; `name` has no effect."""
+        """Waits until the components of `value` are computed; `name` has no effect."""
         tell("group(value)", "nothing: operations run when they are called")
         self.strategy.local_results(value)
 
     # -- variables and data -------------------------------------------------------------------------------------
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> contextlib.AbstractContextManager[None]:
-        """Variables created inside are on the devices of another one.
+        """Creates variables inside the block on the devices of another one.
 
         Args:
           colocate_with_variable: A variable of this strategy, or what `non_slot_devices` returned.
 
         Raises:
-          RuntimeError: outside of the strategy's scope.
+          RuntimeError: outside the strategy's scope.
           ValueError: if it is neither.
         """
         tell("colocate_vars_with(v)", "strategy.extended.colocate_vars_with(v)")
@@ -335,7 +335,7 @@ class MirroredStrategy:
         return self.strategy.extended.colocate_vars_with(colocate_with_variable)  # type: ignore[no-any-return]
 
     def tower_local_var_scope(self, reduce_method: str) -> contextlib.AbstractContextManager[None]:
-        """What `get_variable` makes inside has independent components, and its value is them combined.
+        """Makes `get_variable` create variables with independent components, whose value combines them.
 
         Args:
           reduce_method: "sum" or "mean".
@@ -355,9 +355,9 @@ class MirroredStrategy:
         return list(self._devices)
 
     def distribute_dataset(self, dataset: Dataset | Callable[[], Dataset]) -> DistributedIterator:
-        """An iterator whose `get_next()` gives one element to each tower; elements are not split.
+        """An iterator whose `get_next()` returns one element for each tower; elements are not split.
 
-        It ends where there is no element for each tower any more.
+        It ends when there is no longer an element for each tower.
 
         Args:
           dataset: The elements, or a function that makes the dataset.
@@ -403,7 +403,7 @@ class _Scope(contextlib.ContextDecorator, contextlib.AbstractContextManager[Mirr
 
 
 def distribution_of(strategy: Any) -> MirroredStrategy:
-    """The distribution that a strategy does the work of, also on a replica in another process."""
+    """The distribution of a strategy, even on a replica in another process."""
     found = _distributions.get(strategy.description.id)
     if found is None:
         found = object.__new__(MirroredStrategy)

@@ -1,4 +1,4 @@
-"""Values with a component per tower: which count as one value, how they are copied, and which are refused."""
+"""Values with a component per tower: which count as one value, how they are copied, and which are rejected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAIN: Final = (bool, int, float, complex, str, bytes)
 
 
 def collapsed(leaf: Any) -> Any:
-    """A plain Python value that all towers have; other leaves stay."""
+    """A plain Python value if all towers have the same; other leaves stay unchanged."""
     if type(leaf) is not PerReplica and type(leaf) is not Mirrored:
         return leaf
     if leaf.handle is not None and any(spec is not None for spec in leaf.handle.specs()):
@@ -25,17 +25,17 @@ def collapsed(leaf: Any) -> Any:
 
 
 def copied(value: Any, where: Any) -> Any:
-    """A value on each device of a list; on other destinations it is already."""
+    """A value on each device of a list; other destinations already have it."""
     if isinstance(where, (list, tuple)) and len(where) > 1:
         return Mirrored([value] * len(where))
     return value
 
 
 def require_mirrored(what: str, destinations: str, arguments: Any) -> None:
-    """Refuses arguments that differ by tower.
+    """Rejects arguments that differ by tower.
 
     Args:
-      what: What they were given to.
+      what: The function that they were passed to.
       destinations: Where they should be reduced to instead.
       arguments: A structure of them.
 
@@ -82,8 +82,8 @@ def mapped_here(
 
     Args:
       fn: The function.
-      items: Its first arguments.
-      args: The same for all calls.
+      items: The first argument of each call.
+      args: Arguments that are the same for all calls.
       kwargs: Likewise.
     """
     return MapOutput([fn(item, *args, **kwargs) for item in items])

@@ -31,10 +31,10 @@ def get_variable(
     dtype: Any = None,
     trainable: bool = True,
 ) -> Variable:
-    """A variable of the current scope (as tf.get_variable; a name that was used before gives another variable).
+    """A variable of the current scope (as tf.get_variable, but a used name creates another variable).
 
     Args:
-      name: For people; variables do not share by name.
+      name: A name for readers; variables are not shared by name.
       initializer: The initial value, or a function that returns it for `shape`, such as `np.zeros`.
       shape: Shape of the variable, if `initializer` is a function.
       dtype: None for that of the initial value.
@@ -57,10 +57,10 @@ def get_variable(
 
 @contextlib.contextmanager
 def local_to_towers(strategy: Strategy, aggregation: str) -> Iterator[None]:
-    """Variables that `get_variable` makes in the block have independent components.
+    """Makes `get_variable` create variables with independent components in the block.
 
     Args:
-      strategy: The strategy in whose scope the block is.
+      strategy: The strategy whose scope contains the block.
       aggregation: How they are combined on reading, "SUM" or "MEAN".
     """
     outer = _thread.aggregation

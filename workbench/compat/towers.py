@@ -1,7 +1,7 @@
 """`wb.compat.towers`: the first generation of distribution strategies (tf.contrib.distribute of TensorFlow 1.8).
 
-A tower is a replica, and a distribution a strategy. Operations run when they are called: what a program for a
-TensorFlow graph evaluates again in a session, such as the operation that `update` returned, does not run again.
+A tower is a replica, and a distribution a strategy. Operations run when they are called: an operation that a graph
+program evaluates again in a session, such as the result of `update`, does not run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["MirroredStrategy", "TowerContext", "get_tower_context", "get_variabl
 def get_tower_context() -> TowerContext | None:
     """The context of the running tower function, None in cross-tower context (as tf.contrib.distribute).
 
-    Outside of all scopes it is that of the default strategy, with one tower.
+    Outside all scopes, it is that of the default strategy, with one tower.
     """
     tell("get_tower_context()", "wb.distribute.get_replica_context()")
     context = get_replica_context()
@@ -28,6 +28,6 @@ def get_tower_context() -> TowerContext | None:
 
 
 def trainable_variables() -> list[Any]:
-    """The trainable variables of the strategy whose scope or tower function the caller is in, in order of creation."""
+    """The trainable variables of the caller's strategy, from its scope or tower function, in order of creation."""
     tell("trainable_variables()", "[variable for variable in strategy.variables if variable.trainable]")
     return [variable for variable in get_strategy().variables if variable.trainable]

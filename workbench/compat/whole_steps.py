@@ -1,4 +1,4 @@
-"""Whole steps: iterators of TensorFlow 1 end where there is no longer an element for each replica."""
+"""Whole steps: iterators of TensorFlow 1 end when there is no longer an element for each replica."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from workbench.data.stages.grouping.whole_groups import WholeGroups
 
 
 def whole_steps(dataset: Any, replicas: int) -> Any:
-    """The elements up to the last one with which each replica has got as many as the others.
+    """The elements up to the last one at which all replicas have received equally many.
 
     Args:
-      dataset: A dataset of which each replica takes an element in turn; anything else stays as it is.
-      replicas: How many there are.
+      dataset: A dataset whose elements replicas take in turn; anything else is returned unchanged.
+      replicas: The number of replicas.
     """
     if not isinstance(dataset, Dataset):
         return dataset

@@ -1,4 +1,4 @@
-"""Records as they lie in files, with the names of tf.io: checksums, record files, tensors and examples as bytes.
+"""Records in the form of files, with the names of tf.io: checksums, record files, tensors and examples as bytes.
 
 Names are loaded when they are first used.
 """

@@ -1,4 +1,4 @@
-"""CRC-32C, and the masked form of it that record files carry."""
+"""CRC-32C, and its masked form in record files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 def crc32c(data: Any, so_far: int = 0) -> int:
-    """CRC-32C (Castagnoli) of bytes, a bytearray, a memoryview or a contiguous array; goes on from `so_far`."""
+    """CRC-32C (Castagnoli) of bytes, a bytearray, a memoryview or a contiguous array; continues from `so_far`."""
     return library.crc32c(data, so_far)
 
 
 def masked_crc32c(data: Any) -> int:
-    """CRC-32C of `data`, rotated by 15 bits and moved by a constant, as TFRecord files store it."""
+    """CRC-32C of `data`, rotated by 15 bits and shifted by a constant, as TFRecord files store it."""
     crc = library.crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 

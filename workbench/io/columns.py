@@ -20,7 +20,7 @@ from workbench.io.wire import Malformed
 
 # The part of a batch that stays in a core's cache.
 _CHUNK_BYTES = 1 << 20
-# Above this many bytes, and this many per feature, a copy costs more than looking into each example.
+# Above this many bytes, and this many per feature, a copy costs more than accessing each example.
 _LONG_BYTES = 8192
 _LONG_FEATURE_BYTES = 1024
 _LEAST_ALIKE = 8
@@ -30,7 +30,7 @@ _Columns = dict[str, list[Column]]
 
 @dataclass(slots=True)
 class _Seen:
-    """The layouts of examples the last time that the same features were read: a guess, which any thread may replace."""
+    """The layouts of examples when the same features were last read: a guess that any thread may replace."""
 
     names: frozenset[str]
     layout: Layout | None = None
@@ -40,17 +40,17 @@ class _Seen:
 def columns(
     serialized: list[bytes], names: Collection[str], *, views: bool = False
 ) -> dict[str, list[Column]]:
-    """The values of the named features; examples that do not have one are in none of its columns.
+    """The values of the named features; examples without a feature are in none of its columns.
 
-    What other features hold is not looked at.
+    The contents of other features are not read.
 
     Args:
       serialized: The examples.
       names: The names of the features.
-      views: Whether texts may be views of the examples; some are bytes all the same.
+      views: Whether texts may be views of the examples; some are still bytes.
 
     Raises:
-      Malformed: if the bytes of an example are damaged; the text has its number.
+      Malformed: if the bytes of an example are damaged; the message has its number.
     """
     found: dict[str, list[Column]] = {name: [] for name in names}
     rest: Iterable[int] = range(len(serialized))
@@ -68,7 +68,7 @@ def _seen(names: frozenset[str]) -> _Seen:
 
 
 class _Chunk:
-    """Examples that are examined together; `rest` holds the rows of those that are not understood yet."""
+    """Examples that are examined together; `rest` holds the rows of those that are not decoded yet."""
 
     def __init__(self, serialized: list[bytes], examples: ExampleBytes, first: int, found: _Columns) -> None:
         self.serialized, self.examples = serialized, examples
@@ -94,13 +94,13 @@ class _Chunk:
             return None
 
     def take(self, whole: list[Found], done: Flags) -> None:
-        """Adds the columns of the marked ones among the rest."""
+        """Adds the columns of the marked examples among the rest."""
         for name, column in decoded(self.examples, self.rest, self.rest + self._first, whole, done):
             self._found[name].append(column)
         self.rest = self.rest[:0] if done.all() else self.rest[~done]
 
     def left(self) -> list[int]:
-        """The numbers of the examples that are still not understood."""
+        """The numbers of the examples that are still not decoded."""
         return [row + self._first for row in sorted([*self.odd, *self.rest.tolist()])]
 
 
@@ -118,7 +118,7 @@ def _chunks(serialized: list[bytes], seen: _Seen, found: _Columns, views: bool) 
 
 
 def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:
-    """Reads examples of which many are alike; returns the numbers of the others."""
+    """Reads examples that share a layout; returns the numbers of the others."""
     if seen.layout is not None:
         seen.layout = _matched(chunk, seen.layout)
     for _ in range(_MOST_TEMPLATES):
@@ -136,7 +136,7 @@ def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:
 
 
 def _matched(chunk: _Chunk, layout: Layout) -> Layout:
-    """Reads the examples that match a layout; returns it, adapted so that it suits more of them."""
+    """Reads the examples that match a layout; returns it, adapted to match more of them."""
     chunk.take(*layout.match(chunk.examples, chunk.rest, chunk.places))
     if len(chunk.rest):
         wider = layout.widened(chunk.examples, chunk.rest, chunk.places)
@@ -149,7 +149,7 @@ def _matched(chunk: _Chunk, layout: Layout) -> Layout:
 def _one_by_one(
     serialized: list[bytes], rows: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
-    """The values of examples in any form."""
+    """The values of examples with any layout."""
     strips: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
     for row in rows:
         try:

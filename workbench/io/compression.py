@@ -1,4 +1,4 @@
-"""Names of compressions, and what zlib calls them."""
+"""Names of compressions, and their names in zlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of many serialized examples, read at many places at a time."""
+"""Reads the bytes of many serialized examples at many places at a time."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _TAIL: Final = itemgetter(slice(-_END, None))
 
 
 class ExampleBytes(Protocol):
-    """Examples of which any bytes can be read; a place counts from wherever `starts` does.
+    """Examples whose bytes can be read at any place; places count from the same origin as `starts`.
 
     Places are given for some examples, `rows` of shape `(n,)`, and have the shape `(n,)` or `(fields, n)`.
 
     Attributes:
       starts: Where each example starts, shape `(examples,)`.
-      stops: Where each ends.
-      least: How many bytes the shortest has.
-      most: How many the longest has.
+      stops: Where each example ends, shape `(examples,)`.
+      least: Bytes of the shortest example.
+      most: Bytes of the longest example.
     """
 
     starts: Places
@@ -40,13 +40,13 @@ class ExampleBytes(Protocol):
     most: int
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
-        """The `width` bytes at each place, `(*places.shape, width)`; anything behind the last byte.
+        """The `width` bytes at each place, `(*places.shape, width)`; arbitrary bytes after the last one.
 
         `width` is at most `LONGEST_WINDOW`.
         """
 
     def column(self, place: int, width: int) -> Octets:
-        """The `width` bytes that stand `place` bytes behind the start of every example, `(examples, width)`.
+        """The `width` bytes that are `place` bytes after the start of every example, `(examples, width)`.
 
         As `windows`, for examples of one size.
         """
@@ -56,29 +56,30 @@ class ExampleBytes(Protocol):
 
         Args:
           rows: Examples, `(n,)`.
-          places: Where to begin in each, `(n,)`.
-          steps: For each field, how far behind the last one it starts, and how many bytes its length takes.
+          places: Where to start in each example, `(n,)`.
+          steps: For each field, its distance from the last one, and how many bytes its length takes.
 
         Returns:
-          `places`, and where each field ends, `(fields + 1, n)`. Bytes that are no such fields lead anywhere.
+          `places`, and where each field ends, `(fields + 1, n)`. For bytes that are not such fields, places are
+          arbitrary.
         """
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
-        """What stands between starts and stops, in the order of `starts.ravel()`: copies, or views if so made."""
+        """The texts between starts and stops, in the order of `starts.ravel()`: copies, or views if requested."""
 
     def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
         """The bytes at each start, one after the other."""
 
     def equal(self, rows: Places, starts: Places, size: int) -> Octets:
-        """The same, where all have one size."""
+        """The same, if all have the same size."""
 
 
 class Joined:
-    """Examples in one buffer: for short ones the copy costs less than work on each."""
+    """Examples in one buffer: for short ones, the copy costs less than work on each."""
 
     def __init__(self, serialized: Sequence[Text], sizes: Places, views: bool = False) -> None:
-        """Copies the examples, which have `sizes` bytes; `views` says whether texts are views of the copy."""
-        # The last window starts behind the last example.
+        """Copies the examples, which have `sizes` bytes; with `views`, texts are views of the copy."""
+        # The last window starts after the last example.
         self._data = b"".join([*serialized, bytes(LONGEST_WINDOW)])
         self._octets = np.frombuffer(self._data, np.uint8)
         self._texts: Text = memoryview(self._data) if views else self._data
@@ -113,8 +114,7 @@ class Joined:
             if not len(rest):  # these examples are shorter than those fields
                 following[:] = self._last
             elif size == 1:
-                # Above 127, the length has two bytes, which the caller notices. A false length may lead behind the
-                # end.
+                # Above 127, the length has two bytes, which the caller notices. A wrong length may lead past the end.
                 try:
                     length = rest[here]
                 except IndexError:
@@ -132,7 +132,7 @@ class Joined:
         return np.ndarray((len(self._data) - width + 1,), f"V{width}", self._data, 0, (1,))
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
-        """What stands between starts and stops."""
+        """The texts between starts and stops."""
         places = map(slice, starts.ravel().tolist(), stops.ravel().tolist())
         return list(map(self._texts.__getitem__, places))
 
@@ -153,13 +153,13 @@ class Joined:
 
 
 class Apart:
-    """Examples as they are: copying long ones would take longer than looking into each.
+    """Separate examples: copying long ones would take longer than accessing each.
 
-    Mostly one long value is between a few short ones, so only both ends of each are copied into one buffer.
+    Usually, one long value is between a few short ones, so only both ends of each example are copied into one buffer.
     """
 
     def __init__(self, serialized: list[bytes], sizes: Places, views: bool = False) -> None:
-        """Refers to the examples, which have `sizes` bytes; `views` says whether texts are views of them."""
+        """Refers to the examples, which have `sizes` bytes; with `views`, texts are views of them."""
         keep_freed_memory()
         self._serialized = serialized
         self._texts: Sequence[Text] = [memoryview(data) for data in serialized] if views else serialized
@@ -200,7 +200,7 @@ class Apart:
         return at
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[Text]:
-        """What stands between starts and stops."""
+        """The texts between starts and stops."""
         pieces = zip(
             np.broadcast_to(rows, starts.shape).ravel().tolist(),
             starts.ravel().tolist(),
@@ -235,7 +235,7 @@ class Apart:
 def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Octets, Places, Places]:
     """The field at a place of each of the examples `rows`: its tag, and where its content starts and stops.
 
-    A length of more than 28 bits is not read: then the content stops at -1.
+    A length of more than 28 bits is not read: the content then stops at -1.
 
     Args:
       examples: The batch.
@@ -256,7 +256,7 @@ def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Oct
 
 
 def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
-    """Which examples are one field that is not empty, `(n,)`, and where the content starts, of each example."""
+    """Which examples are a single non-empty field, `(n,)`, and where the content of each example starts."""
     rows = np.arange(len(examples.starts))
     least, most = examples.least, examples.most
     # The lengths usually take equally many bytes, so the bytes can be compared with the expected ones.
@@ -265,7 +265,7 @@ def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
         header += 1
     if least - header >= 1 << 7 * (header - 2):
         expected = examples.stops - examples.starts - header
-        for index in range(1, header - 1):  # makes room for the bit that says that another byte follows
+        for index in range(1, header - 1):  # makes room for the continuation bit
             expected += expected & -(1 << 8 * index - 1)
         expected <<= 8
         expected += tag + sum(0x80 << 8 * index for index in range(1, header - 1))
@@ -286,7 +286,7 @@ def length_in(octets: Octets, start: int, stop: int) -> Places:
     Args:
       octets: Bytes, a row per example.
       start: First column.
-      stop: Column behind the last one.
+      stop: Column after the last one.
     """
     length = (octets[:, start] & 0x7F).astype(np.int64)
     for index in range(start + 1, stop):

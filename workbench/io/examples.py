@@ -1,4 +1,4 @@
-"""Examples as bytes and back: tf.train.Example and SequenceExample, without protocol buffers as a library."""
+"""Encodes and decodes tf.train.Example and SequenceExample, without the library of protocol buffers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     """The bytes of a tf.train.Example, its features in the order of their names.
 
     Args:
-      features: Name to values: an array, a number, a text or bytes, or a list of them. Whole numbers and bools are
+      features: Values by name: an array, a number, a text or bytes, or a list of them. Whole numbers and bools are
         stored as int64, other numbers as float32, text as bytes; arrays lose their shape. `{"int64": values}`,
-        `{"float": values}` and `{"bytes": values}` name the kind, as an empty list needs.
+        `{"float": values}` and `{"bytes": values}` name the kind, which an empty list requires.
 
     Raises:
-      TypeError: if values are of no such kind.
+      TypeError: if values are of another kind.
     """
     return delimited(1, _encoded_features(features))
 
@@ -49,10 +49,10 @@ def encode_sequence_example(
 
     Args:
       context: See `encode_example`.
-      feature_lists: Name to steps, each as a feature of `encode_example`.
+      feature_lists: Steps by name, each as a feature of `encode_example`.
 
     Raises:
-      TypeError: if values are of no kind that is stored.
+      TypeError: if values are of a kind that cannot be stored.
     """
     lists = b"".join(
         _entry(name, b"".join(delimited(1, _encoded(name, step)) for step in steps))
@@ -82,11 +82,11 @@ def decode_sequence_example(serialized: Any) -> tuple[dict[str, Array], dict[str
 
 
 def read_features(message: bytes, names: Container[str] | None = None) -> list[tuple[str, Feature]]:
-    """Names and features of the message `Features`; one without a kind is left out.
+    """Names and features of the message `Features`; features without a kind are left out.
 
     Args:
       message: The bytes.
-      names: The features to decode; the others are not looked at. None for all.
+      names: The features to decode; the others are not read. None for all.
 
     Raises:
       Malformed: if the bytes are damaged.
@@ -121,8 +121,8 @@ def read_feature_lists(
 def read_feature(message: bytes) -> Feature | None:
     """Kind and values of the message `Feature`; None if it has no kind.
 
-    Of several lists the last one tells the kind; those of the same kind before it are part of it, as protocol buffers
-    have it.
+    If there are several lists, the last one determines the kind; earlier lists of the same kind are joined, as in
+    protocol buffers.
 
     Raises:
       Malformed: if the bytes are damaged.
@@ -142,7 +142,7 @@ def read_feature(message: bytes) -> Feature | None:
 
 
 def part(serialized: bytes, number: int) -> bytes:
-    """Field `number` of an example, the parts of it joined; empty if it is not there.
+    """Field `number` of an example, with its parts joined; empty if missing.
 
     Raises:
       Malformed: if the bytes are damaged.
@@ -246,7 +246,7 @@ def _flat(values: Any) -> Array:
         values = [values]
     array = values if isinstance(values, np.ndarray) else None
     if array is None and isinstance(values, list | tuple) and any(isinstance(v, str | bytes) for v in values):
-        array = np.empty(len(values), object)  # NumPy would cut trailing NULs off bytes
+        array = np.empty(len(values), object)  # NumPy would drop trailing NULs of bytes
         array[:] = values
     return np.ravel(np.asarray(values) if array is None else array)
 

@@ -1,4 +1,4 @@
-"""What is wanted of an example: the names of tf.io for features of fixed and of varying length."""
+"""Descriptions of an example's features, of fixed or varying length, under the names of tf.io."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KINDS = {"float32": FLOAT, "int64": INT64, "object": BYTES}
 
 
 class PaddedValues(NamedTuple):
-    """Values of which each example has its own number.
+    """Values of a feature whose number varies between examples.
 
-    Both have a row per example, so a batch of them is split among replicas as any other.
+    Both arrays have a row per example, so batches are split among replicas like any others.
 
     Attributes:
-      values: Shape `(batch, longest)`; 0 or b"" behind an example's own values.
+      values: Shape `(batch, longest)`; 0 or b"" after an example's own values.
       lengths: How many values each example has, int64, shape `(batch,)`.
     """
 
@@ -33,14 +33,15 @@ class PaddedValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FixedLenFeature:
-    """A feature of which every example has as many values as `shape` says.
+    """A feature with the same shape in every example.
 
     Attributes:
       shape: Shape of one example.
-      dtype: float32, int64 or "string"; `memoryview` gives texts, such as pictures, as views instead of copies. A
-        view keeps the examples in memory that were parsed together with its own: up to about 1 MiB, or a sixteenth of
-        the batch.
-      default_value: For examples without the feature: one value, or as many as `shape` takes. None refuses those.
+      dtype: float32, int64 or "string"; `memoryview` gives texts, such as pictures, as views instead of copies. A view
+        keeps the examples that were parsed together with its own in memory: up to about 1 MiB, or a sixteenth of the
+        batch.
+      default_value: The value for examples without the feature: one value, or as many as `shape` takes. None rejects
+        such examples.
 
     Raises:
       InvalidArgumentError: if examples cannot hold the dtype, the shape is unknown, or the default does not fit them.
@@ -56,10 +57,10 @@ class FixedLenFeature:
 
 @dataclass(frozen=True, slots=True)
 class VarLenFeature:
-    """A feature of which each example has its own number of values, none if it is missing: `PaddedValues`.
+    """A feature whose number of values varies between examples, 0 if it is missing: `PaddedValues`.
 
     Attributes:
-      dtype: As that of a `FixedLenFeature`.
+      dtype: As for a `FixedLenFeature`.
 
     Raises:
       InvalidArgumentError: if examples cannot hold the dtype.
@@ -73,15 +74,15 @@ class VarLenFeature:
 
 @dataclass(frozen=True, slots=True)
 class FixedLenSequenceFeature:
-    """A feature of which each example has its own number of steps, and each step as many values as `shape` says.
+    """A feature whose number of steps varies between examples; each step has the same shape.
 
-    Steps that an example does not have are filled up.
+    Missing steps are padded.
 
     Attributes:
       shape: Shape of one step.
-      dtype: As that of a `FixedLenFeature`.
+      dtype: As for a `FixedLenFeature`.
       allow_missing: Whether an example without the feature has no steps, instead of being an error.
-      default_value: What missing steps are filled with in `parse_example`: one value; None for 0 or b"".
+      default_value: The padding of missing steps in `parse_example`: one value; None for 0 or b"".
 
     Raises:
       InvalidArgumentError: if examples cannot hold the dtype, the shape is unknown, or the default does not fit them.
@@ -97,7 +98,7 @@ class FixedLenSequenceFeature:
 
 
 def default_of(wanted: FixedLenFeature | FixedLenSequenceFeature) -> Array:
-    """What stands for missing values, of the feature's dtype: of its shape, or one for all steps.
+    """The replacement for missing values, in the feature's dtype: in its shape, or one value for all steps.
 
     Raises:
       InvalidArgumentError: if the default holds other values, or another number of them.
@@ -142,12 +143,12 @@ def _check(wanted: FixedLenFeature | FixedLenSequenceFeature) -> None:
 
 @lru_cache
 def dtype_of(dtype: Any) -> np.dtype[Any]:
-    """The NumPy dtype; objects, which are bytes or views of them, for text."""
+    """The NumPy dtype; object, for bytes or views of them, for text."""
     return np.dtype(object) if dtype in ("string", str, bytes, memoryview) else np.dtype(dtype)
 
 
 def as_wanted(texts: Array, dtype: Any) -> Array:
-    """Texts as the views or the bytes that a feature asks for; other values as they are."""
+    """Texts as views or bytes, as the feature requests; other values unchanged."""
     if texts.dtype != object:
         return texts
     kind = memoryview if dtype is memoryview else bytes

@@ -1,4 +1,4 @@
-"""Whether bytes of many examples are those of their headers, compared eight at a time."""
+"""Compares the headers of many examples, eight bytes at a time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Position = tuple[int, int]
 
 _WORD: Final = 8
 _SEVEN_BITS: Final = 0x7F
-# Longer values are left out of the comparison.
+# Longer values are not compared.
 _LONGEST_GAP: Final = 64
 
 
 class Runs:
-    """Runs of headers that have the same distances in all examples, and nothing in them that varies."""
+    """Runs of headers with the same distances in all examples, and without varying bytes."""
 
     def __init__(self, positions: list[Position], runs: list[list[tuple[int, Octets]]]) -> None:
         """Prepares for runs.
 
         Args:
-          positions: Where each starts.
-          runs: The headers of each, and how many bytes behind its position they are.
+          positions: Where each run starts.
+          runs: The headers of each run, and their distance in bytes from its position.
         """
         points, offsets = np.array(positions).T
         self._points, self._offsets = points, offsets[:, None]
@@ -51,7 +51,7 @@ class Runs:
 
 
 def runs_of(headers: Sequence[tuple[Position, Octets]]) -> list[Runs]:
-    """The runs of headers at some positions, in the order of these; those of one width together."""
+    """The runs of headers at some positions, in this order; runs of equal width are combined."""
     by_width: dict[int, tuple[list[Position], list[list[tuple[int, Octets]]]]] = {}
     for position, run in _split(headers):
         positions, runs = by_width.setdefault(_width(run), ([], []))
@@ -83,14 +83,14 @@ def _width(run: list[tuple[int, Octets]]) -> int:
 
 
 class VaryingHeaders:
-    """Headers of features of which the lengths differ among examples, though not the number of bytes these take."""
+    """Headers of features whose lengths differ between examples, but not the number of bytes that the lengths take."""
 
     def __init__(self, headers: list[Header], offsets: list[int]) -> None:
         """Prepares for headers.
 
         Args:
-          headers: In their order.
-          offsets: How far behind its point each starts.
+          headers: The headers, in their order.
+          offsets: How far after its point each starts.
         """
         self._offsets = np.array(offsets)[:, None]
         self._before = np.array([len(header.same) for header in headers])[:, None] + self._offsets

@@ -22,11 +22,11 @@ _LONGEST_LENGTH = 4
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Bytes of a header that say how long something is: it ends where the feature ends.
+    """Bytes of a header with the length of something that ends where the feature ends.
 
     Attributes:
-      start: Where in the header they start.
-      stop: Where what they tell of starts.
+      start: Where these bytes start in the header.
+      stop: Where the measured content starts.
     """
 
     start: int
@@ -35,16 +35,16 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The bytes of a feature before its values: those of its lengths vary, the others do not.
+    """The bytes of a feature before its values: only those of its lengths vary.
 
     Attributes:
       name: The name of the feature.
       kind: The kind of its values.
-      single: Whether the values are one item, of which the header is a part: one text, or packed numbers.
-      key: The bytes from the name's own length to the tag behind it.
+      single: Whether the values are one item, whose header is part of this one: one text, or packed numbers.
+      key: The bytes from the name's length to the tag after it.
       same: All bytes, shape `(n,)`.
       lengths: Those of the entry, the feature, the list of values, and the item if it is single.
-      size: How many bytes the feature takes with its values, in the example that it was learned from.
+      size: Bytes of the feature with its values, in the example that it was learned from.
     """
 
     name: str
@@ -67,7 +67,7 @@ def learned(data: bytes, start: int) -> Template:
       start: Where its features start.
 
     Raises:
-      Malformed: if they have another form, or one comes twice.
+      Malformed: if they have another form, or one occurs twice.
     """
     template: Template = {}
     while start < len(data):
@@ -79,7 +79,7 @@ def learned(data: bytes, start: int) -> Template:
 
 
 def merged(known: Template, new: Template) -> Template:
-    """A template for examples of either; `new` alone if their orders contradict each other."""
+    """A template that covers both; only `new` if their orders contradict each other."""
     common = [name for name in new if name in known]
     if common != [name for name in known if name in new]:
         return new
@@ -101,7 +101,7 @@ def header_at(data: bytes, start: int) -> tuple[Header, int]:
     """The header of the feature at `start` of an example, and where the feature ends.
 
     Raises:
-      Malformed: if it has another form than most writers give it, which need not be an error.
+      Malformed: if it has an unusual form, which need not be an error.
     """
     entry, entry_end = _message(data, start, ENTRY, len(data))
     key, key_end = _message(data, entry, _KEY, entry_end)

@@ -1,9 +1,10 @@
-"""Where the features of many serialized examples lie, found for all examples at a time.
+"""Locates the features of many serialized examples, all examples at a time.
 
 Examples that one program wrote have the same features in the same order, and only the lengths of some differ. So the
-bytes before the values are learned from one example and looked for in all others. `Layout` does that for examples that
-have all of the features; `optional_features.py` for those that lack some, or whose lengths take other numbers of bytes.
-What fits neither is not understood here, which is no error: examples may be written in other ways.
+bytes before the values are learned from one example and searched for in all others. `Layout` does that for examples
+that have all of the features; `optional_features.py` for those that lack some, or whose lengths take other numbers of
+bytes. Examples that match neither are left to other code; this is not an error, because examples may be written in
+other ways.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from workbench.io.examples import FLOAT
 from workbench.io.header_checks import Position, VaryingHeaders, runs_of
 from workbench.io.headers import Header, Template
 
-# Compares up to this many headers one by one with a column of bytes.
+# Up to this many headers are compared one by one with a column of bytes.
 _FEW: Final = 8
 
 
 class Found(NamedTuple):
-    """Features of one form in some examples.
+    """Features of the same form in some examples.
 
     Attributes:
       names: The names of the features.
       kind: The kind of the values.
-      single: Whether the bytes between starts and stops are one item: a text, or packed numbers. Else they are a list
-        of items.
+      single: Whether the bytes between starts and stops are one item: a text, or packed numbers. Otherwise, they are a
+        list of items.
       rows: Which examples, `(n,)`.
       starts: Where the values start, `(features, n)`.
       stops: Where they end.
-      size: How many bytes the values of each take if that is one number, and they are floats; else -1.
+      size: Bytes of the values of each if that is one number, and they are floats; otherwise -1.
     """
 
     names: tuple[str, ...]
@@ -57,11 +58,11 @@ class Found(NamedTuple):
 
 
 class Layout:
-    """Features that examples have in one order; some have the same length in each.
+    """Features that examples have in the same order; some have the same length in each example.
 
-    The lengths of those that vary are chained: that of one says where the next one starts. So first all *points* are
-    found, where these features end, a step for each. Everything else is some bytes behind the last point. Then the
-    bytes of all headers are compared at once.
+    The varying lengths are chained: each one determines where the next starts. So this first finds all *points*, where
+    these features end, one step for each. Everything else has a fixed distance from the last point. Then the bytes of
+    all headers are compared at once.
     """
 
     def __init__(self, template: Template, names: Container[str], varying: Flags) -> None:
@@ -69,8 +70,8 @@ class Layout:
 
         Args:
           template: The template of an example that has this layout.
-          names: The names of the features that are wanted.
-          varying: Which features have another length in other examples, `(features,)`.
+          names: The names of the requested features.
+          varying: Which features vary in length, `(features,)`.
         """
         self._template, self._names, self._varying = template, names, varying
         varied: list[Header] = []
@@ -101,7 +102,7 @@ class Layout:
         self._points, self._offsets = positions[..., 0], positions[..., 1, None]
 
     def match(self, examples: ExampleBytes, rows: Places, places: Places) -> tuple[list[Found], Flags]:
-        """The wanted features of examples, and which of the examples have this layout.
+        """The requested features of examples, and which of the examples have this layout.
 
         Args:
           examples: The bytes.
@@ -109,8 +110,8 @@ class Layout:
           places: Where the features of each start.
 
         Returns:
-          Features, whose rows count within `rows`; and a flag for each of `rows`. What is said of an example without
-          the flag is not true.
+          Features, whose rows count within `rows`; and a flag for each of `rows`. The results for an example without
+          the flag are invalid.
         """
         points = examples.chain(rows, places, self._steps)
         inside = np.arange(len(rows))
@@ -124,7 +125,7 @@ class Layout:
         return found, self._fits(examples, rows, points)
 
     def widened(self, examples: ExampleBytes, rows: Places, places: Places) -> Layout | None:
-        """A layout for those of some examples in which lengths vary that did not so far; None if there are none."""
+        """A layout for examples in which further lengths vary; None if there are none."""
         loose = Layout(self._template, self._names, np.ones(len(self._template), bool))
         points = examples.chain(rows, places, loose._steps)
         fit = loose._fits(examples, rows, points)

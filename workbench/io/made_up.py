@@ -1,4 +1,4 @@
-"""Made-up text, for which functions show what they do with text."""
+"""Made-up text, to find out what functions do with text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Wanted = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
 
 
 class MadeUpText(bytes):
-    """Text that stands for any other. Those who parse examples take it for one that has what is wanted.
+    """Text that represents any other. Parsers treat it as an example with the requested features.
 
-    What varies in length, such as the text itself, has as many parts as the text has bytes.
+    Everything that varies in length, like the text itself, has as many parts as the text has bytes.
     """
 
     __slots__ = ()
@@ -48,8 +48,8 @@ class MadeUpText(bytes):
 class TextAlike(MadeUpText):
     """Made-up text like one that was read.
 
-    Those who parse examples take it for one with as many values as that has, of texts as long, apart from features that
-    are to have more.
+    Parsers treat it as an example with as many values and as long texts as that one, except for features that should
+    have more.
     """
 
     read: bytes
@@ -58,7 +58,7 @@ class TextAlike(MadeUpText):
 
     @staticmethod
     def of(read: bytes, length: int, content: bytes) -> TextAlike:
-        """Text of some length like `read`, that repeats `content`."""
+        """Text like `read` with the given length, which repeats `content`."""
         text = TextAlike((content * length)[:length])
         text.read, text.more_values, text.longer_texts = read, {}, {}
         return text
@@ -67,7 +67,7 @@ class TextAlike(MadeUpText):
         """An example like the one that was read.
 
         Raises:
-          InvalidArgumentError: if that was none.
+          InvalidArgumentError: if that was not an example.
         """
         read = decode_example(self.read)
         return encode_example({name: self._like(name, read[name]) for name in features if name in read})
@@ -83,7 +83,7 @@ class TextAlike(MadeUpText):
 
 
 def features_of(text: bytes) -> list[str]:
-    """The names of an example's features; none if a text is no example."""
+    """The names of an example's features; empty if the text is not an example."""
     try:
         return sorted(decode_example(text))
     except InvalidArgumentError:

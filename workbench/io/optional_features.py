@@ -1,4 +1,4 @@
-"""Where features lie in examples that have only some of a template's, or whose lengths take other numbers of bytes."""
+"""Locates features in examples that have only some of a template's, or whose lengths take other numbers of bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_VARIANTS: Final = 6
 def located(
     serialized: list[bytes], examples: ExampleBytes, rows: Places, places: Places, template: Template
 ) -> tuple[list[Found], Flags]:
-    """The features of examples that have some of a template's, and which examples have nothing else.
+    """The features of a template in examples, and which examples have no other features.
 
     Args:
       serialized: The examples,
       examples: and their bytes.
       rows: Which of the examples.
       places: Where the features of each start.
-      template: What to look for.
+      template: The features to find.
 
     Returns:
       As `Layout.match`.
@@ -56,7 +56,7 @@ def located(
 def _fits(
     header: Header, examples: ExampleBytes, rows: Places, places: Places, stops: Places
 ) -> tuple[Flags, Places]:
-    """Whether there is such a feature at each position, and where it ends."""
+    """Whether this feature is at each position, and where it ends."""
     octets = examples.windows(rows, places, len(header.same))
     mask = np.full(len(header.same), 0xFF, np.uint8)
     for length in header.lengths:

@@ -37,18 +37,19 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     """Parses the given features of a batch of examples; it ignores all other features.
 
     Args:
-      serialized: The bytes of each example, such as a batch of a `TFRecordDataset`, shape `(batch,)`. The bytes of one
-        example give what `parse_single_example` gives.
-      features: A description of each wanted feature, by name.
+      serialized: The bytes of each example, such as a batch of a `TFRecordDataset`, shape `(batch,)`. For the bytes of
+        one example, the result is that of `parse_single_example`.
+      features: A description of each requested feature, by name.
 
     Returns:
-      A `FixedLenFeature` as an array `(batch, *shape)`; a `FixedLenSequenceFeature` as an array
-      `(batch, most steps, *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io gives a sparse tensor.
+      A `FixedLenFeature` as an array `(batch, *shape)`; a `FixedLenSequenceFeature` as an array `(batch, most steps,
+      *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io returns a sparse tensor.
 
     Raises:
       InvalidArgumentError: if an example is damaged, lacks a feature without a default, or has one with another dtype
         or number of values.
-      ValueError: if `features` is empty, or contains anything else, or a sequence that must not be missing.
+      ValueError: if `features` is empty, or contains another kind of description, or a sequence that must not be
+        missing.
 
     >>> batch = [wb.io.encode_example({"label": label}) for label in range(3)]
     >>> wb.io.parse_example(batch, {"label": wb.io.FixedLenFeature((), np.int64)})
@@ -92,17 +93,17 @@ def _as_wanted(found: Values, dtype: Any) -> Values:
 
 
 def is_one(serialized: Any) -> bool:
-    """Whether that is one serialized example, and no batch."""
+    """Whether this is one serialized example, and not a batch."""
     return isinstance(serialized, bytes) or (isinstance(serialized, np.ndarray) and not serialized.shape)
 
 
 def batch_of(serialized: Any, function: str, fitting: Callable[[MadeUpText], bytes]) -> list[bytes]:
-    """The examples that a function was given.
+    """The examples in a function's argument.
 
     Args:
-      serialized: One of them, or an array or list.
+      serialized: One example, or an array or list of them.
       function: The function, for errors.
-      fitting: An example in the place of made-up text.
+      fitting: Returns an example to replace made-up text.
 
     Raises:
       InvalidArgumentError: if one is not bytes.
@@ -118,7 +119,7 @@ def batch_of(serialized: Any, function: str, fitting: Callable[[MadeUpText], byt
 
 
 def parse_single_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, Array]:
-    """The wanted features of one example.
+    """The requested features of one example.
 
     A `FixedLenFeature` has its own shape, a `VarLenFeature` `(n,)`, a `FixedLenSequenceFeature` `(steps, *shape)`.
 
@@ -212,7 +213,7 @@ def _padded(
 
 
 def check_padding(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held: int) -> None:
-    """Refuses to fill up gigabytes around a few values, as one damaged or hostile example may ask for.
+    """Refuses to pad a few values to gigabytes, as a damaged or hostile example may request.
 
     Args:
       name: The name of the feature.
@@ -221,7 +222,7 @@ def check_padding(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held:
       held: How many values there are.
 
     Raises:
-      InvalidArgumentError: if it takes more than 1 GiB, and 64 times what the values themselves take.
+      InvalidArgumentError: if the result takes more than 1 GiB and more than 64 times the memory of the values.
     """
     size_bytes = math.prod(shape) * dtype.itemsize
     if size_bytes > max(_MOST_PADDED_BYTES, _MOST_PADDING * held * dtype.itemsize):

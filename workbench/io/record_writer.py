@@ -1,4 +1,4 @@
-"""Writing TFRecord files: length, its checksum, data, their checksum; through GZIP or ZLIB if asked."""
+"""Writes TFRecord files: a length, its checksum, the data, and their checksum, optionally compressed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class TFRecordOptions:
 
     Attributes:
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      flush_mode: What `flush` asks of zlib; None for `zlib.Z_SYNC_FLUSH`, after which all that was written can be read.
+      flush_mode: The mode of zlib for `flush`; None for `zlib.Z_SYNC_FLUSH`, after which everything written can be
+        read.
       compression_level: 0 to 9, None for zlib's own.
       mem_level: 1 to 9, None for zlib's own.
       compression_strategy: One of zlib's, None for its own.
@@ -43,7 +44,7 @@ class TFRecordOptions:
         check_compression(self.compression_type)
 
     def compressor(self) -> zlib._Compress | None:
-        """What compresses one file; None for none."""
+        """The compressor for one file; None for none."""
         if not self.compression_type:
             return None
         level = zlib.Z_DEFAULT_COMPRESSION if self.compression_level is None else self.compression_level
@@ -53,10 +54,10 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes records into a file, which it begins anew; as tf.io.TFRecordWriter.
+    """Writes records to a new file, and replaces an existing one (as tf.io.TFRecordWriter).
 
     Use it in a `with` block, or call `close`. `wb.data.experimental.TFRecordWriter` writes a whole dataset, and
-    replaces the file only when all of it is there.
+    replaces the file only when it is complete.
 
     Args:
       path: The file.
@@ -64,7 +65,7 @@ class TFRecordWriter:
 
     Raises:
       InvalidArgumentError: if the compression is unknown.
-      NotFoundError: if the file cannot be made.
+      NotFoundError: if the file cannot be created.
 
     >>> with wb.io.TFRecordWriter("digits.tfrecord") as writer:
     ...     for label in range(3):
@@ -100,7 +101,7 @@ class TFRecordWriter:
         self._put(head + data + _CRC.pack(masked_crc32c(data)))
 
     def flush(self) -> None:
-        """Makes readable what was written so far.
+        """Makes the records written so far readable.
 
         Raises:
           StorageFull: if there is no space left.

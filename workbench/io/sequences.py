@@ -31,23 +31,23 @@ _FUNCTION = "parse_sequence_example"
 def parse_sequence_example(
     serialized: Any, context_features: Context | None = None, sequence_features: Sequences | None = None
 ) -> tuple[dict[str, Values], dict[str, Values], dict[str, Array]]:
-    """The wanted features of a batch of sequence examples.
+    """The requested features of a batch of sequence examples.
 
     Args:
-      serialized: The bytes of each, shape `(batch,)`; those of one example give arrays without a batch dimension.
-      context_features: Name to what is wanted of the context, as for `parse_example`.
-      sequence_features: Name to what is wanted of the steps.
+      serialized: The bytes of each, shape `(batch,)`; for one example, the arrays have no batch dimension.
+      context_features: Descriptions of the context's features by name, as for `parse_example`.
+      sequence_features: Descriptions of the steps' features by name.
 
     Returns:
       Three dicts by name. The context, as from `parse_example`. The sequences: a `FixedLenSequenceFeature` as an array
       `(batch, most steps, *shape)`, with 0 or b"" in steps that an example does not have; a `VarLenFeature` as
       `PaddedValues`, values of shape `(batch, most steps, longest)` and lengths `(batch, most steps)`, where tf.io
-      gives a sparse tensor. How many steps each example has, `(batch,)`, for each `FixedLenSequenceFeature`.
+      returns a sparse tensor. The number of steps of each example, `(batch,)`, for each `FixedLenSequenceFeature`.
 
     Raises:
-      InvalidArgumentError: if an example is damaged, lacks a feature that must not be missing, or has one of another
+      InvalidArgumentError: if an example is damaged, lacks a feature that must not be missing, or has one with another
         dtype or number of values.
-      ValueError: if no features are wanted, or a feature of another kind.
+      ValueError: if no features are requested, or a description is of another kind.
     """
     if is_one(serialized):
         return _of_one(serialized, context_features, sequence_features or {})
@@ -80,7 +80,7 @@ def parse_sequence_example(
 def parse_single_sequence_example(
     serialized: Any, context_features: Context | None = None, sequence_features: Sequences | None = None
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """The wanted features of one sequence example: its context, and its sequences, without a batch dimension.
+    """The requested features of one sequence example: its context, and its sequences, without a batch dimension.
 
     Args:
       serialized: One serialized `tf.train.SequenceExample`: bytes, or an array of shape ().

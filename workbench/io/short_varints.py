@@ -1,4 +1,4 @@
-"""Whole numbers of up to 64 bits, one at each of many places, decoded without a loop over their bytes."""
+"""Decodes whole numbers of up to 64 bits at many places, without a loop over their bytes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ LONGEST_BYTES: Final = 10
 _WORD = 8
 _SEVEN: Final = np.uint64(0x7F)
 _MORE: Final = np.uint64(0x8080808080808080)
-# By number of bytes: which bits of the first and the second word belong to the number, and which say that another
-# byte follows.
+# By number of bytes: the bits of the first and the second word that belong to the number, and the continuation bits.
 _OWN: Final = np.array(
     [[(1 << 8 * min(size, 8)) - 1, (1 << 8 * max(size - 8, 0)) - 1] for size in range(LONGEST_BYTES + 1)],
     np.uint64,
@@ -38,7 +37,7 @@ def short_varints(
       sizes: How many bytes they have.
 
     Returns:
-      None if not each piece is one number of at most ten bytes.
+      The numbers; None unless each piece is one number of at most ten bytes.
     """
     longest = int(sizes.max())
     if longest > LONGEST_BYTES or sizes.min() < 1:

@@ -15,10 +15,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def storage(path: str) -> Iterator[None]:
-    """Tells what is to be written to `path` when there is no space left.
+    """Reports what was being written to `path` if there is no space left.
 
     Raises:
-      StorageFull: in the place of an `OSError` that says so.
+      StorageFull: instead of an `OSError` that says so.
     """
     try:
         yield
@@ -47,11 +47,11 @@ def path_text(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """The absolute path of a file or folder, for processes that are elsewhere.
+    """The absolute path of a file or folder, for processes with other working folders.
 
     Raises:
       TypeError: if it is not a path.
-      InvalidArgumentError: if it has a zero byte, which no name has.
+      InvalidArgumentError: if it has a NUL byte, which no name can have.
     """
     text = path_text(path)
     if "\0" in text:

@@ -1,4 +1,4 @@
-"""Arrays as bytes, in the encoding of tf.io.serialize_tensor (a `TensorProto`)."""
+"""Encodes arrays as bytes, like tf.io.serialize_tensor (a `TensorProto`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def serialize_tensor(tensor: Any) -> bytes:
     """An array, number, text or list as bytes; `parse_tensor` reads them, and so does tf.io.parse_tensor.
 
     Args:
-      tensor: Any shape. Numbers of Python become int32 and float32, text becomes bytes.
+      tensor: A value of any shape. Python numbers become int32 and float32, text becomes bytes.
 
     Raises:
       TypeError: if the dtype has no encoding.
@@ -155,7 +155,7 @@ def _array(name: str, shape: tuple[int, ...], content: list[tuple[int, int, Any]
 
 
 def _listed(content: list[tuple[int, int, Any]], dtype: np.dtype[Any]) -> Array:
-    """The elements of a tensor that make_tensor_proto has written as a list of numbers."""
+    """The elements of a tensor that make_tensor_proto wrote as a list of numbers."""
     parts: list[Array] = [np.empty(0, dtype)]
     for field, kind, value in content:
         if field in _LISTS and kind in (FIXED32, FIXED64, 2):
@@ -169,7 +169,7 @@ def _listed(content: list[tuple[int, int, Any]], dtype: np.dtype[Any]) -> Array:
 def _filled(elements: Array, shape: tuple[int, ...]) -> Array:
     """The elements in `shape`.
 
-    The last one stands for all that follow; no element stands for zeros, as in the reference.
+    As in the reference, the last one is repeated to fill the shape; without elements, it is filled with zeros.
     """
     count = math.prod(shape)
     if len(elements) > count:
@@ -199,6 +199,6 @@ def _texts(raw: bytes, count: int) -> list[bytes]:
 
 
 def _bfloat16() -> Any:
-    import ml_dtypes  # a caller who requests bfloat16 has imported the library that registers the name
+    import ml_dtypes  # a caller that requests bfloat16 has imported the library that registers the name
 
     return np.dtype(ml_dtypes.bfloat16)

@@ -1,4 +1,4 @@
-"""The values of features, of which the places are known, as arrays."""
+"""Decodes the values of located features as arrays."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Column(NamedTuple):
 
     Attributes:
       rows: Which examples, `(n,)`.
-      kind: The kind of the values, as `Feature` has it.
+      kind: The kind of the values, as in `Feature`.
       values: The values of all of them, one example after the other.
-      counts: How many are each example's, `(n,)`.
-      each: How many they are if that is one number, else -1.
+      counts: The number of values of each example, `(n,)`.
+      each: This number if it is the same for all, otherwise -1.
     """
 
     rows: Places
@@ -46,14 +46,14 @@ def decoded(
 ) -> list[tuple[str, Column]]:
     """The columns of features.
 
-    An example whose values have another form than most writers give them is left out, and noted in `done`.
+    An example whose values have an unusual form is left out, and marked in `done`.
 
     Args:
       examples: The bytes.
       rows: Which of the examples the rows in `found` are.
-      numbers: What they are called in the columns.
+      numbers: Their numbers in the columns.
       found: Where the features are.
-      done: Which of `rows` are understood so far.
+      done: Which of `rows` are decoded so far.
     """
     while True:
         if not done.all():
@@ -130,7 +130,7 @@ def _integers(
         return ()
     try:
         values = unpacked_varints(octets)
-    except Malformed:  # a number is too long; only reading them one by one can tell which feature's
+    except Malformed:  # a number is too long; only reading them one by one shows whose
         odd.append(found.rows)
         return ()
     counts = np.diff(np.concatenate([[0], np.cumsum(octets < 0x80)])[ends], prepend=0)
@@ -176,7 +176,7 @@ def _objects(texts: list[Text]) -> Array:
 def _items(
     examples: ExampleBytes, owners: Places, starts: Places, stops: Places
 ) -> tuple[Places, Places, Places]:
-    """The items of lists: the list of each, its start and its end; -1 where anything else stands."""
+    """The items of lists: the list of each, its start and its end; -1 for anything else."""
     which = np.flatnonzero(starts < stops)
     places = starts[which]
     parts = [(_NONE, _NONE, _NONE)]

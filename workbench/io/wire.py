@@ -1,7 +1,7 @@
-"""The wire format of protocol buffers, as far as tensors and examples use it: varints and length-delimited fields.
+"""The wire format of protocol buffers, as far as tensors and examples need it: varints and length-delimited fields.
 
-Written by hand, since the library for it would be a dependency of megabytes for four kinds of messages, and a
-pass over objects where arrays are wanted.
+Written by hand, because the library would be a dependency of megabytes for four kinds of messages, and would create
+objects instead of arrays.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def varints(values: Iterable[int]) -> bytes:
 
 
 def delimited(number: int, payload: bytes) -> bytes:
-    """Field `number` with its length before it: text, bytes, a message, or packed numbers."""
+    """Field `number` with a length prefix: text, bytes, a message, or packed numbers."""
     return varint(number << 3 | DELIMITED) + varint(len(payload)) + payload
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The unsigned number at `position`, and the position behind it.
+    """The unsigned number at `position`, and the position after it.
 
     Raises:
       Malformed: if it does not end, or needs more than 64 bits.
@@ -74,15 +74,15 @@ def signed(value: int) -> int:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Number, wire type and content of each field; content is an int, or bytes of what is not a varint.
+    """Number, wire type and content of each field; content is an int for a varint, otherwise bytes.
 
-    Groups, an old form of messages that examples have none of, are passed over with the fields in them.
+    Groups, an old form of messages that examples do not use, are skipped with the fields in them.
 
     Raises:
-      Malformed: if a field is cut off or of an unknown kind, or a group has no end.
+      Malformed: if a field is truncated or of an unknown kind, or a group has no end.
     """
     position, end = 0, len(data)
-    groups: list[int] = []  # those that have begun, by number
+    groups: list[int] = []  # the open ones, by number
     while position < end:
         start = position
         key, position = read_varint(data, position)
@@ -147,7 +147,7 @@ def unpacked_varints(data: bytes | Octets) -> Int64s:
 
 
 def floats(data: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """The packed numbers of four bytes in `data`, shape `(n,)`, writable.
+    """The packed float32 numbers in `data`, shape `(n,)`, writable.
 
     Raises:
       Malformed: if bytes are left over.

@@ -1,1 +1,1 @@
-"""JAX: arrays over its devices, collectives and programs traced for them, and the results of their operations."""
+"""JAX: arrays spread over its devices, traced collectives and programs, and the results of their operations."""

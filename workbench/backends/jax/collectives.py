@@ -23,17 +23,17 @@ class _Reduction(Protocol):
 
     @property
     def op(self) -> str:
-        """Such as "sum"."""
+        """The operation, such as "sum"."""
 
 
 class AxisCommunicator:
-    """One replica's end of a group inside a traced program; the methods of `Communicator`, as operations of it.
+    """One replica's end of a group inside a traced program: the methods of `Communicator` as program operations.
 
     Attributes:
-      rank: Traced: it differs by replica, so Python cannot branch on it.
+      rank: The rank as a traced value: it differs by replica, so Python cannot branch on it.
       size: Number of replicas.
       generation: Always 0; programs outlive the rebuilding of a group.
-      transport: What carries it.
+      transport: What carries the data.
     """
 
     generation = 0
@@ -44,10 +44,10 @@ class AxisCommunicator:
         self.rank: Any = lax.axis_index(AXIS)
 
     def begin(self, step: int, order: int | None = None) -> None:
-        """Nothing to do: the program is the step."""
+        """Does nothing: the program is the step."""
 
     def finish(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     def all_reduce(self, arrays: Sequence[Any], request: _Reduction) -> list[Any]:
         """Combines each array over all replicas; XLA packs and schedules, so options have no effect."""
@@ -58,7 +58,7 @@ class AxisCommunicator:
         return [_all_reduce(as_traced(array), op) for array in arrays]
 
     def reduce_scatter(self, array: Any, op: str, **_: Any) -> Any:
-        """Combines, and keeps this replica's part along axis 0, which must divide evenly."""
+        """Combines, and keeps this replica's part along axis 0, whose size must divide evenly."""
         array = as_traced(array)
         if array.ndim == 0 or array.shape[0] % self.size:
             raise InvalidArgumentError(
@@ -69,7 +69,7 @@ class AxisCommunicator:
         return lax.dynamic_slice_in_dim(_all_reduce(array, op), self.rank * rows, rows)
 
     def all_gather(self, array: Any, axis: int, **_: Any) -> Any:
-        """Concatenates along `axis`; all replicas have one shape."""
+        """Concatenates along `axis`; all replicas have the same shape."""
         return lax.all_gather(as_traced(array), AXIS, axis=axis, tiled=True)
 
     def all_gather_arrays(self, arrays: Sequence[Any], axis: int, **_: Any) -> list[Any]:
@@ -84,26 +84,26 @@ class AxisCommunicator:
         return sent.astype(array.dtype)
 
     def barrier(self, **_: Any) -> None:
-        """Nothing to do: replicas run in step."""
+        """Does nothing: replicas run in lockstep."""
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """Zeros: traced arrays cannot be written to."""
+        """An array of zeros: traced arrays cannot be written to."""
         return jnp.zeros(shape, dtype)
 
     def record(self, *what: Any) -> NoReturn:
-        """Not for programs."""
+        """Raises: programs cannot record."""
         raise NotImplementedError("a compiled program records no collectives; its worker samples them")
 
     def internal(self, purpose: str) -> AbstractContextManager[None]:
-        """Nothing to mark: what is inside of a compiled program is not recorded."""
+        """Does nothing: collectives inside a compiled program are not recorded."""
         return nullcontext()
 
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
-        """Nothing to say."""
+        """Does nothing."""
         return nullcontext()
 
     def status(self) -> NoReturn:
-        """Not for programs."""
+        """Raises: programs have no status."""
         raise NotImplementedError(
             "a compiled program is at no collective; ask the communicator of its worker"
         )
@@ -111,17 +111,17 @@ class AxisCommunicator:
     flight = status
 
     def abort(self, error: BaseException) -> None:
-        """Nothing to wake while a program is traced."""
+        """Does nothing: no replica waits while a program is traced."""
 
     def give_back(self, before: float) -> None:
-        """Nothing to give back."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing."""
 
 
 def as_traced(value: Any) -> Any:
-    """`value` as an array of the program.
+    """`value` as an array in the program.
 
     Raises:
       TracingError: if it is not an array of numbers.

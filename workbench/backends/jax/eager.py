@@ -1,7 +1,7 @@
-"""JAX operations that run at once, reported by the thread that calls them.
+"""Reports JAX operations that run eagerly, on the thread that calls them.
 
-JAX has no public way to hear of these; a trace of its own machinery, which carries out each operation as JAX itself
-does, is what its transformations are made of, too.
+JAX has no public way to observe them. This module uses a trace, as JAX's own transformations do, which performs each
+operation like JAX itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Add = Callable[[str, Sequence[Any], Frames], None]
 
 @contextlib.contextmanager
 def told_operations(add: Add, is_users: Callable[[str], bool]) -> Iterator[None]:
-    """Tells of the operations that lines of the user's run meanwhile on this thread.
+    """Reports the operations that the user's lines run on this thread inside the block.
 
-    A compiled function is one operation, which has its name; one of the user's is carried out operation by operation.
+    A compiled function is one operation with its name; one of the user's is run operation by operation.
 
     Args:
-      add: Is told of each.
+      add: Called with each operation.
       is_users: Whether a file is the user's.
     """
     with core.set_current_trace(_Telling(add, is_users)):
@@ -38,13 +38,13 @@ def told_operations(add: Add, is_users: Callable[[str], bool]) -> Iterator[None]
 
 @contextlib.contextmanager
 def checked_operations() -> Iterator[None]:
-    """Operations that run meanwhile on this thread raise a FloatingPointError where they give NaN or infinity."""
+    """Makes operations on this thread inside the block raise a FloatingPointError for NaN or infinity."""
     with jax.debug_nans(True), jax.debug_infs(True):
         yield
 
 
 class _Telling(core.EvalTrace):
-    """Computes as JAX does, and reports each operation."""
+    """Computes like JAX, and reports each operation."""
 
     def __init__(self, add: Add, is_users: Callable[[str], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ class _Telling(core.EvalTrace):
         self._is_users = is_users
 
     def process_primitive(self, primitive: Any, args: Any, params: Any, /) -> Any:
-        """Called by JAX for each primitive, as on every trace."""
+        """Called by JAX for each primitive, as for every trace."""
         inside = inner_program(primitive.name, params)
         compiled = primitive.name in ("jit", "pjit")
         with core.eval_context():
@@ -79,7 +79,7 @@ class _Telling(core.EvalTrace):
             )
 
     def _is_called_by_user(self, frame: FrameType | None) -> bool:
-        """Whether a line of the user's code led to an operation, rather than this package's own computation."""
+        """Whether the user's code led to an operation, rather than this package's own computation."""
         while frame is not None:
             path = frame.f_code.co_filename
             if self._is_users(path):

@@ -17,7 +17,7 @@ _INLINED: Final = {
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
 }
-"""Operations that stand for several others, and the parameter that holds these."""
+"""Operations that contain others, and the parameter that holds these."""
 
 Frames = tuple[tuple[str, int, str], ...]
 """File, line and function of the calls that led to an operation, innermost first."""
@@ -30,13 +30,13 @@ def interpreted(
     *,
     lifted: Callable[[Any], Any] = lambda value: value,
 ) -> list[Any]:
-    """What a program gives. Loops and branches are one operation each.
+    """The results of a program. Each loop or branch is one operation.
 
     Args:
-      closed: The program, of `jax.make_jaxpr`.
-      values: What it is given, in whatever form `run` takes values.
-      run: Carries out an operation: `run(operation, inputs) -> outputs`; see `performed`.
-      lifted: Makes that form of an array that stands in the program.
+      closed: The program, from `jax.make_jaxpr`.
+      values: Its arguments, in the form that `run` takes.
+      run: Performs an operation: `run(operation, inputs) -> outputs`; see `performed`.
+      lifted: Converts an array in the program to that form.
     """
     known: dict[Any, Any] = {}
     program = closed.jaxpr
@@ -59,13 +59,13 @@ def interpreted(
 
 
 def inner_program(name: str, params: dict[str, Any]) -> Any:
-    """The program that an operation stands for, None if it is one of its own."""
+    """The program inside an operation, None if it has none."""
     inside = params.get(_INLINED.get(name, ""))
     return inside if inside is not None and hasattr(inside, "consts") else None
 
 
 def performed(operation: Any, values: Sequence[Any]) -> list[Any]:
-    """What an operation gives for these arrays."""
+    """The results of an operation for these arrays."""
     bound = operation.primitive.get_bind_params(operation.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)  # before JAX 0.10 it was a tuple
     with operation.ctx.manager:

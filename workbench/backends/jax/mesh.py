@@ -1,4 +1,4 @@
-"""JAX: starting it on a worker, and arrays that have one row per replica, spread over its devices."""
+"""Starts JAX on a worker, and spreads arrays with one row per replica over its devices."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _started: tuple[int, int, int] | None = None
 
 
 def start(count: int, *, coordinator: str = "", processes: int = 1, process: int = 0) -> None:
-    """Starts JAX in this process; must come before anything else that uses it.
+    """Starts JAX in this process; must run before anything else uses it.
 
     Args:
-      count: Devices that this host shall have; emulated where the environment says JAX_PLATFORMS=cpu.
-      coordinator: Where the processes meet, as "host:port", if there are several.
+      count: Number of devices of this host; emulated if the environment says JAX_PLATFORMS=cpu.
+      coordinator: The address where the processes meet, as "host:port", if there are several.
       processes: Number of processes, one per host.
-      process: Which of them this is.
+      process: The number of this process.
 
     Raises:
-      BackendUnavailable: if the host has fewer devices, or JAX was started before in another way.
+      BackendUnavailable: if the host has fewer devices, or JAX was already started differently.
       UnavailableError: if the processes do not find each other in time.
     """
     global _started
@@ -80,10 +80,10 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
 
 
 def _let_each_other_finish() -> None:
-    """Makes threads that this one starts wait for a free core when they wake up, instead of preempting another thread.
+    """Makes threads started by this one wait for a free core when they wake up, instead of preempting another thread.
 
-    Emulated devices share few cores and wait for each other in collectives, so preempting one of them delays all. Steps
-    take up to a sixth less time.
+    Emulated devices share few cores and wait for each other in collectives, so preempting one of them delays all. This
+    makes steps up to a sixth faster.
     """
     if hasattr(os, "SCHED_BATCH"):  # Linux only
         with contextlib.suppress(OSError):  # a sandbox may forbid it
@@ -111,10 +111,10 @@ def device_of(platform: str, index: int) -> Any:
 
 
 def on_device(value: np.ndarray[Any, Any], device: Any) -> Any:
-    """A new array on a device of JAX.
+    """A new array on a JAX device.
 
     Raises:
-      InvalidArgumentError: if JAX would make other whole numbers of those of `value`.
+      InvalidArgumentError: if JAX would change whole numbers in `value`.
     """
     check_jax_width(np.asarray(value))
     return jax.device_put(value, device)
@@ -127,7 +127,7 @@ class Rows:
       array: Shape `(replicas, ...)`, row r on the device of replica r.
       shape: Shape of a component.
       dtype: Dtype of the components.
-      fed: Whether each host put its own components there, instead of a program.
+      fed: Whether each host, and not a program, put its own components there.
     """
 
     __slots__ = ("_on_host", "array", "dtype", "fed", "shape")
@@ -145,20 +145,20 @@ class Rows:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def row(self, position: int) -> Row:
-        """This process's component number `position`, where it is."""
+        """This process's component number `position`, without a copy."""
         return Row(self, position)
 
     def component(self, position: int) -> np.ndarray[Any, Any]:
         """A copy of this process's component number `position`; waits until it is computed."""
         if self._on_host is not None:
             return self._on_host[position, ...].copy()
-        if not self.array.size:  # a result without elements is on each device as a whole
+        if not self.array.size:  # every device has the whole of a result without elements
             return np.empty(self.shape, self.dtype)
         component: np.ndarray[Any, Any] = np.asarray(np.array(self._shards()[position].data)[0])
         return component
 
     def bring_home(self) -> np.ndarray[Any, Any]:
-        """This process's components as rows of one array; for small arrays, as it is kept."""
+        """This process's components as rows of one array, which is cached if small."""
         if self._on_host is None:
             if self.array.size:
                 self._on_host = np.concatenate([np.asarray(shard.data) for shard in self._shards()])
@@ -173,11 +173,11 @@ class Rows:
 
 
 class Row:
-    """One replica's component of `Rows`; travels as a NumPy array.
+    """One replica's component of `Rows`; sent as a NumPy array.
 
     Attributes:
       rows: The components of all replicas.
-      position: Number of this one among those of this process.
+      position: Its number among this process's components.
     """
 
     __slots__ = ("position", "rows")
@@ -188,7 +188,7 @@ class Row:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its dimensions."""
+        """The shape of the component."""
         return self.rows.shape
 
     @property
@@ -198,7 +198,7 @@ class Row:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """Its size in bytes."""
         return self.rows.nbytes
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -216,7 +216,7 @@ class ReplicaMesh:
     """The devices of a group of replicas, in rank order.
 
     Args:
-      places: Per rank, the number of its process and of its device there.
+      places: Per rank, the number of its process and of its device in the process.
     """
 
     def __init__(self, places: Sequence[tuple[int, int]]) -> None:
@@ -233,11 +233,11 @@ class ReplicaMesh:
         self._local = [device for device in devices if device.process_index == jax.process_index()]
 
     def stack(self, components: Sequence[Any]) -> Rows:
-        """Puts this process's components, of equal shape and dtype, on their devices."""
+        """Places this process's components, of equal shape and dtype, on their devices."""
         arrays = [np.asarray(view(component)) for component in components]
         for array in arrays:
             check_jax_width(array)
-        # `device_put` may alias memory that its owner writes to later, so this passes a fresh copy.
+        # `device_put` may alias memory that its owner modifies later, so this passes a fresh copy.
         if len(self._local) == self.size:  # one call for all takes a third of the time
             return Rows(jax.device_put(np.stack(arrays), self.by_row), fed=True)
         rows = [
@@ -248,7 +248,7 @@ class ReplicaMesh:
         return Rows(jax.make_array_from_single_device_arrays(shape, self.by_row, rows), fed=True)
 
     def in_place(self, components: Sequence[Any]) -> Rows | None:
-        """The rows that all of these are of, one replica's each in rank order; None if that is not so."""
+        """The `Rows` that these components form, one per replica in rank order; None if they do not."""
         first = components[0]
         if type(first) is not Row or first.rows.array.sharding != self.by_row:
             return None
@@ -262,13 +262,13 @@ class ReplicaMesh:
         return first.rows
 
     def placed(self, rows: Rows) -> Any:
-        """The array of `rows` as a program takes it."""
+        """The array of `rows` as an argument of a program."""
         if 0 not in rows.shape:
             return rows.array
         return self.stack([np.empty(rows.shape, rows.dtype)] * len(self._local)).array
 
     def share(self, value: Any) -> Any:
-        """One value for all replicas, as an argument of a program; a Python number stays without dtype of its own.
+        """One value for all replicas, as an argument of a program; a Python number stays without its own dtype.
 
         Raises:
           InvalidArgumentError: if an integer has more bits than JAX has.

@@ -1,4 +1,4 @@
-"""The collectives in a compiled program: what XLA's text says about them."""
+"""The collectives in a compiled program, according to XLA's text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Operation:
     """One collective of a program, as telemetry records it.
 
     Attributes:
-      op: Such as "all_reduce".
-      redop: Such as "sum", or "".
+      op: The kind, such as "all_reduce".
+      redop: The reduction, such as "sum", or "".
       dtype: Name of the element type, "mixed" if there are several.
       count: Elements of its result on one replica; of one replica's part for all_gather.
       nbytes: Size S of the bandwidth formulas.
@@ -45,8 +45,8 @@ def operations(text: str, replicas: int) -> dict[str, Operation]:
     """The collectives in compiled HLO by their name, such as "psum.7".
 
     Args:
-      text: What `compiled.as_text()` gives.
-      replicas: On how many devices it runs.
+      text: The result of `compiled.as_text()`.
+      replicas: The number of devices that it runs on.
     """
     return {
         found["name"]: _operation(found, text, replicas)

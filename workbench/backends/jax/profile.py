@@ -23,10 +23,10 @@ class SampledEvent:
 
     Attributes:
       device: Number of the device on its host.
-      run: Tells the runs of a program apart; the same on all devices of a host.
+      run: Identifies the run of a program; the same on all devices of a host.
       operation: Name of the operation in the compiled program, such as "psum.7".
       start_ns: When it began, by `time.monotonic_ns`.
-      duration_ns: Time in it, waiting for the others included.
+      duration_ns: Its duration, including the wait for other devices.
     """
 
     device: int
@@ -37,7 +37,7 @@ class SampledEvent:
 
 
 class Profile:
-    """A profile that is being taken in this process; costs milliseconds, so only for samples."""
+    """A profile being taken in this process; costs milliseconds, so it is only for samples."""
 
     def __init__(self) -> None:
         self._cleanup = ExitStack()
@@ -48,7 +48,7 @@ class Profile:
         jax.profiler.start_trace(str(self._folder))
 
     def stop(self) -> list[SampledEvent]:
-        """Ends it; returns what collectives were seen."""
+        """Ends the profile; returns the observed collectives."""
         with self._cleanup:
             jax.profiler.stop_trace()
             return [

@@ -42,7 +42,7 @@ class LeakedValue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A leaf of the result that is the same in every step: no array of the program.
+    """A leaf of the result that is the same in every step, not an array of the program.
 
     Attributes:
       value: The leaf.
@@ -56,16 +56,16 @@ class Compiled:
     """A program ready to run on all replicas of this host.
 
     Attributes:
-      call: `call(written, read, rows, shared) -> (results, new values)` with arrays that have a row per replica.
-      writes: Keys of the variables that it sets; their arrays are given away to it.
+      call: `call(written, read, rows, shared) -> (results, new values)` for arrays with a row per replica.
+      writes: Keys of the variables that it sets; their arrays are donated to it.
       reads: Keys of the variables that it only reads.
       leaves: Per leaf of the result a `Fixed`, or None for the next array.
-      structure: What the body said about the structure of the result.
+      structure: What the body returned as the structure of the result.
       digest: SHA-256 of the lowered program, equal on all hosts.
       operations: The collectives that it contains, by name.
-      seen: The operations whose numbers are checked, by the number that the program gives; empty if none is.
-      given: What is dumped of what its operations give; empty for nothing.
-      gives_elements: Whether the program gives these arrays, too.
+      seen: The operations whose results are checked, by the number that the program returns; empty if none is.
+      given: The results of operations to dump; empty for none.
+      gives_elements: Whether the program also returns these arrays.
     """
 
     call: Callable[..., Any]
@@ -86,7 +86,7 @@ class Compiled:
 
     @property
     def collective_bytes(self) -> int:
-        """What they give out on one replica."""
+        """Bytes of their results on one replica."""
         return sum(operation.result_bytes for operation in self.operations.values())
 
     def __call__(
@@ -95,8 +95,8 @@ class Compiled:
         """Starts the program.
 
         Returns:
-          The result's leaves (`Rows`, or what is fixed), new values of variables; where numbers are checked, for
-          each replica the first operation that is in `seen`, or -1, of all replicas; and the arrays of `given`.
+          The result's leaves (`Rows` or fixed values); new values of variables; if numbers are checked, for each of all
+          replicas, the first bad operation in `seen`, or -1; and the arrays of `given`.
         """
         written = [variables[key] for key in self.writes]
         read = [variables[key] for key in self.reads]
@@ -125,20 +125,20 @@ def trace(
 ) -> Compiled:
     """Traces `body` for one replica and compiles it for all.
 
-    Every value enters as a row of its own, so that `jax.grad` in the function differentiates this replica's loss with
-    respect to this replica's copy: nothing is summed up behind the user's back.
+    Every value enters as its own row, so that `jax.grad` in the function differentiates this replica's loss with
+    respect to this replica's copy: nothing is summed implicitly.
 
     Args:
       mesh: The devices.
       body: `body(rows, shared, variables)` gets one replica's values and returns the leaves of the result, their
-        structure, the keys of the variables that it looked at, and the new values of those that it set.
+        structure, the keys of the variables that it read, and the new values of those that it set.
       rows: Arguments that differ by replica.
-      shared: Arguments that are the same.
-      variables: Key -> shape and dtype of each variable that it may use.
-      checked: Whether it tells which operation makes a NaN or an infinity.
-      wanted: What it gives of what its operations give, None for nothing.
+      shared: Arguments that are the same on all replicas.
+      variables: Shape and dtype of each variable that it may use, by key.
+      checked: Whether it reports which operation makes a NaN or an infinity.
+      wanted: Which results of operations it also returns, None for none.
     """
-    # Where JAX has only 32 bits, it keeps 64-bit variables in them, and would warn each time about a 64-bit dtype.
+    # If JAX is limited to 32 bits, it stores 64-bit variables in them, and would warn each time about a 64-bit dtype.
     variables = {
         key: (shape, np.dtype(jax.dtypes.canonicalize_dtype(dtype)))
         for key, (shape, dtype) in variables.items()
@@ -258,7 +258,7 @@ def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:
 def _restricted(
     traced: Any, state: dict[Any, Any], writes: tuple[Any, ...], reads: tuple[Any, ...]
 ) -> Callable[..., Any]:
-    """The traced program as a function of the variables that it uses: first the written ones, which are donated."""
+    """The traced program as a function of its variables, starting with the written ones, which are donated."""
     flat = jaxpr_as_fun(traced.jaxpr)
 
     def run(new: Any, old: Any, rows: Any, shared: Any) -> Any:
@@ -288,7 +288,7 @@ def _kept(leaf: Any) -> Fixed | None:
 
 
 def explain(error: BaseException) -> str:
-    """What a JAX error about tracing means and what to write instead; "" for other errors."""
+    """What a JAX tracing error means, and what to write instead; "" for other errors."""
     errors = jax.errors
     text = ""
     if isinstance(error, errors.TracerBoolConversionError):
@@ -353,7 +353,7 @@ def _wants_shape(error: BaseException) -> bool:
 
 
 def wait(rows: Sequence[Rows]) -> None:
-    """Waits until all are computed, however long it takes: for programs that need no other process."""
+    """Waits until all are computed, however long it takes, so only for programs that need no other process."""
     # One by one: `jax.block_until_ready` searches any object for arrays, which takes longer than waiting.
     for item in rows:
         if not item.array.is_deleted():

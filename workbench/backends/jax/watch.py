@@ -1,7 +1,7 @@
-"""The results of a traced function's operations, as the program itself checks or dumps them.
+"""Makes a traced program check or dump the results of its operations.
 
-A function is traced into its operations, and these are put together again with a look at what each of them gives. XLA
-fuses most looks for NaN and infinity with the operation before them; what is dumped becomes a result of the program.
+A function is traced into its operations, which are reassembled with a check of each result. XLA fuses most checks for
+NaN and infinity with the operation before them; dumped results become results of the program.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MARK: Final = "workbench/"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An operation that is looked at.
+    """An observed operation.
 
     Attributes:
-      name: Such as "log"; what a value is, for one that the function only hands on.
+      name: Its name, such as "log"; or a description of a value that the function only passes on.
       frames: The calls that led to it.
     """
 
@@ -35,15 +35,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An array that an operation gives.
+    """An array that an operation returns.
 
     Attributes:
-      op: Such as "log".
+      op: The operation, such as "log".
       name: The variable that it is assigned to, or "".
       number: The number of the operation, in the program.
-      output: Which of its results.
+      output: The index of the result.
       frames: The calls that led to it.
-      shape: On one replica.
+      shape: Shape on one replica.
       dtype: The dtype of its elements.
     """
 
@@ -57,27 +57,28 @@ class Given:
 
 
 class Wanted(Protocol):
-    """What of a program is dumped."""
+    """What to dump from a program."""
 
     @property
     def elements(self) -> bool:
-        """Whether elements are, or only what is known of each array without them."""
+        """Whether to dump elements, or only what is known about each array without them."""
 
     def wants(self, op: str, frames: Frames, dtype: np.dtype[Any]) -> bool:
-        """Whether arrays of a dtype are that an operation gives."""
+        """Whether to dump an operation's results with this dtype."""
 
 
 class Watched(NamedTuple):
-    """A function with what its operations gave.
+    """The results of a function and of its operations.
 
     Attributes:
-      results: What it returns.
+      results: The function's results.
       new: New values of variables.
-      first: An int32 scalar: which of `seen` first made something that is not finite out of what was; -1 for none.
-      seen: The operations that were looked at. Behind them come "what the replica function returned" and "a variable",
-        for what was not finite from the beginning.
-      arrays: What is dumped, as far as it has elements that are.
-      given: Which operations gave it.
+      first: An int32 scalar: the number in `seen` of the first operation that made a non-finite value from finite ones;
+        -1 for none.
+      seen: The observed operations, followed by "what the replica function returned" and "a variable", for values that
+        were not finite from the beginning.
+      arrays: The dumped arrays, if elements are dumped.
+      given: The operations that returned them.
     """
 
     results: list[Any]
@@ -91,13 +92,13 @@ class Watched(NamedTuple):
 def watched(
     function: Callable[..., tuple[list[Any], list[Any]]], *args: Any, checked: bool, wanted: Wanted | None
 ) -> Watched:
-    """What a function returns, with what its operations gave.
+    """Runs a function, and returns its results with those of its operations.
 
     Args:
-      function: Gives results and new values of variables; is traced once.
+      function: Returns results and new values of variables; traced once.
       *args: Its arguments.
-      checked: Look for NaN and infinity.
-      wanted: What is dumped, None for nothing.
+      checked: Whether to check for NaN and infinity.
+      wanted: What to dump, None for nothing.
     """
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
     looks = _Looks(checked, wanted)
@@ -121,14 +122,17 @@ def watched(
 
 
 def marked(value: Any, op: str, name: str) -> None:
-    """Notes in the program that is traced: this is what `op` gives, such as "assign_add" for the variable `name`."""
+    """Marks a value in the traced program as the result of `op`, such as "assign_add" for the variable `name`."""
     if isinstance(value, jax.core.Tracer):
         checkpoint_name(value, f"{_MARK}{op}/{name}")
 
 
 @dataclass(slots=True)
 class _Looks:
-    """What one pass over a program finds. Its values are pairs: the value, and whether all its elements are finite."""
+    """The findings of one pass over a program.
+
+    Its values are pairs: a value, and whether all its elements are finite.
+    """
 
     checked: bool
     wanted: Wanted | None
@@ -141,7 +145,7 @@ class _Looks:
     def lifted(self, value: Any) -> tuple[Any, Any]:
         """The pair for a value: whether all elements are finite, computed by the program.
 
-        True where nothing is checked.
+        True if nothing is checked.
         """
         dtype = getattr(value, "dtype", None)
         if not self.checked or dtype is None or not jnp.issubdtype(dtype, jnp.inexact):
@@ -149,7 +153,7 @@ class _Looks:
         return value, jnp.isfinite(value).all()
 
     def run(self, operation: Any, inputs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Carries out an operation and checks its results."""
+        """Performs an operation and checks its results."""
         outputs = [self.lifted(value) for value in performed(operation, [value for value, _ in inputs])]
         looks = [fine for _, fine in outputs if fine is not True]
         if looks:

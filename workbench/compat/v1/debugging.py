@@ -1,6 +1,6 @@
 """`wb.compat.v1.debugging`: the assertions of TensorFlow 1.15 (as tf.compat.v1.debugging).
 
-Their arguments have another order than those of `wb.debugging`, and `data` among them, which errors show.
+Their arguments have another order than those of `wb.debugging`, and include `data`, which errors show.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def assert_rank_in(
     Args:
       x: See there.
       ranks: See there.
-      data: Without effect, as is `summarize`: shapes are known at once.
+      data: Without effect, as is `summarize`: shapes are known immediately.
       summarize: See `data`.
       message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
@@ -160,7 +160,7 @@ def assert_near(
       y: See there.
       rtol: See there.
       atol: See there.
-      data: What an error shows besides: a list of arrays and texts.
+      data: Additional content of an error: a list of arrays and texts.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       message: The beginning of the error's message.
       name: Taken for compatibility, without effect.

@@ -1,4 +1,4 @@
-"""`wb.compat.v1.distribute.experimental`: the names that TensorFlow 1.15 has there."""
+"""`wb.compat.v1.distribute.experimental`: the names of TensorFlow 1.15."""
 
 from workbench.communicators.core.options import (
     CollectiveCommunication,

@@ -1,4 +1,4 @@
-"""InputIterator: an iterator over a distributed dataset that can start again."""
+"""InputIterator: an iterator over a distributed dataset that can be restarted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workbench.distribute.input.distributed_dataset import DistributedDataset
 
 
 class InputIterator:
-    """What `make_dataset_iterator` gives (as tf.distribute's InputIterator of TensorFlow 1.15)."""
+    """The result of `make_dataset_iterator` (as tf.distribute's InputIterator of TensorFlow 1.15)."""
 
     def __init__(self, dataset: DistributedDataset) -> None:
         """An iterator at the beginning of `dataset`."""
@@ -16,7 +16,7 @@ class InputIterator:
         self._elements = iter(dataset)
 
     def initialize(self) -> None:
-        """Begins again at the first element."""
+        """Restarts at the first element."""
         self._elements = iter(self._dataset)
 
     @property
@@ -28,7 +28,7 @@ class InputIterator:
         """The next element, with a component per replica.
 
         Raises:
-          OutOfRangeError: at the end; `initialize` begins again.
+          OutOfRangeError: at the end; `initialize` restarts.
         """
         return self._elements.get_next()
 

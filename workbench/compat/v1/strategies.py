@@ -1,4 +1,4 @@
-"""The strategies of TensorFlow 1.15: today's, with the older methods beside the new ones."""
+"""The strategies of TensorFlow 1.15: today's strategies, with the older methods in addition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from workbench.errors import InvalidArgumentError
 
 
 class StrategyV1(Strategy):
-    """What strategies of TensorFlow 1.15 can do besides (as tf.compat.v1.distribute.Strategy)."""
+    """The additional methods of TensorFlow 1.15 (as tf.compat.v1.distribute.Strategy)."""
 
     def experimental_run_v2(
         self,
@@ -52,7 +52,7 @@ class StrategyV1(Strategy):
         return self.run(fn, () if input_iterator is None else (input_iterator.get_next(),))
 
     def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None = None) -> Any:
-        """See `Strategy.reduce`; here `axis` may be left out.
+        """See `Strategy.reduce`; here, `axis` is optional.
 
         Args:
           reduce_op: See `Strategy.reduce`.
@@ -69,13 +69,13 @@ class StrategyV1(Strategy):
     def make_input_fn_iterator(
         self, input_fn: Callable[[InputContext], Dataset], replication_mode: Any = None
     ) -> InputIterator:
-        """An iterator over what `input_fn(InputContext)` returns, one element per replica and step.
+        """An iterator over the dataset that `input_fn(InputContext)` returns, one element per replica and step.
 
-        It ends where there is no element for each replica of a host any more.
+        It ends when there is no longer an element for each replica of a host.
 
         Args:
           input_fn: Called once per host.
-          replication_mode: `InputReplicationMode.PER_WORKER`, the only one that there is here.
+          replication_mode: `InputReplicationMode.PER_WORKER`, the only one supported.
         """
         tell(
             "make_input_fn_iterator(input_fn)",
@@ -141,7 +141,7 @@ class StrategyV1(Strategy):
         task_type: str | None = None,
         task_id: int | None = None,
     ) -> None:
-        """Does nothing: there are no sessions, and a strategy knows its cluster when it is made.
+        """Does nothing: there are no sessions, and a strategy knows its cluster when it is created.
 
         Args:
           session_config: Without effect.
@@ -152,7 +152,7 @@ class StrategyV1(Strategy):
         tell("configure(...)", "nothing: the strategy knows its cluster")
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """Returns what it gets: there are no sessions to configure."""
+        """Returns its argument: there are no sessions to configure."""
         tell("update_config_proto(config)", "nothing: there are no sessions")
         return config_proto
 
@@ -174,18 +174,18 @@ class MultiWorkerMirroredStrategy(StrategyV1, multi_worker.ExperimentalMultiWork
 
 
 class ParameterServerStrategy(StrategyV1, parameter_server.ParameterServerStrategy):
-    """As tf.compat.v1.distribute.experimental.ParameterServerStrategy, of one program: the notebook's.
+    """As tf.compat.v1.distribute.experimental.ParameterServerStrategy, for a single program, the notebook's.
 
-    `run` makes a step where it is called, and reads and updates variables on the servers; variables are whole, on the
-    servers in turn. In TensorFlow 1 each worker ran the program by itself; here functions reach the workers by a
-    `ClusterCoordinator`, each at its own pace as there.
+    `run` makes a step where it is called, and reads and updates variables on the servers; variables are not split, and
+    are placed on the servers in turn. In TensorFlow 1, each worker ran the program itself; here, a `ClusterCoordinator`
+    sends functions to the workers, which also run at their own pace.
 
     Args:
       cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster, the last
-        one as a server. Where no cluster is connected, the strategy attaches to the one that the tasks have formed.
+        one as a server. If no cluster is connected, the strategy attaches to the one that the tasks have formed.
 
     Raises:
-      FailedPreconditionError: if the cluster that is connected has other tasks.
+      FailedPreconditionError: if the connected cluster has other tasks.
       ValueError: if there are too few devices, or the resolver names another job, or no worker or server.
     """
 
@@ -197,15 +197,15 @@ class TPUStrategy(StrategyV1, tpu.TPUStrategy):
     """As tf.compat.v1.distribute.experimental.TPUStrategy of TensorFlow 1.15.
 
     Attributes:
-      steps_per_run: What it was made with; programs use it to count their steps.
+      steps_per_run: The argument of this name; programs use it to count their steps.
 
     Args:
-      tpu_cluster_resolver: Describes the TPU to code that asks for it. A cluster that is connected must have its tasks.
-      steps_per_run: How many steps a session's run made; a `run` is one step here.
+      tpu_cluster_resolver: Describes the TPU to code that queries it. A connected cluster must have its tasks.
+      steps_per_run: How many steps a session's run made; here, a `run` is one step.
       device_assignment: Which cores the replicas run on; None for all of them.
 
     Raises:
-      FailedPreconditionError: if the cluster that is connected has other tasks than the resolver.
+      FailedPreconditionError: if the connected cluster has other tasks than the resolver.
       InvalidArgumentError: if `steps_per_run` is not a positive integer.
     """
 
