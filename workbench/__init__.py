@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
 
 
 def _announce(cluster: Cluster) -> None:
-    """Shows a cluster in JupyterLab, and to `workbench dashboard`, without further action by the user."""
+    """Announces a cluster to JupyterLab and `workbench dashboard`, without further action by the user."""
     importlib.import_module("workbench.server.announcing").announce(cluster)
 
 

@@ -1,7 +1,7 @@
 """The cores and memory that this process may use: the machine's, or less if a container or a batch job limits it.
 
 A container sees all cores and all memory of its machine; the limits are those of its control groups. Linux has two
-versions of these, with other files and other words for "no limit".
+versions of these, with different files and different words for "no limit".
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def cores() -> int:
-    """How many cores this process may use at once; of a part of one, the whole."""
+    """How many cores this process may use at once, rounded up."""
     seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cores_quota(_FILES, _membership())
     return seen if quota is None else min(seen, max(1, math.ceil(quota)))
 
 
 def memory_bytes() -> int:
-    """How much memory this process and all others of its container may use together."""
+    """How much memory all processes of this process's container may use together."""
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(installed, memory_limit_bytes(_FILES, _membership()) or installed)
 
 
 def cores_quota(files: Path, membership: str) -> float | None:
-    """The least number of cores that a control group around the process allows, such as 0.5; None without a limit.
+    """The lowest limit of cores in the control groups of the process, such as 0.5; None without a limit.
 
     Args:
       files: Where the control groups are mounted, /sys/fs/cgroup.
-      membership: Which ones the process is in, as /proc/self/cgroup says it.
+      membership: The content of /proc/self/cgroup, which lists the process's groups.
     """
     return min(_limits(files, membership, "cpu", _quota), default=None)
 
 
 def memory_limit_bytes(files: Path, membership: str) -> int | None:
-    """The least memory that a control group around the process allows; None without a limit.
+    """The lowest memory limit in the control groups of the process; None without a limit.
 
     Args:
       files: Where the control groups are mounted, /sys/fs/cgroup.
-      membership: Which ones the process is in, as /proc/self/cgroup says it.
+      membership: The content of /proc/self/cgroup, which lists the process's groups.
     """
     limit = min(_limits(files, membership, "memory", _memory), default=None)
     return None if limit is None else int(limit)

@@ -1,4 +1,4 @@
-"""What arguments have to be: whole numbers, True or False, functions, lists. Python's and NumPy's count alike."""
+"""Checks arguments: whole numbers, flags, functions, lists. Accepts Python's and NumPy's types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _Item = TypeVar("_Item")
 
 
 def whole_number(value: Any, argument: str) -> int:
-    """A number that says how many or which: an int, or an integer of NumPy, also as an array without dimensions.
+    """A count or an index: an int, or a NumPy integer, also as an array without dimensions.
 
     Raises:
-      WrongType: if it is something else: neither 1.5 elements nor True of them are 1.
+      WrongType: if it is something else, such as 1.5 or True.
     """
     if (number := _integer(value)) is not None:
         return number
@@ -30,10 +30,10 @@ def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> 
     """A whole number of `least` or more.
 
     Args:
-      value: What was given.
+      value: The argument's value.
       argument: Its name.
-      least: The lowest number that makes sense.
-      otherwise: What else may be given, for the error, such as ", or None for no limit".
+      least: The lowest valid number.
+      otherwise: Other valid values, for the error, such as ", or None for no limit".
 
     Raises:
       InvalidArgumentError: if it is something else.
@@ -46,10 +46,10 @@ def count(value: Any, argument: str, least: int = 1, *, otherwise: str = "") -> 
 
 
 def flag(value: Any, argument: str) -> bool:
-    """True or False, also of NumPy.
+    """True or False, also NumPy's.
 
     Raises:
-      WrongType: if it is something else: the text "False" is not False.
+      WrongType: if it is something else, such as the text "False".
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -57,7 +57,7 @@ def flag(value: Any, argument: str) -> bool:
 
 
 def optional_flag(value: Any, argument: str) -> bool | None:
-    """True, False, or None for what holds otherwise.
+    """True, False, or None for the default.
 
     Raises:
       WrongType: if it is something else.
@@ -69,7 +69,7 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """Something that can be called.
 
     Raises:
-      WrongType: if it cannot.
+      WrongType: if it cannot be called.
     """
     if callable(value):
         return value
@@ -77,12 +77,12 @@ def function(value: Callable[..., Any], argument: str) -> Callable[..., Any]:
 
 
 def several(value: Iterable[_Item], argument: str, example: str) -> Iterable[_Item]:
-    """Values in a list or anything else that can be iterated over, but for a text.
+    """Values in a list or any other iterable except a text.
 
     Args:
-      value: What was given.
+      value: The argument's value.
       argument: Its name.
-      example: How it is written, for the error.
+      example: Example code, for the error.
 
     Raises:
       WrongType: if it is something else.

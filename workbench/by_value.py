@@ -14,8 +14,8 @@ import cloudpickle
 def dumps(value: Any, buffer_callback: Callable[[Any], object] | None = None) -> bytes:
     """As `cloudpickle.dumps`, but code keeps the name of its file; `pickle.loads` reads it.
 
-    Errors, call sites and stacks name lines by that file, and `linecache` finds the lines of a notebook's cell by it.
-    cloudpickle leaves it out from 3.1.3 on, so that bytes do not depend on where a function was defined.
+    Errors, call sites and stacks name lines by this file, and `linecache` finds the lines of a notebook's cell by it.
+    From 3.1.3 on, cloudpickle leaves it out, so that bytes do not depend on where a function was defined.
     """
     with io.BytesIO() as file:
         _Pickler(file, protocol=5, buffer_callback=buffer_callback).dump(value)

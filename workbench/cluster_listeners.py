@@ -1,7 +1,7 @@
-"""Listeners that learn of every cluster: one from `connect`, or from a strategy that connects by itself.
+"""Listeners that learn about every cluster, from `connect` or from a strategy that connects automatically.
 
-The runtime opens clusters and must not know what shows them, and whatever shows them must not be loaded before there
-is one. So the package itself (`workbench/__init__.py`) adds the listener that loads it.
+The runtime opens clusters and must not depend on the code that shows them, and that code must not be loaded before
+there is a cluster. So the package itself (`workbench/__init__.py`) adds the listener that loads it.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from collections.abc import Callable
 from typing import Any, Final
 
 listeners: Final[list[Callable[[Any], object]]] = []
-"""Each is called with the cluster, as soon as it can be used."""
+"""Each is called with the cluster, as soon as it is usable."""

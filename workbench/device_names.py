@@ -12,7 +12,7 @@ from workbench.device_spec import DeviceSpec
 from workbench.errors import InvalidArgumentError, WrongType
 
 SERVICE_JOBS: Final = ("ps", "evaluator")
-"""Jobs on whose devices strategies run replicas only on request: parameter servers and evaluators."""
+"""Jobs whose devices get replicas only on request: parameter servers and evaluators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Device:
       host: Name of the host, such as "a" or "node-17".
       worker: Address of the worker process that owns it.
       task: Number of the host in the cluster.
-      job: Job of its worker, "worker" for most; "ps" on a parameter server.
+      job: Job of its worker, usually "worker"; "ps" on a parameter server.
     """
 
     kind: str
@@ -58,16 +58,16 @@ _around: ContextVar[tuple[DeviceSpec, ...]] = ContextVar("workbench.device", def
 
 
 def device(device_name: str | DeviceSpec | Device | None) -> DeviceScope:
-    """Sets the device for what is created inside the block (as tf.device).
+    """Sets the device for objects created inside the block (as tf.device).
 
-    Scopes nest: fields that the inner one gives win, the others are kept. None forgets the outer scopes.
-    An index without a type names no device, and does not count. One scope serves many times, and decorates functions.
+    Scopes nest: fields of the inner one take precedence, and others are kept. None ignores the outer scopes. An index
+    without a type names no device, and is ignored. A scope can be used repeatedly, and as a decorator.
 
     Args:
-      device_name: A name, whole or in part, such as "/job:worker/task:1" or "GPU:0".
+      device_name: A full or partial name, such as "/job:worker/task:1" or "GPU:0".
 
     Returns:
-      A context manager; the block gets the merged description that holds inside it.
+      A context manager, whose value is the merged description inside the block.
 
     Raises:
       ValueError: when the block is entered, if the name cannot be read, or is not a name at all, such as a function.
@@ -76,7 +76,7 @@ def device(device_name: str | DeviceSpec | Device | None) -> DeviceScope:
 
 
 class DeviceScope(ContextDecorator, AbstractContextManager[DeviceSpec, None]):
-    """What `device` gives, for a `with` block; it may be entered again, also inside itself and by other threads."""
+    """The scope from `device`, for a `with` block; reusable, also inside itself and by other threads."""
 
     def __init__(self, name: str | DeviceSpec | Device | None) -> None:
         self._name = name
@@ -95,16 +95,16 @@ class DeviceScope(ContextDecorator, AbstractContextManager[DeviceSpec, None]):
 
 
 def current_device() -> DeviceSpec:
-    """The merged description of the `device` scopes around the caller; empty outside of any."""
+    """The merged description of the `device` scopes around the caller; empty outside any."""
     around = _around.get()
     return around[-1] if around else DeviceSpec()
 
 
 def place(spec: DeviceSpec, available: Sequence[Device]) -> Device:
-    """Picks the device on which something created under `spec` lives, of those `available`.
+    """Picks the device for an object created under `spec` from those `available`.
 
-    As in the reference's eager mode this is a wish: without a type it is the CPU, without an index, or with
-    one that does not exist, the first device of the type, and without a device of that type the first of all.
+    As in the reference's eager mode, this is soft: without a type, it is the CPU; without an index, or with one that
+    does not exist, the first device of the type; and without a device of that type, the first of all.
 
     Raises:
       InvalidArgumentError: if no device has the job, replica and task that `spec` names.
@@ -123,7 +123,7 @@ def checked_list(devices: Any) -> Sequence[Any]:
     """`devices` itself, if it is a list of them.
 
     Raises:
-      TypeError: if it is a single device, or a number; says what to write.
+      TypeError: if it is a single device, or a number; the message says what to write.
     """
     if isinstance(devices, str | DeviceSpec | Device):
         raise TypeError(f"devices must be a list, got {devices!r}; write [{str(devices)!r}]")
@@ -136,7 +136,7 @@ def checked_list(devices: Any) -> Sequence[Any]:
 
 
 def resolve(devices: Sequence[str | DeviceSpec | Device], available: Sequence[Device]) -> tuple[Device, ...]:
-    """Finds the devices that a strategy was asked to use, in the order asked for.
+    """Finds the devices requested for a strategy, in the requested order.
 
     A name without a task means the first host that has the device, one without an index means index 0.
 
@@ -173,7 +173,7 @@ def _find(spec: DeviceSpec, available: Sequence[Device]) -> Device | None:
 
 
 def _is_at(spec: DeviceSpec, candidate: Device) -> bool:
-    """Whether the host of `candidate` matches. Programs for a single host write "localhost"."""
+    """Whether the host of `candidate` matches. Programs for a single host use "localhost"."""
     return (
         spec.job in (None, candidate.job, "localhost")
         and spec.replica in (None, 0)

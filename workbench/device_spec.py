@@ -1,4 +1,4 @@
-"""DeviceSpec: a description of a device by job, replica, task, type and index, each of them optional."""
+"""DeviceSpec: describes a device by job, replica, task, type and index, all optional."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeviceSpec:
 
     Raises:
       ValueError: if `replica`, `task` or `device_index` is not an integer.
-      TypeError: if one of them is no number and no text.
+      TypeError: if one of them is neither a number nor a text.
 
     >>> wb.DeviceSpec(job="worker", device_type="gpu", device_index=1).to_string()
     '/job:worker/device:GPU:1'
@@ -61,14 +61,14 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str | None) -> DeviceSpec:
-        """Reads '/job:worker/replica:0/task:1/device:GPU:0', parts of it in any order, or 'GPU:0' for short.
+        """Reads '/job:worker/replica:0/task:1/device:GPU:0', with parts in any order, or 'GPU:0' for short.
 
-        An index '*' means any. Only CPU, GPU, TPU, CUSTOM and EPU have the short form. Where job, replica or
-        task is given twice, the last one counts.
+        An index '*' means any. Only CPU, GPU, TPU, CUSTOM and EPU have the short form. If job, replica or task is given
+        twice, the last one counts.
 
         Raises:
           ValueError: if a part is unknown, a number is not one, or there is a second device type.
-          WrongType: if it is no text.
+          WrongType: if it is not a text.
         """
         if not isinstance(spec, str | None):
             raise WrongType(f"a device is a text such as 'CPU:0', got {type(spec).__name__} {spec!r:.60}")
@@ -103,7 +103,7 @@ class DeviceSpec:
             raise ValueError(f"{error}, in the device {spec!r}") from None
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Returns a new spec read from `spec`; this one stays as it is."""
+        """Returns a new spec read from `spec`; this one does not change."""
         return type(self).from_string(spec)
 
     def to_string(self) -> str:
@@ -111,7 +111,7 @@ class DeviceSpec:
         return self._text
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """Returns a new spec in which the fields that `dev` gives win over those of this one.
+        """Returns a new spec in which the fields of `dev` override those of this one.
 
         Raises:
           TypeError: if `dev` is not a `DeviceSpec`.

@@ -1,10 +1,10 @@
 """Named points at which tests make a process fail: `fault("all_reduce.after_send", replica=1)`.
 
-Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
-imported or `arm` is called, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
-Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise", "full" (the error of
-a full disk), "touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
-What users inject on purpose (`workbench.testing`) takes its actions from here, and no named points.
+This does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is imported or
+`arm` is called, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`. Actions:
+"kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise", "full" (the error of a full
+disk), "touch:PATH" (create a file, for tests that wait for one), "block:PATH" (continue once the file exists). Faults
+that users inject (`workbench.testing`) use these actions, but no named points.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _counts: dict[int, int] = {}
 
 
 def arm() -> None:
-    """Takes the rules from the environment: that of a forked process is known only after this was imported."""
+    """Reads the rules from the environment: that of a forked process is known only after this module was imported."""
     _RULES[:] = json.loads(os.environ.get("WB_FAULTS") or "[]")
 
 
 def fault(point: str, *, replica: int = -1) -> None:
-    """A point at which tests may make this process fail; nothing else happens here."""
+    """A point at which tests may make this process fail; otherwise, it does nothing."""
     if _RULES:
         _apply(point, replica)
 
@@ -41,7 +41,7 @@ def _apply(point: str, replica: int) -> None:
 
 
 def _fired_before(rule: dict[str, Any]) -> bool:
-    """For a rule with "once": PATH records that it fired, so it fires in one process only, even after a restart."""
+    """For a rule with "once": PATH records that it fired, so it fires in only one process, even after a restart."""
     path = rule.get("once")
     if path is None:
         return False
@@ -53,7 +53,7 @@ def _fired_before(rule: dict[str, Any]) -> bool:
 
 
 def act(action: str, point: str) -> None:
-    """Makes the own process fail in the way that `action` says; `point` is where."""
+    """Makes this process fail as `action` says, at `point`."""
     kind, _, argument = action.partition(":")
     match kind:
         case "kill":

@@ -1,8 +1,8 @@
 """What a forked child must not share with its parent.
 
-`os.fork` copies everything: sockets, on which two processes would then speak at once; locks, held by threads that the
-child does not have; objects that at the end of the child would end what is the parent's. So whatever belongs to one
-process says so here, and a child lets go of it before it does anything else. The parent goes on untouched.
+`os.fork` copies everything: sockets, which two processes would then use at once; locks, held by threads that the child
+lacks; objects that, when the child ends, would end the parent's resources. So everything that belongs to one process is
+registered here, and a child releases it before it does anything else. The parent is not affected.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ _descriptors: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def tell(owner: _Owner) -> None:
-    """Has `owner.disown()` called in forked children."""
+    """Registers `owner`: forked children call `owner.disown()`."""
     _owners.add(owner)
 
 
 def lock(lock: _AnyLock) -> _AnyLock:
-    """A `threading.Lock`, `RLock` or `Condition` that is free in forked children, also if a thread held it."""
+    """A `threading.Lock`, `RLock` or `Condition` that is free in forked children, even if a thread held it."""
     _locks.add(lock)
     return lock
 
 
 def descriptor(thing: _AnyDescriptor) -> _AnyDescriptor:
-    """Something with `fileno`, such as a socket, that forked children let go of."""
+    """Registers an object with `fileno`, such as a socket, which forked children release."""
     _descriptors.add(thing)
     return thing
 
 
 def let_go(*descriptors: int) -> None:
-    """Puts the null device in the place of descriptors, for a forked child.
+    """Replaces descriptors by the null device, for a forked child.
 
-    Closed, their numbers would soon be those of other files, which the objects that know the numbers would close.
+    If they were closed, other files would soon get their numbers, and the objects that know the numbers would close
+    these files.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -65,13 +66,13 @@ def let_go(*descriptors: int) -> None:
 
 
 def let_go_loop(loop: Any) -> None:
-    """Lets go of all that an event loop waits for, for a forked child, which has no thread that runs it.
+    """Releases everything that an event loop waits for, for a forked child, which has no thread that runs it.
 
-    Its epoll is one with the parent's: a socket that is closed in the child would be taken off it in the parent, too.
+    It shares its epoll with the parent: closing a socket in the child would also remove it in the parent.
 
     Args:
-      loop: Asyncio's, or Tornado's around one. That knows its connections also in moments in which it waits for nothing
-        of them, as they have sent more than was read.
+      loop: Asyncio's loop, or Tornado's around one. Tornado's knows its connections even while it does not wait for
+        them because unread data is buffered.
     """
     handlers = getattr(loop, "handlers", {})
     loop = getattr(loop, "asyncio_loop", loop)
@@ -94,7 +95,7 @@ def _in_child() -> None:
     for owner in list(_owners):
         try:
             owner.disown()
-        except Exception:  # the others must be released all the same
+        except Exception:  # the others must still be released
             sys.excepthook(*sys.exc_info())
 
 

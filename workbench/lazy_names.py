@@ -1,7 +1,7 @@
 """Packages that import a name when it is first used, and list their names once: in `__init__.pyi`.
 
-That file is what type checkers and editors read beside an `__init__.py`. The package reads it, too, when somebody
-first asks for a name or for all of them; `import workbench` itself reads nothing and stays instant.
+Type checkers and editors read that file beside an `__init__.py`. The package also reads it, when a name, or the list of
+all names, is first requested; `import workbench` itself reads nothing and stays instant.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package, which give the names in its `__init__.pyi`.
+    """The functions `__getattr__` and `__dir__` of a package, which return the names in its `__init__.pyi`.
 
-    `__all__` is one of the names that the first of them gives.
+    `__getattr__` also returns `__all__`.
 
     Args:
       package: Its `__name__`.
@@ -25,7 +25,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
     @functools.cache
     def homes() -> dict[str, tuple[str, str]]:
-        """Name -> (module, name there). A module of the package itself is (package, its name)."""
+        """The module of each name, and its name there. A module of the package itself is (package, its name)."""
         import ast  # the first use of a name can wait for it; `import workbench` cannot
 
         stub = os.path.splitext(str(sys.modules[package].__file__))[0] + ".pyi"
@@ -41,7 +41,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
     def get(name: str) -> Any:
         if name == "__all__":
             return sorted(homes())
-        # Python asks every package for names such as `__path__`, none of which is in a stub.
+        # Python asks every package for names such as `__path__`, which are in no stub.
         home = None if name.startswith("__") else homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

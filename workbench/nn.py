@@ -1,4 +1,4 @@
-"""`wb.nn`: what the reference has there of variables on parameter servers."""
+"""`wb.nn`: the reference's functions for variables on parameter servers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["embedding_lookup"]
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
-    """Rows of a table (as tf.nn.embedding_lookup). Of a variable on parameter servers these rows alone travel.
+    """Rows of a table (as tf.nn.embedding_lookup). For a variable on parameter servers, only these rows are sent.
 
     Args:
-      params: The table, shape `(rows, ...)`: a variable, whole or of several shards, an array, or a list of these,
-        which have its rows one after the other.
-      ids: Integers of any shape: which rows.
-      max_norm: Scale rows down whose L2 norm is larger.
+      params: The table, shape `(rows, ...)`: a variable, whole or of several shards, an array, or a list of these with
+        consecutive rows.
+      ids: The rows, integers of any shape.
+      max_norm: Scales down rows whose L2 norm is larger.
       name: Without effect.
 
     Returns:
@@ -30,7 +30,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
 
     Raises:
       TypeError: if ids are not integers.
-      InvalidArgumentError: if an id is outside of the table.
+      InvalidArgumentError: if an id is outside the table.
 
     >>> table = np.arange(6.0).reshape(3, 2)
     >>> wb.nn.embedding_lookup(table, [2, 0])
@@ -74,7 +74,7 @@ def _rows_of_parts(parts: Sequence[Any], ids: Any) -> Any:
 
 
 def _checked(ids: Any, count: int) -> Any:
-    """The ids as an array; refuses what variables refuse."""
+    """The ids as an array; rejects what variables reject."""
     wanted = np.asarray(ids)
     if wanted.dtype.kind not in "iu" and wanted.size:
         raise WrongType(f"embedding_lookup: ids must be integers, got {wanted.dtype} in {ids!r:.80}")

@@ -22,16 +22,16 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def learn(values: Iterable[Any]) -> bool:
-    """Makes classes of records nodes from now on, whose fields are children: dataclasses, and classes of attrs.
+    """Registers record classes as nodes with their fields as children: dataclasses and attrs classes.
 
-    A class that has TensorFlow's methods says itself what its children are: `__tf_flatten__(self)` returns metadata and
-    components, and `__tf_unflatten__(metadata, components)` puts them together.
+    A class with TensorFlow's methods defines its own children: `__tf_flatten__(self)` returns metadata and components,
+    and `__tf_unflatten__(metadata, components)` rebuilds the object.
 
     Args:
-      values: Any; those that are no records are passed over.
+      values: Any values; those that are not records are ignored.
 
     Returns:
-      Whether there was a class that was not known.
+      Whether there was an unknown class.
     """
     found = {type(value) for value in values if _is_record(type(value))} - _learnt
     for kind in found:
@@ -41,23 +41,23 @@ def learn(values: Iterable[Any]) -> bool:
 
 
 def is_learnt(spec: Spec) -> bool:
-    """Whether a structure holds such a record; another process has to learn its class first."""
+    """Whether a structure holds such a record; another process must learn its class first."""
     return spec.type in _learnt or any(is_learnt(child) for child in spec.children())
 
 
 def flatten_records(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
-    """As `flatten`, with records of all classes as nodes, also of those that nobody has seen before."""
+    """As `flatten`, with records of all classes as nodes, including new ones."""
     leaves, spec = flatten(tree, is_leaf)
     return flatten_records(tree, is_leaf) if learn(leaves) else (leaves, spec)
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is such a record, of a class that is a node."""
+    """Whether a value is a record of a class that is a node."""
     return type(value) in _learnt
 
 
 def parts(record: Any) -> dict[str, Any]:
-    """The children of such a record, by the names of their fields, or "0", "1", ... if it only says what they are."""
+    """The children of such a record, by field name, or "0", "1", ... if it defines them without names."""
     level = optree.tree_flatten_one_level(record, namespace="workbench")
     return dict(zip(map(str, level.entries), level.children, strict=True))
 
@@ -74,7 +74,7 @@ def _is_record(kind: type) -> bool:
 
 
 def _way_of(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-    """How to take records of a class apart and put them together."""
+    """How to flatten and unflatten records of a class."""
     if hasattr(kind, "__tf_flatten__"):
 
         def components(record: Any) -> tuple[Any, Any]:

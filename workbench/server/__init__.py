@@ -5,7 +5,7 @@
          └─ Unix socket: summary, models, changes ───► JobLink ──► Session ── WebSocket ─────► panes
     wb.record ── files in folders named "runs" ──► WatchedRuns ──────┘
 
-The side of the job (announcing, publisher, summary, workers) imports nothing of Jupyter.
+The job's side (announcing, publisher, summary, workers) imports nothing from Jupyter.
 """
 
 from __future__ import annotations

@@ -25,14 +25,14 @@ _announcements: dict[Cluster, Announcement] = {}
 
 
 class Announcement:
-    """A cluster's entry in the registry and the socket that it names.
+    """A cluster's entry in the registry, and the socket that it names.
 
     Attributes:
-      entry: What the registry shows.
+      entry: The entry in the registry.
     """
 
     def __init__(self, cluster: Cluster, registry: Registry) -> None:
-        """Announces.
+        """Announces the cluster.
 
         Raises:
           OSError: if the registry's folder cannot be used.
@@ -71,7 +71,7 @@ class Announcement:
         _announcements.pop(self._cluster, None)
 
     def _on_shown(self, view: str, make: Callable[[], Source]) -> None:
-        """Adds what the user looks at, such as the result of `wb.inspect`, to the panes."""
+        """Adds what the user inspects, such as the result of `wb.inspect`, to the panes."""
         if current_cluster() is not self._cluster:
             return
         self._published[CHANNEL_OF[view]] = make
@@ -79,7 +79,7 @@ class Announcement:
             publisher.wake()
 
     def close(self) -> None:
-        """Withdraws, after the servers that listen have got the last state. Idempotent."""
+        """Withdraws the announcement after listening servers have received the last state. Idempotent."""
         with self._lock:
             if self._closed:
                 return
@@ -101,7 +101,7 @@ class Announcement:
 
 
 def announce(cluster: Cluster) -> Announcement | None:
-    """Announces a cluster until it closes; None, and a line in the log, where that is not possible."""
+    """Announces a cluster until it closes; None, and a line in the log, if that is not possible."""
     if not SUPPORTED:
         return None
     try:
@@ -114,20 +114,21 @@ def announce(cluster: Cluster) -> Announcement | None:
 
 
 def announced_id(cluster: Cluster) -> str:
-    """Under which id others find a cluster; "" if it is closed, or could not be announced."""
+    """The id under which others find a cluster; "" if it is closed, or could not be announced."""
     announcement = _announcements.get(cluster)
     return "" if announcement is None else announcement.entry.id
 
 
 def driver_name() -> str:
-    """The notebook's or the script's name, or "" where there is none, as in a console."""
+    """The notebook's or the script's name, or "" if there is none, as in a console."""
     return Path(os.environ.get("JPY_SESSION_NAME") or _script()).name
 
 
 def kernel_id() -> str:
-    """The id under which Jupyter knows this process's kernel, or "" where the process is none.
+    """Jupyter's id of this process's kernel, or "" if the process is not a kernel.
 
-    The kernel's connection file has it in its name. The environment would not do: children of a kernel inherit it.
+    It is in the name of the kernel's connection file. The environment does not work, because children of a kernel
+    inherit it.
     """
     application = sys.modules.get("ipykernel.kernelapp")
     if application is None or not application.IPKernelApp.initialized():

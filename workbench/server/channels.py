@@ -1,4 +1,4 @@
-"""Which views there are, and what of a cluster each of them draws."""
+"""The views, and which part of a cluster each of them draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "collectives": FEED,
     "devices": "devices",
 }
-"""View -> channel. `runs` and `replay` do not belong to a cluster."""
+"""The channel of each view. `runs` and `replay` do not belong to a cluster."""
 
 SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input", "data_service", "servers"})
 """Views of what a user has requested in the notebook; the others are always available."""

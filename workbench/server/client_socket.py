@@ -18,7 +18,7 @@ from workbench.server.session import Session
 from workbench.server.watched_runs import WatchedRuns
 
 RESOURCE: Final = "workbench"
-"""The resource that an authorizer is asked about."""
+"""The resource for authorizers."""
 _MAX_MESSAGE_BYTES: Final = 16 * 1024
 _MESSAGES_PER_SECOND: Final = 20.0
 _BURST: Final = 60
@@ -27,12 +27,12 @@ _POLICY_VIOLATION: Final = 1008
 
 
 class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """Tells a client of all clusters, and of what it has open; see `session.Session` for the messages."""
+    """Sends a client all clusters, and the views that it has open; see `session.Session` for the messages."""
 
     auth_resource = RESOURCE
 
     def initialize(self, clusters: Clusters, runs: WatchedRuns, clients: set[ClientSocket]) -> None:
-        """Called by tornado; `clients` holds all that are connected."""
+        """Called by tornado; `clients` has all connected ones."""
         self._clusters = clusters
         self._runs = runs
         self._clients = clients
@@ -47,11 +47,11 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         return _MAX_MESSAGE_BYTES
 
     def get_compression_options(self) -> dict[str, Any]:
-        """Compressed: a change of the feed repeats much of the one before it."""
+        """Enables compression, because a change of the feed repeats much of the previous one."""
         return {}
 
     def skip_check_origin(self) -> bool:
-        """Never: a page of another origin that has a token in its address is still another origin."""
+        """Never skips the check: a page of another origin with a token in its address is still another origin."""
         return False
 
     @ws_authenticated
@@ -73,14 +73,14 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
                 self._clients.discard(self)
 
     def open(self, *args: Any, **kwargs: Any) -> None:
-        """Starts telling."""
+        """Starts sending."""
         super().open(*args, **kwargs)
         self._clusters.listen(self._news.set, self._session.wanted)
         self._news.set()
         self._writing = asyncio.ensure_future(self._write())
 
     def on_message(self, message: str | bytes) -> None:
-        """Takes in what the client has open."""
+        """Notes what the client has open."""
         if not self._bucket.take():
             self.close(_POLICY_VIOLATION, "too many messages")
             return
@@ -96,7 +96,7 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._news.set()
 
     def on_close(self) -> None:
-        """Stops telling."""
+        """Stops sending."""
         self._clients.discard(self)
         self._clusters.unlisten(self._news.set)
         self._runs.unlisten(self._news.set)
@@ -105,7 +105,7 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         super().on_close()
 
     async def _write(self) -> None:
-        """Sends pending changes after the client has taken the last ones; never more often than the limit allows."""
+        """Sends pending changes after the client has received the last ones, within the rate limit."""
         try:
             while True:
                 await self._news.wait()  # on_close cancels this task

@@ -1,4 +1,4 @@
-"""The clusters that the Jupyter server shows: those announced, and the last ones that have ended."""
+"""The clusters that the Jupyter server shows: the announced ones, and the last ended ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _IDLE_LOOK_SECONDS: Final = 30.0
 
 
 class Clusters:
-    """Used by the server's event loop only. Looks at the registry while somebody listens.
+    """Used by the server's event loop only. Watches the registry while there are listeners.
 
     Attributes:
-      limits: What it allows.
-      links: Id -> cluster, newest first.
+      limits: What the server allows.
+      links: The clusters by id, newest first.
     """
 
     def __init__(self, registry: Registry, limits: Limits = USUAL) -> None:
@@ -40,7 +40,7 @@ class Clusters:
         self._ending_idle: asyncio.Task[None] | None = None
 
     def listen(self, changed: Callable[[], None], wanted: Callable[[], dict[str, frozenset[str]]]) -> None:
-        """Calls `changed` when there is something new; `wanted()` tells the channels wanted of each cluster."""
+        """Calls `changed` when there is something new; `wanted()` returns the requested channels of each cluster."""
         self._listeners[changed] = wanted
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._look())
@@ -51,7 +51,7 @@ class Clusters:
         self.update_wanted()
 
     def update_wanted(self) -> None:
-        """Has each cluster tell what some listener wants, and no more."""
+        """Requests from each cluster only what listeners want."""
         wanted: dict[str, frozenset[str]] = {}
         for ask in self._listeners.values():
             for id, channels in ask().items():
@@ -60,7 +60,7 @@ class Clusters:
             link.watch(wanted.get(id, frozenset()))
 
     def refresh(self) -> None:
-        """Looks at the registry now."""
+        """Reads the registry now."""
         entries = self._registry.entries()
         new = [entry for entry in entries if entry.id not in self.links]
         for entry in new:
@@ -68,7 +68,7 @@ class Clusters:
         now = asyncio.get_running_loop().time()
         for entry in entries:
             link = self.links[entry.id]
-            # It lives after all: one of the two processes was suspended for a while.
+            # It is alive after all: one of the two processes was suspended for a while.
             if link.ended and now >= link.retry_at:
                 self.links[entry.id] = JobLink(entry, self._changed)
                 new.append(entry)
@@ -93,14 +93,14 @@ class Clusters:
         return self.links[id]
 
     def describe(self) -> list[dict[str, Any]]:
-        """All of them, newest first, as people see them; without anything that opens a door."""
+        """All clusters, newest first, for display; without addresses or secrets."""
         return [describe(link) for link in self.links.values() if link.summary is not None]
 
     async def start(self, options: WorkerOptions) -> Entry:
         """Starts workers that end with this server.
 
         Raises:
-          InvalidArgumentError: if they are more than this server allows.
+          InvalidArgumentError: if there are more than this server allows.
           FailedPreconditionError: if there are many already.
           UnavailableError: if they cannot be started.
         """
@@ -146,17 +146,17 @@ class Clusters:
         return self._registry.entry(said["id"])
 
     async def scale(self, id: str, replicas: int, maximum: int = 0, *, confirmed: bool = False) -> None:
-        """Changes the number of workers; another change that is under way ends.
+        """Changes the number of workers; cancels a change in progress.
 
         Args:
-          id: The cluster's.
-          replicas: How many; with `maximum`, how many there are while nobody uses them.
-          maximum: How many there are while a notebook uses them; 0 for always as many.
-          confirmed: Also if replicas that a notebook uses are taken away, with their values.
+          id: The cluster's id.
+          replicas: The number of replicas; with `maximum`, while no notebook uses them.
+          maximum: The number of replicas while a notebook uses them; 0 for a fixed number.
+          confirmed: Whether replicas that a notebook uses may be removed with their values.
 
         Raises:
-          InvalidArgumentError: if one of the numbers cannot be.
-          NotFoundError, UnavailableError, FailedPreconditionError: if that is not possible.
+          InvalidArgumentError: if one of the numbers is invalid. NotFoundError, UnavailableError,
+          FailedPreconditionError: if that is not possible.
         """
         link = self.find(id)
         check_number(replicas)
@@ -172,7 +172,7 @@ class Clusters:
         await link.ask("scale", _SCALE_SECONDS, replicas=replicas, maximum=maximum)
 
     async def stop(self, id: str) -> None:
-        """Ends a cluster; one that has ended is forgotten.
+        """Ends a cluster; forgets one that has already ended.
 
         Raises:
           NotFoundError, UnavailableError: if that is not possible.
@@ -211,7 +211,7 @@ class Clusters:
         return next(users, None)
 
     async def _end_idle(self) -> None:
-        """Stops workers that were started here once no notebook has used them for the allowed time."""
+        """Stops workers that this server started once no notebook has used them for the allowed time."""
         allowed = 60 * self.limits.idle_minutes
         used: dict[str, float] = {}  # id -> when a notebook was last seen to use it
         while running := [id for id, process in self._started.items() if process.returncode is None]:
@@ -221,7 +221,7 @@ class Clusters:
                 if self._driver_of(id) is not None:
                     used[id] = now
                 elif now - used.setdefault(id, now) >= allowed:
-                    # A process that does not answer now is asked again, and so is one that a notebook is connecting
+                    # A process that does not answer now is queried again, and so is one that a notebook is connecting
                     # to.
                     with contextlib.suppress(NotFoundError, UnavailableError, FailedPreconditionError):
                         await self.find(id).ask("close_unused", _ANSWER_SECONDS)
@@ -241,7 +241,7 @@ class Clusters:
 
 
 def describe(link: JobLink) -> dict[str, Any]:
-    """A cluster as people see it."""
+    """A cluster for display."""
     entry = link.entry
     return {
         "id": entry.id,
@@ -257,7 +257,7 @@ def describe(link: JobLink) -> dict[str, Any]:
 
 
 def connect_code(link: JobLink) -> str:
-    """A line of Python that connects a notebook to these workers, or to as many of its own."""
+    """A line of Python that connects a notebook to these workers, or starts as many of its own."""
     if link.entry.kind == "workers":
         return f'cluster = wb.connect("workbench://{link.entry.id}")'
     if link.entry.workers_of:

@@ -1,4 +1,4 @@
-"""Puts the handlers into a Jupyter server."""
+"""Adds the handlers to a Jupyter server."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ROOT: Final = "/workbench/api"
 
 
 class WorkbenchApp(ExtensionApp):
-    """The extension as Jupyter sees it.
+    """The Jupyter extension.
 
     Attributes:
-      clusters: What it shows.
-      runs: Likewise.
+      clusters: The clusters that it shows.
+      runs: The recorded runs that it shows.
     """
 
     name = "workbench"

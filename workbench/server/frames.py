@@ -1,4 +1,4 @@
-"""Messages between a job and the Jupyter server: JSON behind a four-byte length. Nothing is ever unpickled."""
+"""Messages between a job and the Jupyter server: JSON after a four-byte length. Nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """A message as it travels."""
+    """A message in the form that is sent."""
     body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
     return _HEADER.pack(len(body)) + body
 
 
 class Requests:
-    """Cuts what arrives at a job's socket into messages.
+    """Splits the bytes that arrive at a job's socket into messages.
 
-    `receive` reads once; a thread that waits for the socket to be readable is never blocked by half a message.
+    `receive` reads once: half a message never blocks a thread that waits until the socket is readable.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -32,11 +32,11 @@ class Requests:
         self._buffer = b""
 
     def receive(self) -> list[dict[str, Any]]:
-        """The messages that are complete.
+        """The complete messages.
 
         Raises:
           ConnectionError: if the other end is gone.
-          ValueError: if what came is not a message.
+          ValueError: if the bytes are not a message.
         """
         data = self._sock.recv(MAX_REQUEST_BYTES)
         if not data:
@@ -60,7 +60,7 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any]:
 
     Raises:
       asyncio.IncompleteReadError: if the job is gone.
-      ValueError: if what came is not a message.
+      ValueError: if the bytes are not a message.
     """
     (size,) = _HEADER.unpack(await reader.readexactly(_HEADER.size))
     if size > MAX_ANSWER_BYTES:

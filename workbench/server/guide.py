@@ -28,20 +28,20 @@ soon as it is there.</p>
 
 
 class Guide:
-    """The folder of the site; the first request builds it, in a thread, and later ones wait for that."""
+    """The folder of the site; the first request builds it, in a thread, and later ones wait."""
 
     def __init__(self) -> None:
         self._building: asyncio.Task[Path | GuideMissing] | None = None
 
     async def folder(self, patience_seconds: float | None = None) -> Path | None:
-        """The folder, or None while it is being built; begins that anew where the folder is gone or a reason was told.
+        """The folder, or None while it is being built; rebuilds it if it vanished or a failure was reported.
 
         Args:
-          patience_seconds: How long to wait at most; None waits until it is there.
+          patience_seconds: The longest wait; None waits until it is built.
 
         Raises:
-          GuideMissing: if there is no site. Where a build failed and nobody waited for it, the next request is told
-            why: the page that looks again learns it, and does not begin anew.
+          GuideMissing: if there is no site. If a build failed while no request waited, the next request raises the
+            reason, so that a page that checks again shows it instead of restarting the build.
         """
         task = self._building
         if task is None or (task.done() and isinstance(site := task.result(), Path) and not site.is_dir()):
@@ -68,7 +68,7 @@ def _built() -> Path | GuideMissing:
 
 
 class GuideHandler(JupyterHandler, StaticFileHandler):
-    """Files of the site. Nothing in them is a user's, so they need no sandbox."""
+    """Files of the site. They contain nothing from users, so they need no sandbox."""
 
     auth_resource = RESOURCE
 
@@ -78,7 +78,7 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
         self._guide = guide
 
     def get_login_url(self) -> str:
-        """There is no way to log in from here: the guide is opened from JupyterLab, which has the cookie."""
+        """There is no login from here: the guide is opened from JupyterLab, which has the cookie."""
         raise HTTPError(403)
 
     @authenticated
@@ -102,7 +102,7 @@ class GuideHandler(JupyterHandler, StaticFileHandler):
             self.set_header("Cache-Control", "no-store")
             self.set_header("Refresh", "2")
             self.write(_WAITING)
-            with suppress(StreamClosedError):  # the client has gone
+            with suppress(StreamClosedError):  # the client has disconnected
                 await self.flush()  # and not at the end, which looks for the file that this is not
             return
         self.root = str(folder)

@@ -1,4 +1,4 @@
-"""The REST interface, below `/workbench/api`. Every handler demands authentication and asks the authorizer."""
+"""The REST interface, below `/workbench/api`. Every handler requires authentication and consults the authorizer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def guarded(method: Method) -> Method:
-    """Only for authenticated users that the authorizer lets; our errors become HTTP's."""
+    """Restricts a method to authenticated users that the authorizer admits; our errors become HTTP errors."""
 
     @wraps(method)
     async def answer(self: APIHandler, *args: Any) -> None:
@@ -88,32 +88,32 @@ class _ClusterHandler(_Handler):
 
 
 class ClustersHandler(_ClusterHandler):
-    """`/clusters`: all of them."""
+    """`/clusters`: all clusters."""
 
     @guarded
     async def get(self) -> None:
-        """Lists them, newest first."""
+        """Lists clusters, newest first."""
         self.clusters.refresh()
         self.answer(self.clusters.describe())
 
     @guarded
     async def post(self) -> None:
-        """Starts workers; the answer is what to connect to."""
+        """Starts workers; the answer says what to connect to."""
         entry = await self.clusters.start(read(self.body()))
         self.answer(describe(self.clusters.find(entry.id)), 201)
 
 
 class ClusterHandler(_ClusterHandler):
-    """`/clusters/{id}`: one of them."""
+    """`/clusters/{id}`: one cluster."""
 
     @guarded
     async def get(self, id: str) -> None:
-        """Describes it."""
+        """Describes the cluster."""
         self.answer(describe(self.clusters.find(id)))
 
     @guarded
     async def patch(self, id: str) -> None:
-        """Changes the number of its workers, or the range of it: `{"replicas": 2, "maximum": 8}`."""
+        """Changes the number of its workers, or its range: `{"replicas": 2, "maximum": 8}`."""
         body = self.body()
         confirmed = body.pop("confirmed", False) is True
         options = read(body)
@@ -126,23 +126,23 @@ class ClusterHandler(_ClusterHandler):
 
     @guarded
     async def delete(self, id: str) -> None:
-        """Stops it; forgets it, if it has stopped."""
+        """Stops the cluster; forgets it if it has already stopped."""
         await self.clusters.stop(id)
         self.set_status(204)
         self.finish()
 
 
 class ViewsHandler(_Handler):
-    """`/views`: which there are."""
+    """`/views`: the existing views."""
 
     @guarded
     async def get(self) -> None:
-        """View -> the channel of the WebSocket that it draws."""
+        """The WebSocket channel that each view draws."""
         self.answer(CHANNEL_OF)
 
 
 class LayoutsHandler(_Handler):
-    """`/layouts`: the names of those that are saved in JupyterLab's settings."""
+    """`/layouts`: the names of the layouts saved in JupyterLab's settings."""
 
     def initialize(self, registry: Registry) -> None:
         """Called by tornado."""
@@ -150,7 +150,7 @@ class LayoutsHandler(_Handler):
 
     @guarded
     async def put(self) -> None:
-        """Replaces them, for kernels to know."""
+        """Replaces the names, which kernels read."""
         body = self.body()
         names = body.get("names")
         if set(body) != {"names"} or not isinstance(names, list):
@@ -172,7 +172,7 @@ class RunsHandler(_Handler):
 
     @guarded
     async def get(self, path: str = "") -> None:
-        """Lists them (`?compare=a&compare=b` compares two), or gives what the views of one draw (`?step=3&step=9`)."""
+        """Lists runs (`?compare=a&compare=b` compares two), or returns the views of one (`?step=3&step=9`)."""
         if path:
             steps = steps_from(self.get_query_arguments("step"))
             self.answer(await asyncio.to_thread(self.runs.replay, path, steps))

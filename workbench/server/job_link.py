@@ -29,17 +29,17 @@ _Shown = tuple[dict[str, Any] | None, dict[str, Any], dict[str, str]]
 
 
 class JobLink:
-    """What is known of a cluster, as its process tells it. Used by the server's event loop only.
+    """What the server knows about a cluster from its process. Used by the server's event loop only.
 
     Attributes:
-      entry: What the registry says of it.
-      summary: See `summary.Summary`; None until it has come.
+      entry: Its entry in the registry.
+      summary: See `summary.Summary`; None until it has arrived.
       mirror: Its feed.
-      feed_frame: What belongs to the feed beside its snapshot.
-      models: Channel -> newest model, of the other channels.
-      versions: Channel -> how often it has changed.
-      ended: The process has closed the cluster, or is gone; what is known stays.
-      retry_at: By the event loop's clock: if the process lives nevertheless, connect again from then on.
+      feed_frame: What belongs to the feed besides its snapshot.
+      models: The newest model of each other channel.
+      versions: How often each channel has changed.
+      ended: Whether the process closed the cluster, or is gone; the data stays.
+      retry_at: When to connect again if the process is still alive, by the event loop's clock.
     """
 
     def __init__(self, entry: Entry, changed: Callable[[], None]) -> None:
@@ -53,7 +53,7 @@ class JobLink:
         self.ended = False
         self.retry_at = 0.0
         self._changed = changed
-        # Channel -> the version in which its whole model came, and everything replaced in it since.
+        # For each channel, the version in which its whole model arrived, and everything replaced in it since.
         self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
         self._wanted: frozenset[str] = frozenset()
         self._writer: asyncio.StreamWriter | None = None
@@ -64,26 +64,26 @@ class JobLink:
         self._task = asyncio.ensure_future(self._run())
 
     def watch(self, channels: frozenset[str]) -> None:
-        """Has the process tell of these channels only."""
+        """Requests only these channels from the process."""
         if channels != self._wanted:
             self._wanted = channels
             self._send({"watch": sorted(channels)})
 
     def news(self, channel: str, seen: int) -> tuple[str, dict[str, Any]]:
-        """What somebody needs who has version `seen` of a channel's model, 0 for nothing.
+        """What a client with version `seen` of a channel's model needs, 0 for none.
 
         Returns:
-          "part" and what has been replaced in the model, of which they may have some; or "model" and the whole.
+          "part" and the replaced parts of the model, some of which the client may have; or "model" and the whole.
         """
         whole, part = self._parts[channel]
         return ("part", part) if seen >= whole else ("model", self.models[channel])
 
     async def ask(self, action: str, timeout_seconds: float, **arguments: int) -> None:
-        """Has the process do something.
+        """Requests an action from the process.
 
         Raises:
           UnavailableError: if it does not answer in time.
-          FailedPreconditionError: if it refuses; the text says why.
+          FailedPreconditionError: if it refuses; the message says why.
         """
         if self.ended or self._writer is None:
             raise UnavailableError(f"the process of cluster {self.entry.id} is not there any more")
@@ -104,7 +104,7 @@ class JobLink:
             raise FailedPreconditionError(problem)
 
     async def close(self) -> None:
-        """Ends the connection; the cluster goes on."""
+        """Ends the connection; the cluster continues."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -166,7 +166,7 @@ class JobLink:
                     answer.set_result(problem)
 
     def _fall_silent(self) -> None:
-        """Called when a process has gone silent: what is shown may be out of date."""
+        """Called when a process has stopped sending: its views may be out of date."""
         statuses = {channel: model["status"] for channel, model in self.models.items() if "status" in model}
         self._before_silence = self.summary, self.feed_frame, statuses
         stale = {"status": "stale"}
@@ -200,7 +200,7 @@ class JobLink:
             self._writer.close()
         if self.summary is not None:
             strategies = [one | {"status": "stopped"} for one in self.summary["strategies"]]
-            # A new number, which sessions compare with the one that they have sent.
+            # A new number, which sessions compare with the one that they last sent.
             end = {"status": "stopped", "replicas_live": 0, "strategies": strategies}
             self.summary = {**self.summary, **end}
         if self.feed_frame:
@@ -217,7 +217,7 @@ class JobLink:
 
 
 def _stopped(model: dict[str, Any]) -> dict[str, Any]:
-    """The model of a topology, or of devices, after its cluster has ended: the last state is history."""
+    """The model of a topology, or of devices, after its cluster has ended, so that the last state no longer applies."""
     over = {"status": "stopped"}
     parts: dict[str, list[Any]] = {
         part: [each | over for each in model[part]] for part in ("strategies",) if part in model

@@ -1,4 +1,4 @@
-"""The names of the layouts that people have saved in JupyterLab, kept where the kernels of this user find them."""
+"""The names of the layouts saved in JupyterLab, stored where this user's kernels find them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MAX_BYTES: Final = 64 * 1024
 
 
 def keep(names: Sequence[object], registry: Registry) -> None:
-    """Replaces the names that are kept.
+    """Replaces the stored names.
 
     Raises:
-      InvalidArgumentError: if these are not names.
+      InvalidArgumentError: if they are not names.
       OSError: if the registry's folder cannot be used.
     """
     if len(names) > MAX_NAMES or not all(_is_name(name) for name in names):
@@ -39,7 +39,7 @@ def keep(names: Sequence[object], registry: Registry) -> None:
 
 
 def kept(registry: Registry) -> tuple[str, ...]:
-    """The names that were kept last; none where nobody but this user could have written them."""
+    """The last stored names; empty unless only this user can have written them."""
     try:
         descriptor = os.open(
             registry.folder / _FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

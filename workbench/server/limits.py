@@ -1,4 +1,4 @@
-"""What one Jupyter server allows; its configuration sets it, see `extension.WorkbenchApp`."""
+"""The limits of a Jupyter server, set in its configuration; see `extension.WorkbenchApp`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class Limits:
     """Limits for everybody who uses the server.
 
     Attributes:
-      clusters: How many clusters that were started from the panel run at the same time.
-      replicas: How many workers each of them has at most.
-      idle_minutes: After how many minutes without a notebook their workers are stopped; 0 for never.
+      clusters: How many clusters started from the panel may run at the same time.
+      replicas: The most workers of each of them.
+      idle_minutes: Minutes without a notebook after which their workers are stopped; 0 for never.
       start_seconds: How long workers may take to start.
-      ended_clusters: How many clusters that have ended are listed.
-      pages: How many pages of browsers are connected at the same time.
-      updates_per_second: How often each of them gets news at most.
-      run_bytes: How large a recorded run is that panes open.
+      ended_clusters: How many ended clusters are listed.
+      pages: How many browser pages may be connected at the same time.
+      updates_per_second: The most updates per second for each of them.
+      run_bytes: The largest recorded run that panes open.
     """
 
     clusters: int = 8

@@ -1,4 +1,4 @@
-"""The server's copy of a job's feed: takes in the job's changes, makes those that each client still needs."""
+"""The server's copy of a job's feed: applies the job's changes, and computes those that each client needs."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class Mirror:
 
     @property
     def version(self) -> int:
-        """Of the state."""
+        """The version of the state."""
         version: int = self.state["version"]
         return version
 
     def take(self, change: dict[str, Any]) -> None:
-        """Takes in a change of the job.
+        """Applies a change from the job.
 
         Raises:
-          KeyError: if something is missing in it, or it begins after the state.
+          KeyError: if something is missing in it, or it starts after the state.
         """
         self.state = merge(self.state, change)
         self._made = None
 
     def change(self, since: int) -> dict[str, Any]:
-        """What a client needs that has version `since` (0: nothing); see `telemetry.delta`.
+        """What a client with version `since` (0: nothing) needs; see `telemetry.delta`.
 
-        Clients that keep up all need the same, so the newest is kept.
+        Clients that keep up all need the same change, so the newest is cached.
         """
         if self._made is None or self._made[0] != since:
             self._made = since, self._change(since)

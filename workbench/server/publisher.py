@@ -1,4 +1,4 @@
-"""What a job tells one Jupyter server: a summary always, and of the views those that somebody has open."""
+"""What a job sends to one Jupyter server: always a summary, and the views that are open."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ ASKING: Final = frozenset({"devices"})
 _REST_SECONDS: Final = 0.2  # each update costs the job and the server some milliseconds of CPU
 _LOOK_SECONDS: Final = 1.0
 _SEND_SECONDS: Final = 10.0
-# How long closing waits for the server to take the last state: a server that hangs must not delay a notebook.
+# How long closing waits for the server to receive the last state: a hanging server must not delay a notebook.
 _FAREWELL_SECONDS: Final = 1.0
 
 
 class Publisher:
     """One connection. Its thread sends at most five times a second, and sleeps while nothing happens.
 
-    A server that reads slowly gets fewer and larger changes: each is made when the last one was taken.
+    A slow server gets fewer and larger changes: each is computed after the last one was received.
     """
 
     def __init__(
@@ -42,21 +42,23 @@ class Publisher:
 
         Args:
           cluster: The cluster to show.
-          sock: Owned from now on.
-          published: Channel -> what makes a source of what the user looked at last, of what nobody else can look at.
+          sock: The socket, owned from now on.
+          published: For each channel of results that only the user's code can show: creates a source for the last one
+            shown.
         """
         self._cluster = cluster
         self._sock = forks.descriptor(sock)
         self._published = published
         self._requests = Requests(sock)
         self._looks = looks(cluster)
-        # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could already be another file's.
+        # Not a pipe: a socket that was closed in the meantime raises, while a descriptor could already belong to
+        # another file.
         self._bell, self._ear = map(forks.descriptor, socket.socketpair())
         self._bell.setblocking(False)
         self._wanted: frozenset[str] = frozenset()
-        # Channel -> the version that the server has; for the feed, its version.
+        # The server's version of each channel; for the feed, its version.
         self._sent: dict[str, Any] = {}
-        # Channel -> what was published, and the source created from it, whose newest state the server has.
+        # For each channel, what was published, and the source created from it, whose newest state the server has.
         self._sources: dict[str, tuple[Callable[[], Source], Source]] = {}
         self._look_at = 0.0
         self._beat_at = 0.0
@@ -68,11 +70,11 @@ class Publisher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something may have changed. Any thread."""
+        """Notes that something may have changed. Any thread."""
         try:
             self._bell.send(b"x")
         except OSError:
-            pass  # full means already awake; closed means that nobody listens any more
+            pass  # full means already awake; closed means that there is no listener
 
     def finish(self) -> None:
         """Sends the last state and ends the connection. Call before the cluster closes."""
@@ -93,7 +95,7 @@ class Publisher:
             while not self._ending:
                 self._wait()
                 self._send_news()
-            self._wanted = CHANNELS  # panes keep the last state that they showed, and may open others then
+            self._wanted = CHANNELS  # panes keep the last state that they showed, and may still open others
             self._send_news()
         except (OSError, ValueError):
             pass  # the server has gone, or the peer was not one
@@ -104,11 +106,11 @@ class Publisher:
             self._ear.close()
 
     def _on_telemetry(self, batch: bytes) -> None:
-        if FEED in self._wanted:  # otherwise the summary is soon enough
+        if FEED in self._wanted:  # otherwise, the summary is enough
             self.wake()
 
     def _wait(self) -> None:
-        """Waits until there may be news, at least for the pause between two updates; answers requests meanwhile."""
+        """Waits until there may be news, at least for the pause between two updates; answers requests while waiting."""
         begin = time.monotonic()
         while not self._ending:
             waited = time.monotonic() - begin
@@ -127,7 +129,7 @@ class Publisher:
                 return
 
     def _pause_seconds(self) -> float:
-        """How long to wait before looking again without a notification."""
+        """How long to wait before checking again without a notification."""
         live = (source.interval_seconds for _, source in self._sources.values() if not source.ended)
         return min([_LOOK_SECONDS, *live])
 
@@ -136,7 +138,7 @@ class Publisher:
             case {"watch": list(channels)}:
                 self._wanted = CHANNELS & {str(channel) for channel in channels}
                 self._look_at = 0.0
-                # A client that stops looking may forget; the next thing it gets is whole.
+                # A client that closes a view may forget its model; next time, it gets the whole model.
                 self._sent = {name: sent for name, sent in self._sent.items() if name in {*self._wanted, ""}}
                 self._sources = {name: made for name, made in self._sources.items() if name in self._wanted}
                 self.wake()
@@ -162,12 +164,12 @@ class Publisher:
         self._send_members()
         for channel in sorted(self._wanted - {FEED}):
             if channel in self._looks:
-                # At the end, only what needs no query: the scheduler may hang, and nobody wants to wait for it then.
+                # At the end, only what needs no query: the scheduler may hang, and closing must not wait for it.
                 if look or (self._ending and channel not in ASKING):
                     self._send_if_new(channel, {"view": channel, "model": self._looks[channel]()})
             elif (make := self._published.get(channel)) is not None:
                 self._send_shown(channel, make)
-        # Shows a peer that gets no other message that this process is alive.
+        # Shows a peer without other messages that this process is alive.
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _LOOK_SECONDS
             self._sock.sendall(encode({"beat": True}))
@@ -180,7 +182,7 @@ class Publisher:
                 self._sent[FEED] = change["version"], frame
 
     def _send_members(self) -> None:
-        """Sends the topology when a member has come or gone, even if nobody looks: a kernel has no time at exit."""
+        """Sends the topology after a member came or left, even without viewers: a kernel has no time at exit."""
         gang = self._cluster.gang
         workers = list(gang.workers.values())  # a copy, because other threads replace lost ones
         members = set(gang.groups), {(worker.name, worker.pid, bool(worker.lost)) for worker in workers}
@@ -189,7 +191,7 @@ class Publisher:
             self._members = members
 
     def _send_shown(self, channel: str, make: Callable[[], Source]) -> None:
-        """Sends the whole once, then its changes."""
+        """Sends the whole model once, then its changes."""
         made, source = self._sources.get(channel, (None, None))
         if source is not None and made is make:
             message = source.change()
@@ -216,7 +218,7 @@ def _readable(sockets: list[socket.socket], timeout_seconds: float) -> list[sock
 
 
 def looks(cluster: Cluster) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Channel -> its model now, for those that can be looked at whenever somebody wants to see them."""
+    """Functions that return a channel's present model, for the channels that are always available."""
     devices = DeviceHistory(cluster)
     return {
         "topology": lambda: plain(topology_model(cluster)),

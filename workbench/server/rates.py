@@ -1,4 +1,4 @@
-"""How much a client may send."""
+"""Limits how much a client may send."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Bucket:
-    """A token bucket: `burst` at once, and `rate` per second in the long run."""
+    """A token bucket: `burst` messages at once, and `rate` per second in the long run."""
 
     def __init__(self, rate: float, burst: int, *, now_seconds: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate

@@ -1,4 +1,4 @@
-"""Where the Jupyter server finds recorded runs: below its root folder."""
+"""Finds recorded runs below the Jupyter server's root folder."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _IGNORED: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 class RunsBelow:
     """A `Shelf`: Parquet files in folders named `runs`, where `wb.record("runs/…")` puts them.
 
-    Pages know them by their paths below the root; where that is does not concern them.
+    Pages know them by their paths below the root, but not the root's path.
 
     Attributes:
-      root: Nothing outside of it is looked at.
-      max_bytes: Larger files are listed, and not opened.
+      root: The root folder; nothing outside it is read.
+      max_bytes: Larger files are listed, but not opened.
     """
 
     name = "."
@@ -36,7 +36,7 @@ class RunsBelow:
         self.max_bytes = max_bytes
 
     def files(self) -> Iterable[Path]:
-        """As `Shelf.files`. Level by level, so that of too many folders those are left out that lie deepest."""
+        """As `Shelf.files`. Level by level, so that if there are too many folders, the deepest ones are left out."""
         folders = deque([(self.root, 0)])
         looked = found = 0
         while folders and found < _MAX_FILES:
@@ -58,7 +58,7 @@ class RunsBelow:
         """As `Shelf.find`.
 
         Raises:
-          NotFoundError: if it is not a recorded run below the root; the text names the path, and not what is there.
+          NotFoundError: if it is not a recorded run below the root; the message names the path, but not what is there.
           DataCorruption: if it is too large for a pane.
         """
         refused = NotFoundError(f"there is no recorded run {path[:200]!r} below the server's folder")
@@ -89,10 +89,10 @@ class RunsBelow:
 
 
 def steps_from(texts: Sequence[str]) -> range | None:
-    """The steps that a query names, the first and the last; None for all.
+    """The range of steps in a query, given by the first and the last; None for all.
 
     Raises:
-      InvalidArgumentError: if it names none.
+      InvalidArgumentError: if the query is invalid.
     """
     if not texts:
         return None

@@ -1,4 +1,4 @@
-"""What one client has open, and what it must be sent next: the newest state, whatever came in between."""
+"""Tracks what one client has open, and what to send it next: the newest state, skipping earlier ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Sent:
 class Session:
     """The state of one WebSocket. A slow client gets fewer messages, each with the newest state.
 
-    Each message leads to the whole newest state, so a client that skips states misses nothing.
+    Each message leads to the complete newest state, so a client that skips states misses nothing.
 
     Attributes:
       watches_runs: Whether the list of recorded runs is open.
@@ -43,7 +43,7 @@ class Session:
         self._told: list[dict[str, Any]] | None = None
 
     def take(self, text: str | bytes) -> None:
-        """Takes in a message of the client: `{"watch": [[cluster id, channel], …]}`, all that it has open.
+        """Handles a message of the client: `{"watch": [[cluster id, channel], …]}`, everything that it has open.
 
         Raises:
           ValueError: if it is anything else.
@@ -61,14 +61,14 @@ class Session:
         self._clusters.update_wanted()
 
     def wanted(self) -> dict[str, frozenset[str]]:
-        """Cluster id -> the channels that are open."""
+        """The open channels, by cluster id."""
         wanted: dict[str, frozenset[str]] = {}
         for id, channel in self._watched:
             wanted[id] = wanted.get(id, frozenset()) | {channel}
         return wanted
 
     def due(self) -> Iterator[str]:
-        """The messages that are due, as JSON. Each is made when it is asked for, so send one before the next."""
+        """The messages that are due, as JSON. Each is computed on request, so send one before the next."""
         told = self._clusters.describe()
         if told != self._told:
             self._told = told

@@ -1,4 +1,4 @@
-"""What the left panel and the status bar say of a cluster."""
+"""What the left panel and the status bar say about a cluster."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class StrategySummary:
     """A strategy.
 
     Attributes:
-      label: What the user calls it.
-      replicas: How many.
+      label: The user's name for it.
+      replicas: Number of replicas.
       status: "live", "stale", "lost" or "stopped".
       step: Its latest step, -1 before the first.
     """
@@ -33,11 +33,11 @@ class PoolSummary:
 
     Attributes:
       kind: What replicas run on: "cpu", "gpu" or "tpu".
-      threads: They are threads of one process, whose number stays.
-      scaling: Workers are on their way, or leave.
-      settled: How many replicas there were when the number changed last: what cancelling goes back to.
-      minimum: How many there are while nobody uses them.
-      maximum: How many there are while a notebook uses them; 0 where the number stays.
+      threads: Whether they are threads of one process, whose number is fixed.
+      scaling: Whether workers are starting or leaving.
+      settled: How many replicas there were after the last change: what cancelling restores.
+      minimum: How many there are while no notebook uses them.
+      maximum: How many there are while a notebook uses them; 0 for a fixed number.
     """
 
     kind: str
@@ -54,17 +54,17 @@ class Summary:
 
     Attributes:
       status: "starting", "live", "lost" or "stopped".
-      text: What it consists of, in one line. How it is goes on changing after its process has told last: `status`.
-      replicas: Devices on which replicas can run.
-      replicas_live: Those whose worker is there.
-      hosts: How many hosts, as laid out.
+      text: Its parts, in one line, without its condition: `status` may still change after the process's last message.
+      replicas: Number of devices on which replicas can run.
+      replicas_live: Number of those with a live worker.
+      hosts: Number of hosts of the layout.
       busbw: Bus bandwidth of the newest timings, GB/s: the largest over kinds and groups; None before the first.
-      alerts: Warnings and errors in the log.
-      nan: Those among them that tell of NaN or infinity.
-      severity, sentence: What is to be said of its runs first; see `telemetry.verdicts`.
-      embedded: It ends with the process that drives it.
-      strategies: Those that are open.
-      pool: Of workers that wait for a notebook only.
+      alerts: Number of warnings and errors in the log.
+      nan: Number of those about NaN or infinity.
+      severity, sentence: The most important statement about its runs; see `telemetry.verdicts`.
+      embedded: Whether it ends with the process that drives it.
+      strategies: The open strategies.
+      pool: Only for workers that wait for a notebook.
     """
 
     status: str
@@ -87,12 +87,12 @@ class Summary:
 
 
 def summarise(cluster: Cluster, snapshot: Snapshot, verdict: Verdict) -> Summary:
-    """Looks at a cluster; asks no worker, and waits for nothing.
+    """Summarises a cluster, without querying workers or waiting.
 
     Args:
       cluster: The cluster.
       snapshot: The snapshot of its feed.
-      verdict: What is to be said first.
+      verdict: The most important statement.
     """
     workers = list(cluster.gang.workers.values())
     alerts = [event for event in snapshot.events if event.severity != "info"]

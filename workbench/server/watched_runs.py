@@ -1,4 +1,4 @@
-"""The list of recorded runs, which appear in pages by themselves, as clusters do."""
+"""The list of recorded runs, which appear in pages automatically, like clusters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from workbench.ui.runs.recorded_runs import RecordedRuns
 
 _LOOK_SECONDS: Final = 2.0
 _SHARE: Final = 20
-"""A reading that took t seconds, as on a slow file system, is followed by a pause of this many t."""
+"""A scan of t seconds, as on a slow file system, is followed by a pause of this many times t."""
 
 
 class WatchedRuns:
-    """Used by the server's event loop only. Looks through the folders, in a thread, while somebody listens.
+    """Used by the server's event loop only. Scans the folders, in a thread, while there are listeners.
 
     Attributes:
-      runs: What is listed.
-      model: The list, see `models.runs.Runs`; None before the first look.
+      runs: The runs to list.
+      model: The list, see `models.runs.Runs`; None before the first scan.
       version: How often it has changed.
     """
 
@@ -31,7 +31,7 @@ class WatchedRuns:
         self._looking: asyncio.Task[None] | None = None
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Calls `changed` when runs have come, have changed or have gone."""
+        """Calls `changed` when runs appear, change or vanish."""
         self._listeners.add(changed)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._look())
@@ -41,7 +41,7 @@ class WatchedRuns:
         self._listeners.discard(changed)
 
     async def close(self) -> None:
-        """Looks no more."""
+        """Stops scanning."""
         self._listeners.clear()
         if self._looking is not None:
             self._looking.cancel()

@@ -1,4 +1,4 @@
-"""What the workers are like that the panel starts: read from a request, and told to the process that holds them."""
+"""Options of workers that the panel starts: read from a request, and passed to the process that holds them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ KINDS: Final = ("cpu", "gpu", "tpu")
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The workers of a cluster that nobody drives yet.
+    """The workers of a cluster without a driver.
 
     Attributes:
-      replicas: How many; with `maximum`, how many wait while nobody uses them.
-      maximum: How many there are while a notebook uses them; 0 where the number stays.
-      kind: What replicas run on: "cpu", "gpu" (one each) or "tpu" (emulated where there are no chips).
-      threads: All replicas are threads of one process.
-      memory_limit: Of a worker process, as Dask reads it; "" shares the machine's memory among them.
+      replicas: Number of replicas; with `maximum`, while no notebook uses them.
+      maximum: Number of replicas while a notebook uses them; 0 for a fixed number.
+      kind: What replicas run on: "cpu", "gpu" (one each) or "tpu" (emulated if there are no chips).
+      threads: Whether all replicas are threads of one process.
+      memory_limit: Memory of a worker process, in Dask's notation; "" divides the machine's memory among them.
     """
 
     replicas: int
@@ -34,7 +34,7 @@ class WorkerOptions:
 
     @property
     def resizable(self) -> bool:
-        """Whether their number can change: each replica has a process of its own."""
+        """Whether their number can change: each replica has its own process."""
         return not self.threads and self.kind != "tpu"
 
     @property
@@ -48,15 +48,15 @@ class WorkerOptions:
         return 1 if self.resizable else self.replicas
 
     def to_json(self) -> str:
-        """What `read` reads."""
+        """The input of `read`."""
         return json.dumps(asdict(self))
 
 
 def read(body: dict[str, Any]) -> WorkerOptions:
-    """Checks what somebody asks for.
+    """Checks a request.
 
     Raises:
-      InvalidArgumentError: if it cannot be; the text says what can.
+      InvalidArgumentError: if it is impossible; the message says what is possible.
     """
     known = {part.name: type(part.default) for part in fields(WorkerOptions)} | {"replicas": int}
     for name, value in body.items():
@@ -81,12 +81,12 @@ def read(body: dict[str, Any]) -> WorkerOptions:
 
 
 def check_number(replicas: int) -> None:
-    """Refuses a number of replicas that cannot be."""
+    """Rejects an impossible number of replicas."""
     if not 1 <= replicas <= MAX_REPLICAS:
         raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
 
 
 def check_range(minimum: int, maximum: int) -> None:
-    """Refuses a largest number of replicas that cannot be; 0 is none."""
+    """Rejects an impossible maximum number of replicas; 0 means none."""
     if maximum and not minimum <= maximum <= MAX_REPLICAS:
         raise InvalidArgumentError(f"maximum must be between {minimum} and {MAX_REPLICAS}, got {maximum}")

@@ -1,7 +1,7 @@
-"""A process that holds workers for notebooks to drive; the Jupyter server starts one for each cluster of its panel.
+"""A process that holds workers for notebooks to drive; the Jupyter server starts one for each cluster from its panel.
 
-`python -m workbench.server.workers --options '{"replicas": 2}'`. It prints one JSON line when it is ready, or why it
-cannot be, and ends when its standard input does: with the Jupyter server, however that ends.
+`python -m workbench.server.workers --options '{"replicas": 2}'`. It prints one JSON line when it is ready or has
+failed, and ends when its standard input closes: with the Jupyter server, however that ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Answer = Callable[[str], None]
 class HeldWorkers:
     """An embedded cluster without a driver.
 
-    One thread scales and closes it, those of the connections ask for that.
+    One thread scales and closes it, at the request of the connections' threads.
     """
 
     def __init__(self, options: WorkerOptions) -> None:
@@ -51,12 +51,12 @@ class HeldWorkers:
 
         Raises:
           OSError: if they cannot be started or announced.
-          WorkbenchError: if this machine has not what they need.
+          WorkbenchError: if this machine lacks what they need.
         """
         environment: dict[str, str] = {}
         on_gpus: tuple[str, ...] = ()
         if options.kind == "gpu":
-            gpus.chosen(options.maximum or options.replicas, None)  # refuses more than there are
+            gpus.chosen(options.maximum or options.replicas, None)  # rejects more than there are
             on_gpus = gpus.visible()
         elif options.kind == "tpu":
             environment = tpu.worker_environment(options.replicas)
@@ -100,22 +100,22 @@ class HeldWorkers:
         self._jobs.put(_STOP)
 
     def stop_unused(self) -> str:
-        """Ends `serve`, unless a program is connected to the workers; why it does not, or "". Any thread."""
+        """Ends `serve`, unless a program is connected to the workers; returns why not, or "". Any thread."""
         if worker_pool.is_used(self._cluster):
             return "a program is connected to them"
         self.stop()
         return ""
 
     def ask(self, answer: Answer, minimum: int, maximum: int = 0) -> None:
-        """Has `serve` change the number of replicas, or its range; a change that is under way ends. Any thread.
+        """Requests that `serve` change the number of replicas, or its range; cancels a change in progress. Any thread.
 
         Raises:
-          queue.Full: if much is asked of it already.
+          queue.Full: if there are too many requests.
         """
         self._jobs.put((answer, minimum, maximum), timeout=1.0)
 
     def serve(self) -> None:
-        """Does what is asked for, until somebody asks it to stop; then closes everything."""
+        """Handles requests until it is stopped; then closes everything."""
         while (job := self._next_job()) is not _STOP:
             answer, minimum, maximum = job
             answer(self._change(minimum, maximum))
@@ -127,7 +127,7 @@ class HeldWorkers:
         self._cluster.close()
 
     def _next_job(self) -> tuple[Answer, int, int] | None:
-        """Waits for the next job, and meanwhile adapts the number of workers to their use."""
+        """Waits for the next job, while adapting the number of workers to their use."""
         while True:
             try:
                 return self._jobs.get(timeout=_LOOK_SECONDS if self._maximum else threading.TIMEOUT_MAX)
@@ -165,7 +165,7 @@ class HeldWorkers:
     def _scale(self, workers: int) -> str:
         """Waits for this many workers, or for the next request; returns why there are fewer, or ""."""
         self._target, self._scaling = workers, True
-        self._cluster._i = 0  # Dask then reuses numbers, by which workers on GPUs know theirs
+        self._cluster._i = 0  # Dask then reuses numbers, which workers on GPUs use to find theirs
         self._cluster.sync(self._scale_on_loop, workers)
         self._tell_all()
         try:
@@ -180,8 +180,7 @@ class HeldWorkers:
     def _await_workers(self, workers: int) -> str:
         end = time.monotonic() + _SCALE_SECONDS
         there = -1
-        # Dask finishes opening a connection, and then closes it if nobody wants it any more, so nobody may get that
-        # one.
+        # Dask finishes opening a connection, and then closes it if it is no longer wanted, so no caller may get it.
         while there != workers or self._cluster._lock.locked() or self._cluster._correct_state_waiting:
             if time.monotonic() > end:
                 return f"{workers} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
@@ -198,7 +197,7 @@ class HeldWorkers:
         return len(self._cluster.scheduler_info["workers"])
 
     def summary(self) -> dict[str, Any]:
-        """What the panel says of them."""
+        """What the panel says about the workers."""
         devices = self._options.devices
         live = self._count() * devices
         text = f"{counted(live, 'device')} of Dask workers"
@@ -220,7 +219,7 @@ class HeldWorkers:
             alerts=0,
             nan=0,
             severity="watching",
-            sentence="",  # nobody drives them, so there is no run to judge
+            sentence="",  # they have no driver, so there is no run to judge
             embedded=True,
             strategies=(),
             pool=pool,

@@ -26,7 +26,7 @@ class Progress:
 
     Attributes:
       notebook: The file's name.
-      done: Names of the exercises whose check has passed as it is now, in the notebook's order.
+      done: Names of the exercises whose check has passed in its present form, in the notebook's order.
       to_do: Names of the others.
     """
 
@@ -55,14 +55,14 @@ class Progress:
 def progress(notebook: str | os.PathLike[str] | None = None) -> Progress:
     """Shows how many exercises of a lab you have solved: those whose check has passed at least once.
 
-    A check that you edit afterwards has to pass again. Workbench keeps the result in your data folder, by the path of
-    the notebook, and nowhere else.
+    A check that you edit afterwards must pass again. Workbench keeps the result in your data folder, by the path of the
+    notebook, and nowhere else.
 
     Args:
       notebook: The file of a lab; by default the calling notebook, as it is saved.
 
     Raises:
-      InvalidArgumentError: if there is no such notebook, or Jupyter does not say which one calls.
+      InvalidArgumentError: if there is no such notebook, or Jupyter does not say which one makes the call.
     """
     path = _caller() if notebook is None else Path(notebook).absolute()
     if path is None:
@@ -87,7 +87,7 @@ def progress(notebook: str | os.PathLike[str] | None = None) -> Progress:
 
 
 def keep_if_passed(result: Any) -> None:
-    """Remembers a check that has passed; other cells, and checks that have failed, change nothing.
+    """Records a passed check; other cells and failed checks change nothing.
 
     Args:
       result: IPython's record of a cell that has run.
@@ -100,7 +100,7 @@ def keep_if_passed(result: Any) -> None:
 
 
 def _caller() -> Path | None:
-    """This kernel's notebook, as Jupyter's server names it."""
+    """This kernel's notebook, according to the Jupyter server."""
     name = os.environ.get("JPY_SESSION_NAME")
     return Path(name).absolute() if name else None
 

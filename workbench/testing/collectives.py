@@ -1,4 +1,4 @@
-"""Checks of replicas' collectives: which, in which order, of which size."""
+"""Checks replicas' collectives: their kinds, order and sizes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _PATIENCE_SECONDS: Final = 20.0  # a busy machine may take seconds to deliver th
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective over all replicas; as an expectation, None fits everything.
+    """One collective over all replicas; as an expectation, None matches everything.
 
     Attributes:
-      op: Such as "all_reduce", "all_gather", "broadcast".
-      redop: "sum", "mean", …, or "" where nothing is combined.
+      op: The kind, such as "all_reduce", "all_gather", "broadcast".
+      redop: "sum", "mean", …, or "" if nothing is combined.
       dtype: Name of the element type.
-      count: Elements; of one replica's part for all_gather and reduce_scatter.
-      bytes: Size as `wb.collectives` shows it.
-      replicas: How many took part.
+      count: Number of elements; for all_gather and reduce_scatter, of one replica's part.
+      bytes: Size, as in `wb.collectives`.
+      replicas: Number of replicas that took part.
       step: Number of the user's step.
-      site: Where it was called, such as "train.py:84".
+      site: The call site, such as "train.py:84".
       state: "ok", or how it failed: "mismatch", "timeout", "aborted", "error".
     """
 
@@ -47,7 +47,7 @@ class Collective:
     state: str | None = "ok"
 
     def fits(self, other: Collective) -> bool:
-        """Whether `other` is as this one says, in everything that this one says."""
+        """Whether `other` matches all fields that are set here."""
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return all(wanted is None or wanted == found for wanted, found in pairs)
 
@@ -63,10 +63,10 @@ class Collective:
 
 
 class Trace:
-    """What replicas asked of each other while a `trace` was open. Prints as a list.
+    """The collectives of replicas while a `trace` was open. Prints as a list.
 
     Attributes:
-      collectives: In the order in which replicas came to them; complete once the block has ended.
+      collectives: The collectives, in the order in which replicas reached them; complete once the block has ended.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ def _found(of: Any) -> tuple[Collective, ...]:
 
 
 def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
-    """The user's collectives on a strategy's replicas, as far as they are still known."""
+    """The user's collectives on a strategy's replicas, as far as they are still recorded."""
     cluster, own = strategy.group.gang.cluster, strategy.group.name
     assert cluster is not None
     if not cluster.closed:
@@ -182,7 +182,7 @@ def _users(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _joined(records: Any) -> Iterator[Collective]:
-    """One collective, from the records that all replicas have of it."""
+    """Combines the records of all replicas into collectives."""
     open_key, rows = None, list[dict[str, Any]]()
     for row in records:
         key = row["run_id"], row["group"], row["step"], row["seq"]

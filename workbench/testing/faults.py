@@ -28,8 +28,8 @@ class Slow:
     """The replica sleeps before its function begins, so that the others wait for it in the first collective.
 
     Attributes:
-      replica: Which one.
-      seconds: How long.
+      replica: The replica.
+      seconds: How long it sleeps.
     """
 
     replica: int
@@ -41,7 +41,7 @@ class NaNInput:
     """The first element of each floating array among the replica's arguments is NaN, as from a broken file.
 
     Attributes:
-      replica: Which one.
+      replica: The replica.
     """
 
     replica: int
@@ -49,11 +49,11 @@ class NaNInput:
 
 @dataclass(frozen=True, slots=True)
 class SkippedCollective:
-    """The replica does not take part in a collective and goes on with what it has itself.
+    """The replica skips a collective and continues with its own values.
 
     Attributes:
-      replica: Which one.
-      nth: The how-manieth collective of the function, from 1.
+      replica: The replica.
+      nth: The number of the collective in the function, from 1.
     """
 
     replica: int
@@ -62,11 +62,11 @@ class SkippedCollective:
 
 @dataclass(frozen=True, slots=True)
 class OtherCollective:
-    """The replica asks for a barrier where its function asks for a collective.
+    """The replica calls a barrier where its function calls a collective.
 
     Attributes:
-      replica: Which one.
-      nth: The how-manieth collective of the function, from 1.
+      replica: The replica.
+      nth: The number of the collective in the function, from 1.
     """
 
     replica: int
@@ -75,13 +75,13 @@ class OtherCollective:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The replica's process is killed (SIGKILL) when it comes to a collective, and with it other replicas that it has.
+    """The replica's process is killed (SIGKILL) when it reaches a collective, with all its replicas.
 
-    Refused where replicas live in the process of the notebook.
+    Not allowed if replicas run in the notebook's process.
 
     Attributes:
-      replica: Which one.
-      nth: The how-manieth collective of the function, from 1.
+      replica: The replica.
+      nth: The number of the collective in the function, from 1.
     """
 
     replica: int
@@ -114,11 +114,11 @@ def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
 
 
 class FaultyFunction:
-    """A replica function with faults; made by `inject`.
+    """A replica function with faults, from `inject`.
 
     Attributes:
       fn: The function.
-      injected: What goes wrong in it.
+      injected: The faults.
       driver_pid: The process of the notebook, which must not be killed.
     """
 
@@ -132,7 +132,7 @@ class FaultyFunction:
         return FaultyFunction, (self.fn, self.injected, self.driver_pid)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One run on one replica; the plain function outside of replicas."""
+        """One run on one replica; outside replicas, the plain function."""
         env = current_env()
         if env is None:
             return self.fn(*args, **kwargs)
@@ -178,7 +178,7 @@ class FaultyFunction:
 
 
 class _FaultyCommunicator:
-    """A communicator that counts its collectives and does something else in some of them."""
+    """A communicator that counts its collectives and replaces some of them."""
 
     def __init__(
         self, communicator: Any, at: dict[int, SkippedCollective | OtherCollective | Killed]

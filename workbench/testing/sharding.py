@@ -1,4 +1,4 @@
-"""Checks of who reads what, before anything runs."""
+"""Checks which replica reads what, before anything runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assert_every_element_once(
       epoch: The number of the epoch, which matters for shuffled datasets.
 
     Raises:
-      AssertionError: if elements are left out or read twice, or cannot be followed through the whole pipeline; it says
+      AssertionError: if elements are left out or read twice, or cannot be tracked through the whole pipeline; it says
         how many, which and where.
 
     >>> wb.testing.assert_every_element_once(wb.data.Dataset.range(6).batch(4), 2)
@@ -67,7 +67,7 @@ def assert_sharding(
       policy_used: Name of the policy that applies, such as "FILE".
       counts: Number of rows that each replica gets in total.
       rows: For each step, the number of rows of each replica.
-      files: For each host, the names of the files from which its replicas get elements, without folders, in any order.
+      files: For each host, the names of the files that its replicas read, without folders, in any order.
 
     Raises:
       AssertionError: if anything differs; it names each difference, with the report of `wb.explain_sharding`.
@@ -107,7 +107,7 @@ def _twice(found: Sharding) -> str:
 
 
 def _lists(value: Any) -> Any:
-    """The value, with lists in place of all sequences."""
+    """The value, with lists instead of all sequences."""
     return [_lists(part) for part in value] if isinstance(value, Sequence) else value
 
 

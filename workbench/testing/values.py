@@ -1,4 +1,4 @@
-"""Checks of values that replicas hold: copies in sync, results equal everywhere, no NaN."""
+"""Checks values that replicas hold: copies in sync, results equal everywhere, no NaN."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def assert_in_sync(value: Any) -> None:
 
 
 def assert_same_on_all(value: Any, *, rtol: float = 0.0, atol: float = 0.0) -> None:
-    """Checks that every replica holds the same; the components are brought here for it.
+    """Checks that every replica holds the same; fetches the components.
 
     Args:
-      value: What `strategy.run` returned, a variable of any kind, or a nested structure of them.
+      value: A result of `strategy.run`, a variable of any kind, or a nested structure of them.
       rtol: Relative tolerance, as for `numpy.isclose`; NaN equals NaN.
       atol: Absolute tolerance.
 
