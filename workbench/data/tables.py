@@ -307,7 +307,7 @@ Task = tuple[int, Item] | Failed
 
 
 def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:
-    """Elements one by one: components, structure, and (if asked for) ids of the source elements.
+    """Elements one by one: components, structure, and (if requested) ids of the source elements.
 
     Args:
       runs: What a stage reads; a run that cannot be gathered waits there.

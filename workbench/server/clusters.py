@@ -155,8 +155,8 @@ class Clusters:
           confirmed: Whether replicas that a notebook uses may be removed with their values.
 
         Raises:
-          InvalidArgumentError: if one of the numbers is invalid. NotFoundError, UnavailableError,
-          FailedPreconditionError: if that is not possible.
+          InvalidArgumentError: if one of the numbers is invalid.
+          NotFoundError, UnavailableError, FailedPreconditionError: if that is not possible.
         """
         link = self.find(id)
         check_number(replicas)

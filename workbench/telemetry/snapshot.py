@@ -46,7 +46,8 @@ class TableRow:
     """Timing of the collectives of one kind, reduction, size bucket, dtype and group.
 
     Attributes:
-      key: Identifies the row. op, redop, dtype, group, n, count, algorithm, packs, transport: As in the latest record.
+      key: Identifies the row.
+      op, redop, dtype, group, n, count, algorithm, packs, transport: As in the latest record.
       purpose: What workbench itself needed them for, such as "input"; "" for the user's.
       size_bytes: Size S of the latest one.
       bucket_bytes: Lower bound of the bucket: the power of two at or below S.

@@ -29,7 +29,7 @@ class Tls:
     key: str = ""
 
     def server(self) -> ssl.SSLContext:
-        """What a server shows to its clients.
+        """The server's side of TLS.
 
         Raises:
           InvalidArgumentError: if there is no certificate, or it cannot be read.
@@ -46,7 +46,7 @@ class Tls:
         return context
 
     def client(self) -> ssl.SSLContext:
-        """What a client checks servers with.
+        """The client's side of TLS, which verifies servers.
 
         Raises:
           InvalidArgumentError: if the authority cannot be read.
@@ -64,7 +64,7 @@ class Address:
     Attributes:
       host: Name or IP address.
       port: Its port.
-      token: What a client must show; as secret as a password, so `str` leaves it out.
+      token: The secret that clients must show, so `str` leaves it out.
     """
 
     host: str
@@ -76,7 +76,7 @@ class Address:
         """Reads `protocol://[token@]host:port`, as `DispatchServer.target`.
 
         Raises:
-          InvalidArgumentError: if it is anything else.
+          InvalidArgumentError: if it has another form.
         """
         protocol, separator, rest = str(target).partition("://")
         if not separator or not protocol or not rest:
@@ -88,10 +88,10 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Reads `[token@]host:port`; a protocol before it may stay.
+        """Reads `[token@]host:port`; a leading protocol is allowed.
 
         Raises:
-          InvalidArgumentError: if it is anything else.
+          InvalidArgumentError: if it has another form.
         """
         rest = str(text).rpartition("://")[2]
         token, _, place = rest.rpartition("@")
@@ -104,7 +104,7 @@ class Address:
 
     @property
     def place(self) -> str:
-        """Host and port."""
+        """Host and port as text."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
@@ -117,10 +117,10 @@ class Address:
 
 
 def check_bind(host: str, tls: Tls | None) -> None:
-    """Refuses to listen where others could read along.
+    """Refuses to listen where others could eavesdrop.
 
     Raises:
-      UnsafeBind: if other machines reach `host` and there is no TLS.
+      UnsafeBind: if other machines can reach `host` and there is no TLS.
     """
     if tls is None and not is_loopback(host):
         raise UnsafeBind(
@@ -130,7 +130,7 @@ def check_bind(host: str, tls: Tls | None) -> None:
 
 
 def check_protocol(protocol: str) -> str:
-    """The protocol, if it is the one that there is.
+    """The protocol, if it is the supported one.
 
     Raises:
       InvalidArgumentError: for another one.
@@ -144,8 +144,8 @@ def positive_ms(value: int | None, default: int, what: str) -> int:
     """A time in milliseconds, `default` for None.
 
     Args:
-      value: What the user gave.
-      default: What None stands for.
+      value: The argument's value.
+      default: The time for None.
       what: Name of the argument, for the error.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Elements on their way from worker to consumer: arrays as bytes, errors as text. Nothing is pickled."""
+"""Encodes elements for the way from worker to consumer: arrays as bytes, errors as text. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def packed(runs: list[Run], compression: str) -> tuple[list[Fields], bytes]:
 
 
 def unpacked(segments: list[Fields], payload: bytes, structure: Structure, worker: str) -> list[Run]:
-    """What `packed` was given, with another table; a run of each segment.
+    """The runs that `packed` encoded, in other tables; one per segment.
 
     Args:
-      segments: What is in the bytes.
+      segments: The content of the bytes.
       payload: The bytes.
       structure: The structure of an element.
-      worker: Where they come from, for errors.
+      worker: The worker that sent them, for errors.
 
     Raises:
       DataLossError: if the bytes are not elements.
@@ -69,7 +69,7 @@ def unpacked(segments: list[Fields], payload: bytes, structure: Structure, worke
 
 
 def size_of(run: Run) -> int:
-    """How many numbers of a lane a run takes."""
+    """How many of a lane's numbers a run takes."""
     return 1 if isinstance(run, Failed) else len(run)
 
 
@@ -84,7 +84,7 @@ def _elements(runs: list[Run], compression: str) -> Iterator[tuple[Fields, bytes
             columns: Any = Joined(list(runs)).gather()
             count = sum(map(len, runs))
             data = encoded(columns, count, compression)
-        except Exception:  # one element only, or elements that differ: making them one by one shows which
+        except Exception:  # a single element, or different ones: making them one by one shows which
             pass
         else:
             yield {"count": count, "bytes": len(data)}, data

@@ -1,4 +1,4 @@
-"""Requests to a server that may be unreachable for a while. They are repeated, so a server may get one twice."""
+"""Requests to a server that may be temporarily unreachable. They are repeated, so it may receive one twice."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Channel:
         Args:
           address: The server.
           tls: How to check its certificate, None without TLS.
-          what: What it is called in errors.
-          timeout_seconds: How long a server that is away is tried again.
+          what: Its name in errors.
+          timeout_seconds: How long to retry an unreachable server.
         """
         self.address = address
         self._tls = tls
@@ -43,19 +43,19 @@ class Channel:
     def call(
         self, method: str, fields: Fields, payload: bytes = b"", *, wait_seconds: float = 0.0
     ) -> tuple[Fields, bytes]:
-        """One request and its reply.
+        """Sends a request, and returns the reply.
 
         Args:
-          method: What the server shall do.
-          fields: What it needs for that.
-          payload: Bytes that go along.
-          wait_seconds: How long the request lets the server wait before it answers.
+          method: The server's method.
+          fields: The arguments.
+          payload: Additional bytes.
+          wait_seconds: How long the server may wait before it answers.
 
         Raises:
-          UnavailableError: if the server stays away for too long.
-          FailedPreconditionError: if it refuses the token.
+          UnavailableError: if the server is unreachable for too long.
+          FailedPreconditionError: if it rejects the token.
           CancelledError: if the channel was closed.
-          DataCorruption: if the reply changed on its way, or the request did.
+          DataCorruption: if the request or the reply was damaged in transit.
           WorkbenchError: what the server raised.
         """
         deadline = time.monotonic() + self._timeout_seconds
@@ -96,7 +96,7 @@ class Channel:
 
     @contextlib.contextmanager
     def _dropped_unless_done(self) -> Iterator[None]:
-        """Drops the connection if an interrupted request may still get its reply on it, or if this is closed."""
+        """Drops the connection if a reply to an interrupted request may still arrive, or the channel is closed."""
         try:
             yield
         except BaseException as error:
@@ -114,7 +114,7 @@ class Channel:
                 connection.close()
 
     def close(self) -> None:
-        """Ends a request that is under way with `CancelledError`. Idempotent, any thread."""
+        """Cancels a request in progress with `CancelledError`. Idempotent, any thread."""
         self._closed.set()
         connection = self._connection
         if connection is not None:

@@ -6,24 +6,25 @@ from workbench.errors import InvalidArgumentError
 
 
 class CrossTrainerCache:
-    """Has trainers that run at the same time share what the data workers make, for `distribute`.
+    """Makes concurrent trainers share the elements of data workers, for `distribute`.
 
-    What one trainer has read stays in a window on each worker, of `WorkerConfig.cross_trainer_cache_size_bytes`, from
-    which the trainers with other ids read it again: it is computed once. Consumers with the same id share their
-    elements. A trainer that comes late begins with the oldest element of the window, and one that is slow misses what
-    has left it; so the dataset must have no end. If a worker is lost, its stream begins anew on another.
+    Elements that one trainer has read stay in a window on each worker, of
+    `WorkerConfig.cross_trainer_cache_size_bytes`, from which trainers with other ids read them: they are computed once.
+    Consumers with the same id share their elements. A late trainer starts with the oldest element of the window, and a
+    slow one misses elements that have left it; so the dataset must be infinite. If a worker is lost, its stream starts
+    over on another one.
     """
 
     __slots__ = ("trainer_id",)
 
     def __init__(self, trainer_id: str) -> None:
-        """Shares as this trainer.
+        """Shares elements as this trainer.
 
         Args:
-          trainer_id: The same for all consumers of a trainer, another one for each trainer.
+          trainer_id: An id that all consumers of a trainer share, and that differs between trainers.
 
         Raises:
-          InvalidArgumentError: if it is empty, or no text.
+          InvalidArgumentError: if it is empty, or not a text.
         """
         if not isinstance(trainer_id, str) or not trainer_id:
             raise InvalidArgumentError(

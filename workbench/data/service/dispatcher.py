@@ -22,22 +22,23 @@ _JOIN_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class DispatcherConfig:
-    """How a dispatcher is set up, as tf.data.experimental.service.DispatcherConfig; the last three are our own.
+    """The configuration of a dispatcher, as tf.data.experimental.service.DispatcherConfig.
+
+    The last three attributes are additions.
 
     Attributes:
-      port: The port to listen on, 0 for one that is free. Consumers find a dispatcher that was started again only
-        under the same port.
-      protocol: "grpc", which only names the service: the frames are our own.
-      work_dir: A folder for the dispatcher's state, which nobody else may write.
-      fault_tolerant_mode: Whether a dispatcher that is started again goes on where it was, with the journal and the
-        token in `work_dir`.
+      port: The port to listen on, 0 for a free one. Consumers find a restarted dispatcher only under the same port.
+      protocol: "grpc", which only names the service: the protocol is workbench's own.
+      work_dir: A folder for the dispatcher's state, which no other process may write to.
+      fault_tolerant_mode: Whether a restarted dispatcher continues where it was, with the journal and the token in
+        `work_dir`.
       worker_addresses: Addresses ("host" or "host:port") of all workers, for the policies that give each a fixed part.
       job_gc_check_interval_ms: How often to look for jobs without readers, in ms; 10,000 by default.
       job_gc_timeout_ms: How long a job may have no reader before it is forgotten, in ms; 300,000 by default.
       worker_timeout_ms: How long a worker may be silent before its work goes to others, in ms; 10,000 by default. A
         worker whose connection has ended counts as lost immediately.
-      host: Where to listen; off loopback it needs `tls`.
-      token: What workers and consumers must show; by default a new one, or the one in `work_dir`.
+      host: The address to listen on; any address other than loopback needs `tls`.
+      token: The secret that workers and consumers must show; by default a new one, or the one in `work_dir`.
       tls: Certificate and key.
     """
 
@@ -72,18 +73,18 @@ class DispatcherConfig:
 
 
 class DispatchServer:
-    """A dispatcher in this process. It ends with `stop`, a `with` block, or when nothing refers to it any more."""
+    """A dispatcher in this process. It ends with `stop`, a `with` block, or when it is no longer referenced."""
 
     def __init__(self, config: DispatcherConfig | None = None, start: bool = True) -> None:
         """Sets up a dispatcher.
 
         Args:
-          config: How; by default on a free port of this machine, keeping nothing.
-          start: Whether to start it at once.
+          config: The configuration; by default a free port of this machine, without a journal.
+          start: Whether to start it immediately.
 
         Raises:
           InvalidArgumentError: if fault_tolerant_mode is set without work_dir.
-          UnsafeBind: if it shall listen off loopback without TLS.
+          UnsafeBind: if it would listen on an address other than loopback without TLS.
           DataLossError: if the journal in work_dir is damaged.
         """
         start = flag(start, "start")
@@ -100,7 +101,7 @@ class DispatchServer:
             self.start()
 
     def start(self) -> None:
-        """Starts the dispatcher, unless it runs.
+        """Starts the dispatcher, unless it is running.
 
         Raises:
           UnavailableError: if the port is taken.
@@ -141,7 +142,7 @@ class DispatchServer:
 
     @property
     def watched(self) -> watching.Watched:
-        """What shows it in views.
+        """The dispatcher for views.
 
         Raises:
           FailedPreconditionError: if the dispatcher was not started.
@@ -149,7 +150,7 @@ class DispatchServer:
         return watching.Watched(self._started()[1], self._address)
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Waits until the dispatcher is stopped, by another thread, or until time is over; None has no limit."""
+        """Waits until another thread stops the dispatcher, or until the timeout; None has no limit."""
         server = self._started()[0]
         if timeout_seconds is not None:
             server.join(timeout_seconds)

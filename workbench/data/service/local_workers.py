@@ -1,4 +1,4 @@
-"""The data workers of this process, for consumers that read from those only (`target_workers="LOCAL"`)."""
+"""The data workers of this process, for consumers that read only from those (`target_workers="LOCAL"`)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _workers = _LocalWorkers()
 
 
 def add(address: str) -> None:
-    """A worker at this address, "host:port", runs in this process."""
+    """Adds a worker of this process at this address, "host:port"."""
     with _workers.lock:
         _workers.addresses.add(address)
 
 
 def discard(address: str) -> None:
-    """It does no more."""
+    """Removes a worker."""
     with _workers.lock:
         _workers.addresses.discard(address)
 
 
 def addresses() -> list[str]:
-    """Of all data workers in this process, whichever dispatcher they belong to."""
+    """The addresses of all data workers in this process, of any dispatcher."""
     with _workers.lock:
         return sorted(_workers.addresses)

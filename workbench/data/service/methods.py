@@ -1,4 +1,4 @@
-"""`distribute`, `register_dataset` and `from_dataset_id`, as tf.data.experimental.service has them."""
+"""`distribute`, `register_dataset` and `from_dataset_id`, as in tf.data.experimental.service."""
 
 from __future__ import annotations
 
@@ -47,36 +47,37 @@ def distribute(
     tls: Tls | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Callable[[Dataset], Dataset]:
-    """For `Dataset.apply`: what comes before is computed by data workers, what follows by the reader.
+    """For `Dataset.apply`: data workers compute the stages before it, and the reader those after it.
 
     Args:
       processing_mode: "parallel_epochs" (each worker computes everything), "distributed_epoch" (each element arrives
-        exactly once, also if workers or the dispatcher are killed) or a `ShardingPolicy`.
+        exactly once, even if workers or the dispatcher are killed) or a `ShardingPolicy`.
       service: Address of the dispatcher, `dispatcher.target`.
-      job_name: Readers with the same name share the elements, first come, first served. The nth iteration of one shares
-        with the nth of the others; one that comes after its end gets nothing.
-      consumer_index: For coordinated reads, which of the consumers this is, from 0. They read in rounds: in each, all
-        get an element of the same worker. A dataset that has `num_consumers` elements in a row that belong
-        together, such as batches of one length, gives each step of a training what belongs together. It must have no
-        end. A consumer that is slow keeps the others from running far ahead, and one that was killed and is started
-        again goes on in the round where it was. Workers that come after the first round take part when others are lost.
-      num_consumers: How many consumers read in rounds; goes with `consumer_index` and `job_name`.
-      max_outstanding_requests: How many elements may be on their way or wait for the loop; by default, and with
-        `AUTOTUNE`, about two megabytes per worker, and in rounds two elements per worker.
+      job_name: Readers with the same name share the elements, first come, first served. The nth iteration of one reader
+        shares elements with the nth of the others; one that starts after its end gets nothing.
+      consumer_index: For coordinated reads, the number of this consumer, from 0. Consumers read in rounds: in each
+        round, all get an element of the same worker. If every `num_consumers` consecutive elements belong together,
+        such as batches of one length, each training step gets elements that belong together. The dataset must be
+        infinite. A slow consumer keeps the others from running far ahead, and one that was killed and restarted
+        continues in its round. Workers that join after the first round replace lost ones.
+      num_consumers: How many consumers read in rounds; requires `consumer_index` and `job_name`.
+      max_outstanding_requests: How many elements may be in transit or wait for the loop; by default, and with
+        `AUTOTUNE`, about two megabytes per worker, or in rounds two elements per worker.
       data_transfer_protocol: None or "grpc".
       compression: Compression of elements in transit: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP"
         or None.
-      cross_trainer_cache: Shares what workers make with other trainers; goes with `job_name` and a dataset without end.
-      target_workers: "AUTO" or "ANY" read from all workers, "LOCAL" only from those in the process of the reader. All
-        readers of a job must want the same; a job of local readers is computed by workers in their processes only.
-      tls: The authority that servers are checked with, if they use TLS.
-      timeout_seconds: How long a service that is away, or has no worker, is waited for; and, in rounds, the others.
+      cross_trainer_cache: Shares the workers' elements with other trainers; requires `job_name` and an infinite
+        dataset.
+      target_workers: "AUTO" or "ANY" read from all workers, "LOCAL" only from those in the reader's process. All
+        readers of a job must agree; only workers in their processes compute a job of local readers.
+      tls: The authority that verifies servers, if they use TLS.
+      timeout_seconds: How long to wait for a service that is unreachable or has no worker, and, in rounds, for other
+        consumers.
 
     Raises:
-      InvalidArgumentError: for an unknown mode, a malformed address, or arguments that do not go together; when
-        applied, for a dataset whose source cannot be divided although the mode does that, or one with an end that is
-        to be cached.
-      FailedPreconditionError: when applied, for a dataset with an end that is to be read in rounds.
+      InvalidArgumentError: for an unknown mode, a malformed address, or inconsistent arguments; when applied, for a
+        source that the mode must divide but cannot, or a cache for a finite dataset.
+      FailedPreconditionError: when applied, for a finite dataset that is to be read in rounds.
       UnavailableError: when applied, if the dispatcher does not answer.
     """
     reading = _reading(
@@ -100,7 +101,7 @@ def distribute(
 
 
 def _known_cardinality(dataset: Dataset, reading: Reading) -> int:
-    """How many elements workers make of a dataset, where that depends on nothing but the dataset."""
+    """How many elements workers make from a dataset, if that depends only on the dataset."""
     cardinality = dataset.cardinality()
     if cardinality == 0:
         return 0
@@ -119,15 +120,15 @@ def register_dataset(
     tls: Tls | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Any:
-    """Registers a dataset for `from_dataset_id`, also in other processes. The same dataset has the same id.
+    """Registers a dataset for `from_dataset_id`, also in other processes. Equal datasets have the same id.
 
     Args:
       service: Address of the dispatcher.
       dataset: The dataset.
       compression: See `distribute`.
       dataset_id: A name to register it under.
-      tls: The authority that servers are checked with, if they use TLS.
-      timeout_seconds: How long a dispatcher that is away is tried again.
+      tls: The authority that verifies servers, if they use TLS.
+      timeout_seconds: How long to retry an unreachable dispatcher.
 
     Returns:
       The id: `dataset_id`, or an int64.
@@ -159,14 +160,14 @@ def from_dataset_id(
     tls: Tls | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Dataset:
-    """A dataset of the elements of one that was registered.
+    """A dataset with the elements of a registered one.
 
     Args:
       processing_mode: See `distribute`.
       service: Address of the dispatcher.
-      dataset_id: What `register_dataset` gave.
-      element_spec: `dataset.element_spec` of the registered dataset; by default the dispatcher is asked for it, and
-        named tuples are of a class made anew.
+      dataset_id: The result of `register_dataset`.
+      element_spec: `dataset.element_spec` of the registered dataset; by default, it is requested from the dispatcher,
+        and named tuples have a new class.
       job_name: See `distribute`.
       consumer_index: See `distribute`.
       num_consumers: See `distribute`.
@@ -179,8 +180,8 @@ def from_dataset_id(
 
     Raises:
       InvalidArgumentError: for an unknown mode or a malformed address; or if the dispatcher does not know the
-        `element_spec`, as of a dataset that an earlier version registered.
-      NotFoundError: if the dispatcher is asked for it and knows no such dataset.
+        `element_spec`, because an earlier version registered the dataset.
+      NotFoundError: if the dispatcher is asked and knows no such dataset.
       UnavailableError: if it is asked and does not answer.
     """
     reading = _reading(
@@ -217,7 +218,7 @@ class _Rounds:
         """Index and number of consumers; -1 and 0 without rounds.
 
         Raises:
-          InvalidArgumentError: if they do not fit together.
+          InvalidArgumentError: if they are inconsistent.
         """
         if self.index is None and self.count is None:
             return -1, 0
@@ -303,7 +304,7 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
         raise TypeError(f"the data service takes a Dataset, got {type(dataset).__name__}")
     spec = spec_json(
         required_spec(dataset, _SERVICE)
-    )  # refuses here what cannot travel, such as nested datasets
+    )  # rejects here what cannot be sent, such as nested datasets
     if compression == "AUTO" and is_loopback(address.host):
         compression = None
     codec = check_stored_compression(compression)

@@ -18,21 +18,21 @@ class JobStatus:
 
     Attributes:
       name: The name that its consumers share, or its id.
-      iteration: Which pass under this name.
+      iteration: The number of the pass under this name.
       processing_mode: Name of the `ShardingPolicy`.
-      consumers: How many read it now.
-      num_consumers: How many read it in rounds; 0 if they take what is ready.
-      missing: The indices of those that the rounds wait for.
+      consumers: How many consumers read it now.
+      num_consumers: How many consumers read it in rounds; 0 if they take what is ready.
+      missing: The indices of the consumers that the rounds wait for.
       cached: Whether trainers share its elements.
       lanes: How many streams of elements it has; a worker computes one or several.
       lanes_complete: How many of them were read to the end.
-      moves: How often a lane was given to another worker, because one was lost.
-      splits_done: Splits of lanes that are complete; 0 if the source is not dealt, as are the next two.
-      splits_leased: Splits that were dealt to other lanes.
-      splits_left: Splits that were not dealt yet.
-      elements: How many elements were acknowledged; 0 if trainers share them, because these acknowledge none.
-      elements_per_second: How many lately.
-      complete: Whether all were.
+      moves: How often a lane was moved because its worker was lost.
+      splits_done: Splits of complete lanes; 0 if the source is not split, like the next two.
+      splits_leased: Splits that were assigned to other lanes.
+      splits_left: Splits that were not assigned yet.
+      elements: How many elements were acknowledged; 0 if trainers share them, because they acknowledge none.
+      elements_per_second: The recent rate.
+      complete: Whether all elements were acknowledged.
     """
 
     name: str
@@ -58,10 +58,10 @@ class WorkerStatus:
     """A worker.
 
     Attributes:
-      address: Where consumers reach it, "host:port".
+      address: Its address for consumers, "host:port".
       lanes: How many lanes it computes.
-      elements: How many elements it has handed out since it started.
-      elements_per_second: How many lately.
+      elements: How many elements it has delivered since it started.
+      elements_per_second: The recent rate.
     """
 
     address: str
@@ -79,9 +79,9 @@ class ServiceStatus:
       datasets: How many datasets are registered.
       jobs: The jobs, oldest first.
       workers: The workers, oldest first.
-      status: "live", "stopped", or "measured" for one look at it.
-      sentence: What it does, or what keeps it from doing that.
-      advice: What helps, if something is missing; else "".
+      status: "live", "stopped", or "measured" for a single reading.
+      sentence: What it does, or what prevents it.
+      advice: The remedy if something is missing, otherwise "".
     """
 
     address: str
@@ -94,7 +94,7 @@ class ServiceStatus:
 
     @classmethod
     def of(cls, address: str, fields: Fields, status: str) -> ServiceStatus:
-        """What a dispatcher tells about itself.
+        """The status in a dispatcher's reply.
 
         Args:
           address: Address of the dispatcher, without its token.
@@ -133,7 +133,7 @@ class ServiceStatus:
 
 
 def status(service: str, *, tls: Tls | None = None) -> ServiceStatus:
-    """What the data service at `service`, such as `dispatcher.target`, does at the moment.
+    """What the data service at `service`, such as `dispatcher.target`, is doing.
 
     Raises:
       InvalidArgumentError: for a malformed address.

@@ -1,4 +1,4 @@
-"""How the elements of a dataset are divided among data workers, and what the ways of reading need for that."""
+"""How the elements of a dataset are divided among data workers, and what each way of reading requires."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NO_LOCAL_WORKER = (
 class ShardingPolicy(enum.IntEnum):
     """What each worker of a job computes, as tf.data.experimental.service.ShardingPolicy.
 
-    OFF ("parallel_epochs") has each worker compute the whole dataset. DYNAMIC ("distributed_epoch") deals splits of the
-    source to workers while they work, so that each element arrives once. FILE, DATA, FILE_OR_DATA and HINT give each of
-    the dispatcher's `worker_addresses` a fixed part, as `AutoShardPolicy` does.
+    With OFF ("parallel_epochs"), each worker computes the whole dataset. DYNAMIC ("distributed_epoch") assigns splits
+    of the source to workers while they work, so that each element arrives once. FILE, DATA, FILE_OR_DATA and HINT give
+    each of the dispatcher's `worker_addresses` a fixed part, like `AutoShardPolicy`.
     """
 
     OFF = 0
@@ -37,10 +37,10 @@ class ShardingPolicy(enum.IntEnum):
 
     @classmethod
     def of(cls, processing_mode: object) -> ShardingPolicy:
-        """The policy that a processing mode stands for.
+        """The policy for a processing mode.
 
         Raises:
-          InvalidArgumentError: if it is none.
+          InvalidArgumentError: if there is none.
         """
         match processing_mode:
             case ShardingPolicy():
@@ -61,7 +61,7 @@ class ShardingPolicy(enum.IntEnum):
 
     @property
     def auto_shard_policy(self) -> AutoShardPolicy | None:
-        """How a dataset is cut into fixed parts; None if it is not."""
+        """How a dataset is divided into fixed parts; None if it is not."""
         match self:
             case ShardingPolicy.FILE:
                 return AutoShardPolicy.FILE

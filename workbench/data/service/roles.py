@@ -16,7 +16,7 @@ from workbench.runtime.deploy.roles import Roles
 
 
 class _Cluster(Protocol):
-    """What a service needs of `runtime.Cluster`."""
+    """What a service needs from `runtime.Cluster`."""
 
     client: Any
     closing: list[Any]
@@ -24,9 +24,9 @@ class _Cluster(Protocol):
 
 
 class Service:
-    """A data service in a Dask cluster: the dispatcher in this process, the workers in those of Dask's workers.
+    """A data service in a Dask cluster: the dispatcher runs in this process, the workers in those of Dask's workers.
 
-    It ends with `stop`, a `with` block, or the cluster, which holds it until then.
+    It ends with `stop`, a `with` block, or the cluster, which keeps it alive until then.
     """
 
     def __init__(self, cluster: _Cluster, workers: int) -> None:
@@ -54,7 +54,7 @@ class Service:
     target = address
 
     def status(self) -> ServiceStatus:
-        """Jobs and workers at the moment.
+        """The present jobs and workers.
 
         Raises:
           ClusterClosed: if the service has ended.
@@ -63,11 +63,11 @@ class Service:
 
     @property
     def watched(self) -> Watched:
-        """What shows it in views, also when it has ended."""
+        """The service for views, even after its end."""
         return self._watched
 
     def stop(self) -> None:
-        """Ends dispatcher and workers; the cluster goes on. Idempotent."""
+        """Ends dispatcher and workers; the cluster continues. Idempotent."""
         if not self._stopped:
             self._stopped = True
             self._roles.stop()
@@ -93,7 +93,7 @@ class Service:
 
 
 class _WorkerRole:
-    """Starts a data worker in a process of Dask's."""
+    """Starts a data worker in a process of Dask."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -105,16 +105,17 @@ class _WorkerRole:
 def start(cluster: _Cluster | None = None, *, workers: int | None = None) -> Service:
     """Starts a data service in a Dask cluster on this machine.
 
-    Data workers are threads in the processes of Dask's workers, dealt to them in turn; a process that Dask starts again
-    has its data workers again. They share these processes with replicas, if there are any there: for a service that
-    takes no time of theirs use processes of its own, `workbench data-worker`.
+    Data workers are threads in the processes of Dask's workers, distributed among them in turn; a process that Dask
+    restarts gets its data workers again. They share these processes with replicas, if there are any; for a service that
+    takes no time from replicas, use separate processes, `workbench data-worker`.
 
     Args:
-      cluster: What `wb.connect` gave; by default the current cluster.
-      workers: How many data workers; by default one per worker of Dask's.
+      cluster: A cluster from `wb.connect`; by default the current one.
+      workers: Number of data workers; by default one per Dask worker.
 
     Raises:
-      UnsafeBind: if workers of the cluster are on other machines: there, start the service by its commands, with TLS.
+      UnsafeBind: if workers of the cluster are on other machines; in that case, start the service with its commands and
+        TLS.
       InvalidArgumentError: for less than one worker.
     """
     found: Any = auto_connect() if cluster is None else cluster

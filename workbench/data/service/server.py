@@ -17,12 +17,12 @@ _STOP_SECONDS = 10.0
 
 
 class Session:
-    """What a server knows of one connection.
+    """What a server knows about one connection.
 
     Attributes:
-      who: The worker or consumer at its other end, "" before it has said so.
+      who: The worker or consumer at the other end, "" if not known yet.
       job: The job that it reads, "" if none.
-      index: Which of the consumers that read the job in rounds it is; -1 if none.
+      index: Its number among the consumers that read the job in rounds; -1 if it does not.
     """
 
     __slots__ = ("index", "job", "who")
@@ -34,7 +34,7 @@ class Session:
 
 
 class Answers(Protocol):
-    """What answers requests; any thread calls it."""
+    """Answers requests; any thread may call it."""
 
     def answer(self, method: str, fields: Fields, payload: bytes, session: Session) -> tuple[Fields, bytes]:
         """The reply to one request.
@@ -42,12 +42,12 @@ class Answers(Protocol):
         Args:
           method: What to do.
           fields: Its arguments.
-          payload: Bytes that came along.
+          payload: Additional bytes.
           session: The connection.
         """
 
     def ended(self, session: Session) -> None:
-        """A connection has ended."""
+        """Called when a connection has ended."""
 
 
 class Server:
@@ -61,14 +61,14 @@ class Server:
         """Starts listening.
 
         Args:
-          host: Where to listen.
-          port: A port, 0 for one that is free.
-          token: What clients must show.
+          host: The address to listen on.
+          port: The port, 0 for a free one.
+          token: The secret that clients must show.
           tls: Certificate and key, None on loopback.
-          answers: What answers requests.
+          answers: The object that answers requests.
 
         Raises:
-          UnsafeBind: if others than this machine reach `host` and there is no TLS.
+          UnsafeBind: if other machines can reach `host` and there is no TLS.
           UnavailableError: if the port is taken.
         """
         check_bind(host, tls)
@@ -157,7 +157,7 @@ class Server:
             thread.join(_STOP_SECONDS)
 
     def join(self, timeout_seconds: float) -> bool:
-        """Whether the server was stopped within this time."""
+        """Waits for the server to stop; returns whether it did within this time."""
         return self._stopped.wait(timeout_seconds)
 
 

@@ -1,4 +1,4 @@
-"""Sources that can be cut into splits, which the dispatcher deals to workers while they work."""
+"""Sources that can be cut into splits, which the dispatcher assigns to workers while they work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPLITS_WANTED = 128
 _MOST_ROWS, _ENDLESS_ROWS = 4096, 1024
 _FEW_FILES = 16
 Ask = Callable[[int, int, int], int | None]
-"""`ask(provider, visit, nth)`: the nth split that a lane gets in one of its visits to a source; None at the end."""
+"""`ask(provider, visit, nth)`: the nth split of a lane in one of its visits to a source; None at the end."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Dealt(Source):
     Attributes:
       source: The whole source.
       cut: How it is cut.
-      provider: Which of the dataset's sources it is.
-      ask: Asks the dispatcher for splits.
-      visits: How often it was opened, in a list of one number: `repeat` opens it once per repetition.
+      provider: Number of the source in the dataset.
+      ask: Requests splits from the dispatcher.
+      visits: A list with one number: how often it was opened, because `repeat` opens it once per repetition.
     """
 
     name: ClassVar[str] = "splits"
@@ -85,7 +85,7 @@ class Dealt(Source):
     visits: list[int]
 
     def open(self, current: Pass) -> Iterator[Run]:
-        """Starts one pass; asks for a split when the one before is used up."""
+        """Starts one pass; requests a split when the previous one is used up."""
         visit = self.visits[0]
         self.visits[0] += 1
         nth = 0
@@ -98,7 +98,7 @@ class Dealt(Source):
         return self.source.element_spec()
 
     def cardinality(self) -> int:
-        """Known only when the last split was dealt."""
+        """Unknown until the last split was assigned."""
         return UNKNOWN_CARDINALITY
 
 
@@ -119,7 +119,7 @@ def split_counts(dataset: Pipeline) -> list[int]:
 
 
 def dealt(dataset: Pipeline, ask: Ask) -> Pipeline:
-    """The dataset of the splits that `ask` gives."""
+    """The dataset of the splits from `ask`."""
     providers = iter(range(1 << 30))
     return _rewritten(dataset, lambda cut, source: Dealt(source, cut, next(providers), ask, [0]))
 
@@ -137,7 +137,7 @@ def _rewritten(dataset: Pipeline, change: Callable[[Cut, Source], Source]) -> Pi
 
 
 def _gives_all(chosen: Chosen) -> bool:
-    """Whether choices last until all datasets have ended, whichever of these a lane has."""
+    """Whether choices last until all datasets have ended, for any part of them in a lane."""
     return not chosen.stop_on_empty and chosen.choice.cardinality() == INFINITE_CARDINALITY
 
 

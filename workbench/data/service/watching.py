@@ -1,4 +1,4 @@
-"""This process's dispatchers, for views, which learn of each one and can query it."""
+"""This process's dispatchers, for views, which are notified of each one and can query it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from workbench.data.service.overview import ServiceStatus
 from workbench.data.service.server import Session
 
 listeners: Final[list[Callable[[Watched], object]]] = []
-"""Each is called with every dispatcher that starts in this process; it must return at once."""
+"""Each is called with every dispatcher that starts in this process, and must return at once."""
 
 
 class Watched:
-    """What a dispatcher of this process does, without asking over the network. It does not keep the server alive."""
+    """The state of a dispatcher in this process, without network requests. It does not keep the server alive."""
 
     def __init__(self, coordinator: Coordinator, address: Address) -> None:
         """Watches the dispatcher at `address`."""
@@ -23,7 +23,7 @@ class Watched:
         self._address = address
 
     def now(self) -> ServiceStatus:
-        """Jobs and workers at the moment; once it has ended, what became of the jobs."""
+        """The present jobs and workers; after its end, the final state of the jobs."""
         fields, _ = self._coordinator.answer("status", {}, b"", Session())
         return ServiceStatus.of(str(self._address), fields, "stopped" if self.ended else "live")
 
@@ -34,6 +34,6 @@ class Watched:
 
 
 def tell(watched: Watched) -> None:
-    """Tells of a dispatcher that has started."""
+    """Notifies listeners of a dispatcher that has started."""
     for listener in tuple(listeners):
         listener(watched)

@@ -2,7 +2,7 @@
 
 u32 header bytes | u64 payload bytes | CRC-32C of those 12 bytes | CRC-32C of header and payload | header | payload
 
-Until the peer has shown the token, nothing but one short line of JSON is read. Frames are never unpickled here.
+Until the peer has shown the token, only one short line of JSON is read. Frames are never unpickled here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_HELLO_BYTES = 1024
 HELLO_SECONDS = 5.0
 """How long a peer may take to connect and show its token."""
 REPLY_SECONDS = 60.0
-"""How long a reply may take, in addition to the wait that the request asks for."""
+"""How long a reply may take, in addition to the requested wait."""
 
 
 class Connection:
@@ -40,8 +40,8 @@ class Connection:
         """Takes over a socket.
 
         Args:
-          sock: The socket; its peer has been let in.
-          peer: What the other end is called in errors, such as "the data worker at 10.0.0.7:5050".
+          sock: The socket; its peer has been admitted.
+          peer: The other end's name in errors, such as "the data worker at 10.0.0.7:5050".
         """
         self._sock = forks.descriptor(sock)
         self._peer = peer
@@ -51,7 +51,7 @@ class Connection:
         """Sends one frame.
 
         Raises:
-          OSError: if the peer is gone, or takes nothing for long.
+          OSError: if the peer is gone, or receives nothing for long.
         """
         header = json.dumps(fields, separators=(",", ":")).encode()
         self._sock.settimeout(REPLY_SECONDS)
@@ -64,11 +64,11 @@ class Connection:
             self._sock.sendall(payload)
 
     def receive(self, timeout_seconds: float | None) -> tuple[Fields, bytes]:
-        """The next frame; None waits until the peer sends one or goes.
+        """The next frame; None waits until the peer sends one or disconnects.
 
         Raises:
-          OSError: if the peer is gone, or nothing comes in time, or something else than a frame.
-          DataCorruption: if the frame has changed on its way; nothing more can be received then.
+          OSError: if the peer is gone, or nothing arrives in time, or something other than a frame.
+          DataCorruption: if the frame was damaged in transit; nothing more can be received then.
         """
         self._sock.settimeout(timeout_seconds)
         head = self._exactly(_HEAD.size)
@@ -108,7 +108,7 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def wake(self) -> None:
-        """Ends the connection under a thread that waits for it, which then closes it."""
+        """Ends the connection for a thread that waits on it, which then closes it."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -124,12 +124,12 @@ def connect(address: Address, tls: Tls | None, what: str, timeout_seconds: float
     Args:
       address: The server.
       tls: How to check its certificate, None without TLS.
-      what: What it is called in errors.
-      timeout_seconds: How long that may take.
+      what: Its name in errors.
+      timeout_seconds: How long connecting may take.
 
     Raises:
-      OSError: if nobody answers there in time, or the certificate is not valid.
-      FailedPreconditionError: if the server does not take the token.
+      OSError: if there is no answer in time, or the certificate is not valid.
+      FailedPreconditionError: if the server rejects the token.
     """
     timeout = min(timeout_seconds, HELLO_SECONDS)
     sock = socket.create_connection((address.host, address.port), timeout)
@@ -155,7 +155,7 @@ def connect(address: Address, tls: Tls | None, what: str, timeout_seconds: float
 
 
 def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) -> Connection:
-    """The connection of a client that shows the token.
+    """The connection of a client that has shown the token.
 
     Args:
       sock: A socket that was just accepted.
@@ -186,7 +186,7 @@ def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) ->
 
 
 def _line(sock: socket.socket, deadline: float) -> Fields:
-    """One line with a JSON object. Reads not a byte more."""
+    """Reads one line with a JSON object, and not a byte more."""
     line = b""
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()

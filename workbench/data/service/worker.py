@@ -1,4 +1,4 @@
-"""`WorkerServer`, as tf.data.experimental.service.WorkerServer: computes lanes and hands out their elements."""
+"""`WorkerServer`, as tf.data.experimental.service.WorkerServer: computes lanes and delivers their elements."""
 
 from __future__ import annotations
 
@@ -33,18 +33,21 @@ _LONGEST_WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """How a worker is set up, as tf.data.experimental.service.WorkerConfig; the last three are our own.
+    """The configuration of a worker, as tf.data.experimental.service.WorkerConfig.
+
+    The last three attributes are additions.
 
     Attributes:
       dispatcher_address: Address of the dispatcher, `token@host:port`, or `dispatcher.target`.
-      worker_address: Where consumers reach this worker, "host:port"; "%port%" stands for the port that it listens on.
-      port: The port to listen on, 0 for one that is free.
+      worker_address: This worker's address for consumers, "host:port"; "%port%" is replaced by the port that it listens
+        on.
+      port: The port to listen on, 0 for a free one.
       protocol: "grpc".
       heartbeat_interval_ms: How often to report to the dispatcher; 1,000 by default.
-      dispatcher_timeout_ms: How long a dispatcher that is away is tried again; an hour by default.
-      host: Where to listen; off loopback it needs `tls`.
-      tls: Certificate and key, and the authority that the dispatcher is checked with.
-      cross_trainer_cache_size_bytes: How much each lane of a job with `cross_trainer_cache` keeps; 1 GiB by default.
+      dispatcher_timeout_ms: How long to retry an unreachable dispatcher; an hour by default.
+      host: The address to listen on; any address other than loopback needs `tls`.
+      tls: Certificate and key, and the authority that verifies the dispatcher.
+      cross_trainer_cache_size_bytes: Bytes that each lane of a job with `cross_trainer_cache` keeps; 1 GiB by default.
     """
 
     dispatcher_address: str
@@ -70,15 +73,15 @@ class WorkerConfig:
 
     @property
     def dispatcher_seconds(self) -> float:
-        """How long a dispatcher that is away is tried again."""
+        """How long to retry an unreachable dispatcher."""
         return (self.dispatcher_timeout_ms or 0) / 1000
 
 
 class DataWorker:
-    """What a worker does: keeps its lanes as the dispatcher wants them, and answers consumers."""
+    """Implements a worker: keeps the lanes that the dispatcher assigns, and answers consumers."""
 
     def __init__(self, config: WorkerConfig) -> None:
-        """Starts and registers; it has to be stopped."""
+        """Starts and registers; must be stopped."""
         self._config = config
         self._dispatcher = Address.parse(config.dispatcher_address)
         self._id = secrets.token_hex(8)
@@ -101,7 +104,7 @@ class DataWorker:
 
         Raises:
           UnavailableError: if the dispatcher does not answer in time.
-          FailedPreconditionError: if it refuses the token.
+          FailedPreconditionError: if it rejects the token.
         """
         self._registered.wait(timeout_seconds)
         if self.failure is not None:
@@ -176,7 +179,7 @@ class DataWorker:
     def _taken(
         self, job: str, request: Request, wait_seconds: float
     ) -> tuple[LaneTask, int, list[Any]] | None:
-        """Elements of any lane of the job; waits a while if none is ready."""
+        """Elements of any lane of the job; waits up to `wait_seconds` if none is ready."""
         deadline = time.monotonic() + min(wait_seconds, _LONGEST_WAIT_SECONDS)
         while not self._stopped.is_set():
             lanes = self._lanes_of(job)
@@ -219,25 +222,25 @@ class DataWorker:
             lane.join(_STOP_SECONDS)
 
     def join(self, timeout_seconds: float) -> bool:
-        """Whether the worker was stopped within this time."""
+        """Waits for the worker to stop; returns whether it did within this time."""
         return self._stopped.wait(timeout_seconds)
 
 
 class WorkerServer:
-    """A data worker in this process. It ends with `stop`, a `with` block, or when nothing refers to it any more."""
+    """A data worker in this process. It ends with `stop`, a `with` block, or when it is no longer referenced."""
 
     def __init__(self, config: WorkerConfig, start: bool = True) -> None:
         """Sets up a worker.
 
         Args:
-          config: How; at least the address of the dispatcher.
-          start: Whether to start it at once.
+          config: The configuration, with at least the address of the dispatcher.
+          start: Whether to start it immediately.
 
         Raises:
-          InvalidArgumentError: if the dispatcher's address is none.
-          UnsafeBind: if it shall listen off loopback without TLS.
+          InvalidArgumentError: if the dispatcher's address is invalid.
+          UnsafeBind: if it would listen on an address other than loopback without TLS.
           UnavailableError: if the dispatcher does not answer.
-          FailedPreconditionError: if it refuses the token.
+          FailedPreconditionError: if it rejects the token.
         """
         start = flag(start, "start")
         if not config.dispatcher_address:
@@ -254,11 +257,11 @@ class WorkerServer:
             self.start()
 
     def start(self) -> None:
-        """Starts the worker, unless it runs; returns once the dispatcher knows it.
+        """Starts the worker, unless it is running; returns once the dispatcher knows it.
 
         Raises:
           UnavailableError: if the dispatcher does not answer.
-          FailedPreconditionError: if it refuses the token.
+          FailedPreconditionError: if it rejects the token.
         """
         if self._worker is not None:
             return
@@ -277,10 +280,10 @@ class WorkerServer:
         return self._started().address.place
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Waits until the worker is stopped, by another thread, or until time is over; None has no limit.
+        """Waits until another thread stops the worker, or until the timeout; None has no limit.
 
         Raises:
-          UnavailableError: if the worker ended because the dispatcher was away for dispatcher_timeout_ms.
+          UnavailableError: if the worker ended because the dispatcher was unreachable for dispatcher_timeout_ms.
         """
         worker = self._started()
         if timeout_seconds is not None:

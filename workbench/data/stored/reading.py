@@ -172,7 +172,7 @@ def _covers(asked: Any, stored: Any) -> bool:
 
 
 def _shape_of(structure: tree.Spec) -> Any:
-    """The structure without the identity of classes, which loading creates anew."""
+    """The structure without the identity of classes, because loading creates new ones."""
     return skeleton(tree.unflatten(structure, list(range(structure.num_leaves))))
 
 

@@ -1,14 +1,14 @@
-"""Writing a stored dataset: everything goes to a folder of its own, and counts once the manifest names it.
+"""Writes a stored dataset: everything goes to a separate folder, which counts once the manifest names it.
 
 Layout of a stored dataset:
 
     path/dataset.json       the manifest; names the folder that counts
     path/pass-<id>/         that folder: 0.records, 1.records, ... and `owner`
-    path/pass-<id>/owner    locked as long as somebody writes
+    path/pass-<id>/owner    locked as long as a process writes
     path/lock               locked while the manifest is replaced
 
-The writer that replaces the manifest removes the folders that it does not name and nobody writes: the one replaced, and
-those that killed processes left.
+The writer that replaces the manifest removes the folders that it does not name and no process writes to: the replaced
+one, and those that killed processes left.
 """
 
 from __future__ import annotations

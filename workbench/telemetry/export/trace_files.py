@@ -142,7 +142,7 @@ def _not_calculated(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def nccl_tests_text(rows: Sequence[TableRow]) -> str:
     """The table in the format of nccl-tests, per collective and group, to paste beside `all_reduce_perf`.
 
-    Times are medians of the transfer; "N/A" replaces columns for checked results and runs in place.
+    Times are medians of the transfer; "N/A" marks the columns of checked results and in-place runs.
     """
     lines = []
     for title in dict.fromkeys((row.op, row.group, row.n) for row in rows):

@@ -111,8 +111,9 @@ class Replay:
       first_step, last_step: The steps of the run; -1 without records.
       shown_from, shown_to: The first and the last step that are shown.
       collectives: The collectives of these steps.
-      topology, devices: The last state during the recording; None if unknown. values, array_sharding, dataset_sharding,
-      input, data_service, servers: What was last inspected during the recording, if anything.
+      topology, devices: The last state during the recording; None if unknown.
+      values, array_sharding, dataset_sharding, input, data_service, servers: What was last inspected during the
+        recording, if anything.
       notes: What could not be kept, or cannot be shown.
     """
 

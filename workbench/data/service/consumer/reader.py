@@ -1,7 +1,7 @@
-"""A consumer of a job: fetches elements from its workers ahead, and acknowledges them when it hands them over.
+"""A consumer of a job: prefetches elements from its workers, and acknowledges them when it delivers them.
 
-A thread watches the job, and one per worker fetches. What is fetched and not handed over was not acknowledged: a
-consumer that stops early leaves it to the others.
+One thread watches the job, and one per worker fetches. Elements that were fetched but not delivered are not
+acknowledged: a consumer that stops early leaves them to the others.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Reader:
     """One iteration of one consumer. `runs` starts and ends it."""
 
     def __init__(self, reading: Reading, iteration: int, structure: Structure) -> None:
-        """Nothing is sent yet.
+        """Sends nothing yet.
 
         Args:
           reading: What to read.
-          iteration: Which pass under this name.
+          iteration: The number of the pass under this name.
           structure: The structure of an element.
         """
         self._reading = reading
@@ -69,7 +69,7 @@ class Reader:
         """The elements that this consumer gets.
 
         Raises:
-          UnavailableError: if the service is away for too long.
+          UnavailableError: if the service is unreachable for too long.
         """
         try:
             self._join()
@@ -106,8 +106,8 @@ class Reader:
         return {"consumer": self.consumer, "index": self._reading.index, "local": local}
 
     def _accepted(self, block: Block) -> Iterator[Run]:
-        """The part of a block that no consumer, including this one, has had: a lane may have been computed twice."""
-        if self._reading.trainer:  # others may have it too
+        """The part of a block that no consumer has received yet: a lane may have been computed twice."""
+        if self._reading.trainer:  # others may also receive it
             yield from block.runs
             return
         self._acknowledged += 1
@@ -150,7 +150,7 @@ class Reader:
                 self.news.wait(1.0)
 
     def _lacking(self) -> str | None:
-        """Why nothing can come in this state; None if something can."""
+        """Why nothing can arrive in this state; None if something can."""
         view, seconds = self._view, f"{self._reading.timeout_seconds:g} seconds"
         if view is None:
             return None
@@ -172,10 +172,10 @@ class Reader:
         return None
 
     def _has_ended(self) -> bool:
-        """Whether every element has been given to a consumer.
+        """Whether every element has been delivered to a consumer.
 
         Raises:
-          FailedPreconditionError: if the lane whose turn it is has ended, although others go on.
+          FailedPreconditionError: if the lane whose turn it is has ended, although others continue.
         """
         view = self._view
         if view is None or not view["closed"]:
@@ -230,14 +230,14 @@ class Reader:
                 fetcher.stop()
 
     def _fetch_from(self, addresses: set[str]) -> list[_Fetcher]:
-        """Starts to fetch from these workers; returns the fetchers of other workers, which the caller stops."""
+        """Starts fetching from these workers; returns the fetchers of other workers, which the caller stops."""
         for address in addresses - self._fetchers.keys():
             if not self.closed:
                 self._fetchers[address] = _Fetcher(self, address, self._reading)
         return [self._fetchers.pop(address) for address in self._fetchers.keys() - addresses]
 
     def worker(self, address: str) -> Worker:
-        """A worker as the dispatcher has told; the caller holds the condition."""
+        """A worker according to the dispatcher; the caller holds the condition."""
         view = self._view
         lanes = () if view is None else view["lanes"]
         here = tuple(lane for lane, _, place, complete in lanes if place == address and not complete)
@@ -245,7 +245,7 @@ class Reader:
         return Worker(address, here, total, len(self._fetchers))
 
     def fail(self, error: WorkbenchError) -> None:
-        """Has the loop raise an error."""
+        """Makes the loop raise an error."""
         with self.news:
             self._failure = self._failure or error
             self.news.notify_all()
@@ -268,7 +268,7 @@ class Reader:
         self._channel.close()
         if not self.job:
             return
-        # Tries once: a dispatcher that is unreachable drops the job by itself, and closing should not wait for that.
+        # Tries once: an unreachable dispatcher drops the job on its own, and closing should not wait for that.
         farewell = Channel(self._reading.address, self._reading.tls, "dispatcher", 0.0)
         try:
             farewell.call("release", {"job": self.job, "consumer": self.consumer})
@@ -284,7 +284,7 @@ class _Fetcher:
     Attributes:
       address: The address of the worker.
       freed: Lanes and numbers of the blocks acknowledged since the last request.
-      drained: Lanes that the worker has sent completely, and how often each had moved by then.
+      drained: Lanes that the worker has sent completely, and how often each had been moved by then.
     """
 
     def __init__(self, reader: Reader, address: str, reading: Reading) -> None:
@@ -296,7 +296,7 @@ class _Fetcher:
         self.drained: set[tuple[int, int]] = set()
         self._is_idle = False
         self._trainer = reading.trainer
-        # Requested elements that do not come count against the limit, which other workers could use.
+        # Requested elements that do not arrive count against the limit, which other workers could use.
         is_limited = reading.max_outstanding and not reading.num_consumers
         self._wait = _LIMITED_FETCH_SECONDS if is_limited else _FETCH_SECONDS
         place = Address.parse(address)
@@ -320,7 +320,7 @@ class _Fetcher:
             except CancelledError:
                 return
             except WorkbenchError as error:
-                # A worker that has gone is no failure if the dispatcher knows: others have its lanes.
+                # A lost worker is not a failure if the dispatcher knows: others have its lanes.
                 with reader.news:
                     is_missed = reader.worker(self.address).lanes and not self._stopped
                 if is_missed:
@@ -338,7 +338,7 @@ class _Fetcher:
         return self._reader.turns.plan(self._reader.worker(self.address), self._most)
 
     def _fetch(self, ask: Ask, freed: list[tuple[int, int]]) -> int:
-        """Makes one request; returns how many elements came."""
+        """Makes one request; returns how many elements arrived."""
         reader = self._reader
         fields = {
             "job": reader.job,

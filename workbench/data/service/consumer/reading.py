@@ -17,11 +17,12 @@ class Reading:
       dataset: Id of the dataset.
       mode: Value of the `ShardingPolicy`.
       job_name: The name that consumers share, "" for a job of this one.
-      max_outstanding: How many elements may be here or on their way; 0 for two blocks of a megabyte per worker.
-      timeout_seconds: How long the service may be away, or without a worker, or another consumer of the rounds.
-      index: Which consumer this is, of those that read in rounds; -1 if it does not.
+      max_outstanding: How many elements may be here or in transit; 0 for two blocks of a megabyte per worker.
+      timeout_seconds: How long the service may be unreachable or without a worker, or another consumer of the rounds
+        missing.
+      index: The number of this consumer among those that read in rounds; -1 if it does not.
       num_consumers: How many of these there are; 0 if it does not read in rounds.
-      trainer: The id of its trainer, with a cache that trainers share; "" without.
+      trainer: The id of its trainer, if trainers share a cache; otherwise "".
       target_workers: "LOCAL" for workers in this process only, "AUTO" or "ANY" for all.
     """
 

@@ -1,4 +1,4 @@
-"""Coordinated reads: in each round all consumers take an element of the same lane, the next round is the next lane's.
+"""Coordinated reads: in each round, all consumers take an element of the same lane, and lanes take turns.
 
 Round r goes to lane r % lanes; consumer i takes number (r // lanes) * consumers + i of its elements.
 """
@@ -9,26 +9,26 @@ from workbench.data.service.consumer.turns import Ask, Block, Worker
 
 
 class Rounds:
-    """`Turns` of a consumer that has an index."""
+    """`Turns` of a consumer with an index."""
 
     def __init__(self, index: int, consumers: int, limit: int) -> None:
-        """At round 0.
+        """Starts at round 0.
 
         Args:
-          index: Which consumer it is.
-          consumers: How many there are.
-          limit: How many elements may be here or on their way, 0 for two of each lane.
+          index: The number of the consumer.
+          consumers: The number of consumers.
+          limit: How many elements may be here or in transit, 0 for two of each lane.
         """
         self._index = index
         self._consumers = consumers
         self._limit = limit
         self._lanes = 0
         self._round = self._unread = 0
-        self._asked: dict[int, int] = {}  # by lane: the first of its rounds that has not come yet
+        self._asked: dict[int, int] = {}  # by lane: the first of its rounds that has not arrived yet
         self._here: dict[int, Block] = {}
 
     def start(self, round_: int) -> None:
-        """Goes on at a round, for a consumer that was started again."""
+        """Continues at a round, for a consumer that was restarted."""
         self._round = self._unread = round_
 
     def plan(self, worker: Worker, wanted: int) -> Ask | None:
@@ -44,7 +44,7 @@ class Rounds:
         return Ask(1, due, unread) if due else None
 
     def _next_of(self, lane: int) -> int:
-        """The first round of a lane that has not come yet."""
+        """The first round of a lane that has not arrived yet."""
         return max(self._first_of(lane, self._round), self._asked.get(lane, 0))
 
     def _first_of(self, lane: int, round_: int) -> int:
@@ -61,7 +61,7 @@ class Rounds:
     def add(self, block: Block) -> None:
         """See `Turns.add`."""
         round_ = block.start // self._consumers * self._lanes + block.lane
-        # A block of another round has come before, from a worker that has lost the lane.
+        # The block of another round arrived earlier, from a worker that has lost the lane.
         if round_ == self._next_of(block.lane):
             self._here[round_] = block
             self._asked[block.lane] = round_ + self._lanes

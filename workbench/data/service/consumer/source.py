@@ -19,10 +19,10 @@ from workbench.errors import InvalidArgumentError
 
 
 class Iterations:
-    """Counts the iterations of a dataset, those of every dataset that was made of it included."""
+    """Counts the iterations of a dataset, including those of every dataset made from it."""
 
     def __init__(self, count: int = 0) -> None:
-        """Begins with `count`."""
+        """Starts with `count`."""
         self._count = count
         self._lock = forks.lock(threading.Lock())
 
@@ -38,13 +38,13 @@ class Iterations:
 
 @dataclass(frozen=True, eq=False)
 class ServiceSource(Source):
-    """Elements that data workers make; each opening is a new job, or joins the one that others have begun.
+    """Elements from data workers; each opening starts a new job, or joins one that others have started.
 
     Attributes:
       reading: What to read, and where.
       spec: The nested spec of an element.
       iterations: Numbers the openings.
-      known: How many elements there are, if their dataset tells.
+      known: The number of elements, if their dataset knows it.
     """
 
     name: ClassVar[str] = "data service"
@@ -73,7 +73,7 @@ class ServiceSource(Source):
         return self.spec
 
     def cardinality(self) -> int:
-        """Workers may join and leave, so it is not known, unless the dataset has no end or no element."""
+        """Unknown, because workers may join and leave, unless the dataset is infinite or empty."""
         endless = self.reading.num_consumers or self.reading.trainer
         return INFINITE_CARDINALITY if endless else self.known
 

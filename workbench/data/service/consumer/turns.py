@@ -1,4 +1,4 @@
-"""In which order a consumer takes elements: a seam with an implementation for each way of reading."""
+"""The order in which a consumer takes elements: an interface with an implementation for each way of reading."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _BLOCKS_PER_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Elements of a lane that follow each other.
+    """Consecutive elements of a lane.
 
     Attributes:
       worker: Address of the worker that they come from.
       lane: The lane.
-      start: Number of the first.
-      count: How many they are.
+      start: Number of the first element.
+      count: Number of elements.
       runs: The elements.
     """
 
@@ -33,12 +33,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What a consumer sees of a worker.
+    """A worker from a consumer's view.
 
     Attributes:
-      address: Where it is.
-      lanes: The lanes of the job that it has and that are not complete.
-      lanes_total: How many lanes the job has; 0 as long as some may come.
+      address: Its address.
+      lanes: Its incomplete lanes of the job.
+      lanes_total: How many lanes the job has; 0 while more may be added.
       workers: How many workers the consumer fetches from.
     """
 
@@ -50,11 +50,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What to ask a worker for.
+    """A request to a worker.
 
     Attributes:
-      most: How many elements.
-      due: By lane, the number of the element that is wanted, in rounds.
+      most: The most elements.
+      due: By lane, the number of the requested element, in rounds.
       unread: By lane, the number of the first element that was not acknowledged, in rounds.
     """
 
@@ -67,22 +67,22 @@ class Turns(Protocol):
     """Decides what is fetched and which block comes next. The reader's condition guards it."""
 
     def plan(self, worker: Worker, wanted: int) -> Ask | None:
-        """What to ask a worker for now, at most `wanted` elements; None for nothing."""
+        """The next request to a worker, for at most `wanted` elements; None for none."""
 
     def settle(self, ask: Ask, came: int) -> None:
-        """What was asked for has come, this many elements; or it did not, and 0 have."""
+        """Notes the end of a request: this many elements have arrived, 0 if it failed."""
 
     def add(self, block: Block) -> None:
-        """Elements have come."""
+        """Adds elements that have arrived."""
 
     def next(self) -> Block | None:
-        """The block whose turn it is, if it is there."""
+        """The block whose turn it is, if it has arrived."""
 
     def acknowledged(self, block: Block) -> None:
-        """The dispatcher knows that this consumer has a block."""
+        """Notes that the dispatcher knows that this consumer has a block."""
 
     def done(self, block: Block) -> None:
-        """The loop has gone through a block."""
+        """Notes that the loop has used up a block."""
 
     def lane_due(self) -> int | None:
         """The lane without which it cannot go on; None if any will do."""
@@ -92,14 +92,14 @@ class FirstCome:
     """`Turns` of consumers that take what is ready."""
 
     def __init__(self, limit: int) -> None:
-        """Nothing is here yet; at most `limit` elements will be, or on their way, with 0 two blocks per worker."""
+        """Starts empty; `limit` is the most elements here or in transit, 0 for two blocks per worker."""
         self._limit = limit
         self._blocks: deque[Block] = deque()
         self._held = 0
 
     def plan(self, worker: Worker, wanted: int) -> Ask | None:
         """See `Turns.plan`."""
-        # Skips workers that have nothing left of the job: requests to them would delay the others.
+        # Skips workers that have nothing left for the job: requests to them would delay the others.
         most = self._room(worker, wanted) if worker.lanes else 0
         self._held += most
         return Ask(most) if most else None

@@ -1,1 +1,1 @@
-"""What a dispatcher knows and decides: jobs (`coordinator.py`), where lanes are (`placement.py`), its journal."""
+"""A dispatcher's state and decisions: jobs (`coordinator.py`), the placement of lanes (`placement.py`), its journal."""

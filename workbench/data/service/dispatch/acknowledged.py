@@ -12,7 +12,7 @@ class Acknowledged:
     __slots__ = ("_starts", "_stops")
 
     def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
-        """Begins with ranges as `ranges` gives them."""
+        """Starts with ranges, as from `ranges`."""
         pairs = list(ranges)
         self._starts: list[int] = [start for start, _ in pairs]
         self._stops: list[int] = [stop for _, stop in pairs]
@@ -37,7 +37,7 @@ class Acknowledged:
         return found
 
     def add(self, start: int, stop: int) -> None:
-        """Puts `range(start, stop)` into the set."""
+        """Adds `range(start, stop)` to the set."""
         if start >= stop:
             return
         first = bisect_left(self._stops, start)

@@ -1,4 +1,4 @@
-"""Who reads which job, as far as the running dispatcher knows. Its lock guards it."""
+"""Which consumers read which job, as far as the running dispatcher knows. Its lock guards this."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from workbench.data.service.server import Session
 
 
 class Audience:
-    """The consumers of each job, and since when jobs without any have none."""
+    """The consumers of each job, and since when a job has had none."""
 
     def __init__(self, jobs: list[str]) -> None:
-        """Nobody reads `jobs` yet; a former dispatcher knew them."""
+        """Starts with `jobs` of an earlier dispatcher, which have no consumers yet."""
         self._consumers: dict[str, dict[str, Session]] = {}
         self._idle_since = dict.fromkeys(jobs, time.monotonic())
 
     def join(self, job: str, consumer: str, session: Session, index: int) -> None:
-        """A consumer reads a job, as the `index`th of those that read in rounds; -1 if it reads as it likes.
+        """Adds a consumer of a job.
 
         Args:
           job: Id of the job.
@@ -30,12 +30,12 @@ class Audience:
         self._idle_since.pop(job, None)
 
     def leave(self, job: Job | None, consumer: str, session: Session | None = None) -> None:
-        """A consumer has ended, or its connection `session` has: one that has come again stays.
+        """Removes a consumer that has ended, or whose connection `session` has ended; a reconnected one stays.
 
         Args:
-          job: The job; None if there is none any more.
+          job: The job; None if it no longer exists.
           consumer: Id of the consumer.
-          session: The connection that has ended; None if the consumer itself has.
+          session: The connection that ended; None if the consumer itself ended.
         """
         if job is None:
             return
@@ -46,12 +46,12 @@ class Audience:
             self._idle_since.setdefault(job.id, time.monotonic())
 
     def forget(self, job: str) -> None:
-        """A job is no more."""
+        """Removes a job that no longer exists."""
         self._idle_since.pop(job, None)
         self._consumers.pop(job, None)
 
     def idle(self, timeout_seconds: float) -> list[str]:
-        """The jobs that nobody has read for this time."""
+        """The jobs without a consumer for this time."""
         now = time.monotonic()
         return [job for job, since in self._idle_since.items() if now - since >= timeout_seconds]
 
@@ -71,6 +71,6 @@ class Audience:
         return index >= 0 and any(each.index == index and who != consumer for who, each in readers.items())
 
     def missing(self, job: Job) -> list[int]:
-        """The indices of a job that is read in rounds which no consumer has."""
+        """The indices without a consumer, for a job that is read in rounds."""
         there = {session.index for session in self._consumers.get(job.id, {}).values()}
         return [index for index in range(job.num_consumers) if index not in there]

@@ -17,7 +17,7 @@ class Census:
     """Counts jobs and workers. The dispatcher's lock guards it."""
 
     def __init__(self, state: State, placement: Placement, audience: Audience) -> None:
-        """Has no rates yet."""
+        """Starts without rates."""
         self._state = state
         self._placement = placement
         self._audience = audience
@@ -26,7 +26,7 @@ class Census:
         ] = {}  # by job: time, number of elements, elements per second
 
     def count(self) -> None:
-        """Takes down how far jobs are, for rates; worth calling about twice a second."""
+        """Records the progress of jobs, for rates; to be called about twice a second."""
         now = time.monotonic()
         self._counted = {job: self._next(job, known, now) for job, known in self._state.jobs.items()}
 
@@ -38,7 +38,7 @@ class Census:
         return now, _elements(known), (_elements(known) - before) / passed
 
     def fields(self) -> Fields:
-        """Everything, as `ServiceStatus.of` reads it."""
+        """Everything, in the form for `ServiceStatus.of`."""
         lanes = [lane for job in self._state.jobs.values() for lane in job.lanes if not lane.complete]
         workers = [
             {

@@ -31,9 +31,9 @@ class Limits:
     """How long a dispatcher waits before it gives something up, in seconds.
 
     Attributes:
-      job_gc_check: Between two looks for jobs that nobody reads.
-      job_gc: How long nobody reads a job before it is forgotten.
-      worker: How long a worker is silent before its lanes go to others.
+      job_gc_check: Time between two searches for jobs without consumers.
+      job_gc: How long a job may have no consumer before it is removed.
+      worker: How long a worker may be silent before its lanes go to others.
     """
 
     job_gc_check: float
@@ -45,7 +45,7 @@ class Coordinator:
     """Answers workers and consumers. One lock guards everything; threads that wait for news wait for its condition."""
 
     def __init__(self, work_dir: str | None, limits: Limits, worker_addresses: tuple[str, ...]) -> None:
-        """Takes up what the journal in `work_dir` says; None keeps everything in memory.
+        """Restores the state from the journal in `work_dir`; None keeps everything in memory.
 
         Raises:
           DataLossError: if the journal is damaged.
@@ -87,7 +87,7 @@ class Coordinator:
             return known(fields, payload, session)
 
     def ended(self, session: Session) -> None:
-        """A worker or consumer has gone; one that comes back says so."""
+        """Handles the end of a worker's or consumer's connection; one that comes back reports itself."""
         with self._news:
             worker = self._placement.workers.get(session.who)
             if worker is not None and worker.session is session:
@@ -96,7 +96,7 @@ class Coordinator:
             self._tell()
 
     def stop(self) -> None:
-        """Ends the waits of all that ask for news."""
+        """Ends all requests that wait for news."""
         with self._news:
             self._stopped = True
             self._news.notify_all()
@@ -111,7 +111,7 @@ class Coordinator:
 
     @property
     def num_workers(self) -> int:
-        """How many workers are there."""
+        """Number of connected workers."""
         return len(self._placement.workers)
 
     # Consumers
@@ -139,8 +139,8 @@ class Coordinator:
 
     def _job(self, fields: Fields, payload: bytes, session: Session) -> Reply:
         name, iteration = fields["name"], fields["iteration"]
-        # For a job with one consumer, the consumer makes the id, so repeating a request after a lost reply makes no
-        # second job.
+        # For a job with one consumer, the consumer chooses the id, so repeating a request after a lost reply does not
+        # start a second job.
         known: str = self._state.names.get((name, iteration), "") if name else fields["id"]
         job = self._state.jobs.get(known)
         wanted = Job(
@@ -191,7 +191,7 @@ class Coordinator:
 
     def _join(self, job: Job, fields: Fields, session: Session) -> None:
         index, consumer = fields["index"], fields["consumer"]
-        # A killed consumer's end may be noticed only after its successor has come.
+        # A killed consumer's end may be noticed only after its successor has joined.
         if not self._news.wait_for(lambda: not self._audience.other(job.id, index, consumer), _SEAT_SECONDS):
             raise FailedPreconditionError(
                 f"another consumer reads job {job.name!r} as consumer_index {index} of {job.num_consumers}; give each "
@@ -291,7 +291,7 @@ class Coordinator:
         provider, nth = fields["provider"], fields["nth"]
         key = f"{provider}/{fields['visit']}"
         deals = lane.deals.get(key, [])
-        if nth < len(deals):  # dealt before: the worker was lost, or the reply was
+        if nth < len(deals):  # assigned before: the worker or the reply was lost
             return {"split": deals[nth]}, b""
         split = self._state.next_split(job, provider, key)
         if split is not None:

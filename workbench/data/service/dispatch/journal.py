@@ -1,13 +1,13 @@
-"""The dispatcher's journal: its decisions, written before anyone else learns of them.
+"""The dispatcher's journal: its decisions, written before anyone else learns about them.
 
-The file is a TFRecord file of JSON objects, so lengths and contents have checksums. A process that is killed leaves at
-most a part of the last record, which nobody was told about: it is cut off. Anything else that is wrong is damage. What
-was written survives the end of the process at any time. What others rely on is also forced to the disk before they hear
-of it: datasets, jobs, lanes. Which elements were acknowledged is not, as that would take a visit to the disk for each
-block of elements: a machine that loses power may lose the last such entries, and elements of them may arrive again.
+It is a TFRecord file of JSON objects, so lengths and contents have checksums. A killed process leaves at most a part of
+the last record, which was not reported to anyone: it is truncated. Any other error is damage. Written entries survive
+the end of the process at any time. Entries that others rely on (datasets, jobs, lanes) are also synced to the disk
+before they are reported. Acknowledgements are not, because that would take a disk access per block of elements: a
+machine that loses power may lose the last of them, and their elements may arrive again.
 
-A journal that grows is written anew, with the entries that make the same state: beside the old one, whose place it
-takes when it is complete and on the disk.
+A growing journal is rewritten with entries that make the same state: beside the old one, which it replaces once it is
+complete and on the disk.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Journal:
     """Entries in a file, to which only one process may append."""
 
     def __init__(self, path: str) -> None:
-        """Reads the file `path`, which need not exist; `entries` gives what was in it.
+        """Reads the file `path`, which need not exist; `entries` has its content.
 
         Raises:
-          DataLossError: if it is damaged; the text names file and offset.
+          DataLossError: if it is damaged; the message names file and offset.
           FailedPreconditionError: if another process has it open.
         """
         self._path = path
@@ -67,11 +67,11 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """How large the file is."""
+        """The size of the file."""
         return self._end
 
     def append(self, entry: Entry, *, sync: bool = False) -> None:
-        """Writes an entry, all of it or nothing; with `sync` it has reached the disk on return.
+        """Writes an entry completely or not at all; with `sync`, it is on the disk on return.
 
         Raises:
           StorageFull: if there is no space left.
@@ -90,13 +90,13 @@ class Journal:
         fault("data_journal.after_append")
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Has the file hold these entries; at any time it holds all of them, or all that it held before.
+        """Replaces the content of the file by these entries, atomically.
 
         Raises:
           StorageFull: if there is no space left.
         """
         data = b"".join(map(framed, entries))
-        # This process holds the lock, so whatever is there comes from a killed process and may be overwritten.
+        # This process holds the lock, so an existing file comes from a killed process and may be overwritten.
         beside = self._path + ".new"
         with storage(self._path):
             file = os.open(beside, _FLAGS | os.O_TRUNC, 0o600)
@@ -146,7 +146,7 @@ def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
     """The complete entries in the contents of a journal, and where they end.
 
     Raises:
-      DataLossError: if a record is damaged; a part of a record at the end is none.
+      DataLossError: if a record is damaged; a partial record at the end is not damage.
     """
     entries: list[Entry] = []
     start = 0

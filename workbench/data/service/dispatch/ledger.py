@@ -1,4 +1,4 @@
-"""What a dispatcher has decided, kept: its state, the journal that rebuilds it, and the bytes of datasets."""
+"""A dispatcher's decisions: its state, the journal that rebuilds it, and the bytes of datasets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Ledger:
     """State and journal of a dispatcher, whose lock guards them.
 
     Attributes:
-      state: What is known now.
+      state: The present state.
     """
 
     def __init__(self, work_dir: str | None) -> None:
-        """Takes up what the journal in `work_dir` says; None keeps everything in memory.
+        """Restores the state from the journal in `work_dir`; None keeps everything in memory.
 
         Raises:
           DataLossError: if the journal is damaged.
@@ -58,7 +58,7 @@ class Ledger:
         self._compact_at = max(_MOST_BYTES, _GROWTH * self._journal.size_bytes)
 
     def write(self, entry: Entry) -> None:
-        """Makes a change, in the journal first.
+        """Makes a change, first in the journal.
 
         Raises:
           StorageFull: if there is no space left.
@@ -103,7 +103,7 @@ class Ledger:
         return known
 
     def keep(self, digest: str, payload: bytes) -> None:
-        """Keeps the bytes of a dataset, whose SHA-256 is `digest`."""
+        """Stores the bytes of a dataset with the SHA-256 `digest`."""
         if self._folder is None:
             self._bytes[digest] = payload
             return
@@ -115,7 +115,7 @@ class Ledger:
         """The bytes of a dataset.
 
         Raises:
-          DataLossError: if they are not what was kept.
+          DataLossError: if they differ from what was stored.
         """
         if self._folder is None:
             return self._bytes[digest]

@@ -1,4 +1,4 @@
-"""Which worker computes which lane: each new worker gets lanes of its own, and those of a lost one go to others."""
+"""Which worker computes which lane: each new worker gets its own lanes, and those of a lost one go to others."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from workbench.data.service.server import Session
 
 @dataclass(slots=True)
 class LiveWorker:
-    """A worker that is there.
+    """A connected worker.
 
     Attributes:
-      address: Where consumers reach it.
+      address: Its address for consumers.
       session: Its connection.
-      seen: When it asked last, as `time.monotonic`.
-      waiting: Whether it is asking right now.
-      elements: How many elements it has handed out.
-      rate: How many per second, lately.
+      seen: Time of its last request, as `time.monotonic`.
+      waiting: Whether a request of it is waiting.
+      elements: Number of elements that it has delivered.
+      rate: Elements per second, recently.
     """
 
     address: str
@@ -33,7 +33,7 @@ class LiveWorker:
     rate: float = 0.0
 
     def report(self, elements: int) -> None:
-        """Takes down how many elements it has handed out by now."""
+        """Records how many elements it has delivered so far."""
         now = time.monotonic()
         passed = now - self.seen
         if passed > 0.1:
@@ -43,10 +43,10 @@ class LiveWorker:
 
 
 class Placement:
-    """The workers that are there, and the lanes that they have. The dispatcher's lock guards it.
+    """The connected workers and their lanes. The dispatcher's lock guards this.
 
     Attributes:
-      workers: By id, those that are there.
+      workers: The connected workers, by id.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Placement:
         patience_seconds: float,
         tell: Callable[[], None],
     ) -> None:
-        """Nobody is there yet.
+        """Starts without workers.
 
         Args:
-          ledger: Knows the jobs.
+          ledger: The state with the jobs.
           worker_addresses: The addresses of all workers, for the policies that give each a fixed part.
-          patience_seconds: How long workers that a former dispatcher knew may take to come back.
+          patience_seconds: How long workers of an earlier dispatcher may take to come back.
           tell: Called after every change of a lane.
         """
         self._ledger = ledger
@@ -72,7 +72,7 @@ class Placement:
         self._patience_until = time.monotonic() + patience_seconds
 
     def join(self, name: str, address: str, session: Session) -> None:
-        """A worker is there, or is there again.
+        """Adds a worker, or one that has come back.
 
         Args:
           name: Name of the worker.
@@ -84,21 +84,21 @@ class Placement:
         self.place()
 
     def lose(self, name: str) -> None:
-        """A worker is gone: others get its lanes."""
+        """Removes a lost worker; others get its lanes."""
         del self.workers[name]
         self._lost.add(name)
         self.place()
         self._tell()
 
     def lose_silent(self, timeout_seconds: float) -> None:
-        """Gives up the workers that have said nothing for this time."""
+        """Gives up workers that have been silent for this time."""
         now = time.monotonic()
         for name, worker in list(self.workers.items()):
             if not worker.waiting and now - worker.seen > timeout_seconds:
                 self.lose(name)
 
     def place(self) -> None:
-        """Gives lanes whose worker is lost to others, and new workers lanes of their own."""
+        """Gives lanes of lost workers to others, and new lanes to new workers."""
         if not self.workers:
             return
         for job in self._ledger.state.jobs.values():
@@ -113,11 +113,11 @@ class Placement:
 
     @property
     def addresses(self) -> set[str]:
-        """Where the workers are that are there."""
+        """The addresses of the connected workers."""
         return {worker.address for worker in self.workers.values()}
 
     def address(self, lane: Lane) -> str:
-        """Where consumers find a lane; "" if its worker is gone."""
+        """The address of a lane for consumers; "" if its worker is lost."""
         worker = self.workers.get(lane.worker)
         return "" if worker is None else worker.address
 

@@ -1,4 +1,4 @@
-"""What a dispatcher knows: datasets, jobs and their lanes. Every change is an entry, so entries rebuild it."""
+"""What a dispatcher knows: datasets, jobs and their lanes. Every change is an entry, so entries rebuild the state."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Pairs = list[tuple[int, int]]
 
 @dataclass(slots=True)
 class Registered:
-    """A dataset that was registered.
+    """A registered dataset.
 
     Attributes:
       id: Its id.
-      fingerprint: What tells it from other datasets.
+      fingerprint: Identifies the dataset.
       digest: SHA-256 of its bytes.
-      splits: How many splits each of its sources has; None if one cannot be cut, for `unsplittable` says why.
-      endless: Whether it is known to have no end.
-      compression: The compression of its elements on their way.
-      finite: Whether it is known to have one.
-      kind: What tells it from other datasets but those that differ only in seeds of shuffles and drawn seeds.
-      spec: The nested spec of its elements, as `spec_json` writes it; None if an earlier version registered it.
+      splits: How many splits each of its sources has; None if one cannot be split, for the reason in `unsplittable`.
+      endless: Whether it is known to be infinite.
+      compression: The compression of its elements in transit.
+      finite: Whether it is known to be finite.
+      kind: Identifies the dataset, ignoring seeds of shuffles and drawn seeds.
+      spec: The nested spec of its elements, from `spec_json`; None if an earlier version registered it.
     """
 
     id: int | str
@@ -48,14 +48,14 @@ class Lane:
     """The stream of elements of one worker.
 
     Attributes:
-      number: Which lane of the job it is.
-      worker: Id of the worker that computes it, or did last.
-      moves: How often it was given to another worker.
-      deals: By source and visit, the splits that it got, in order.
-      total: How many elements it has; None as long as it goes on.
-      acked: Which of them were acknowledged.
-      failed: How many of those could not be made.
-      verdicts: By consumer, its last acknowledgement and what was accepted: it may ask again.
+      number: Its number in the job.
+      worker: Id of the worker that computes it or computed it last.
+      moves: How often it was moved to another worker.
+      deals: By source and visit, the splits that it received, in order.
+      total: Its number of elements; None until it ends.
+      acked: The acknowledged elements.
+      failed: How many of them could not be made.
+      verdicts: By consumer, its last acknowledgement and what was accepted, because it may repeat the request.
     """
 
     number: int
@@ -96,16 +96,16 @@ class Job:
     Attributes:
       id: Its id.
       name: The name that consumers share, "" for a job of one consumer.
-      iteration: Which pass under this name.
+      iteration: The number of the pass under this name.
       dataset: Id of the dataset.
       mode: Value of the `ShardingPolicy`.
       num_consumers: How many consumers read in rounds; 0 if they do not.
-      cached: Whether trainers share its elements, each of which gets all.
+      cached: Whether trainers share its elements; each trainer gets all of them.
       target_workers: "LOCAL" if consumers read from workers in their own processes only.
       lanes: Its lanes, by number.
-      dealt: By source and visit, the next split to be dealt.
-      closed: Whether no further lane will come.
-      local: Addresses of the workers in the processes of its consumers, as far as they have said so.
+      dealt: By source and visit, the next split to assign.
+      closed: Whether no further lane will be added.
+      local: Addresses of the workers in its consumers' processes, as far as reported.
     """
 
     id: str
@@ -123,7 +123,7 @@ class Job:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What all consumers of a job must want alike."""
+        """The terms that all consumers of a job must agree on."""
         return {
             "dataset": self.dataset,
             "processing_mode": ShardingPolicy(self.mode).name,
@@ -134,7 +134,7 @@ class Job:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What makes the same job again, without its lanes."""
+        """The description that recreates the job, without its lanes."""
         names = ("id", "name", "iteration", "dataset", "mode", "num_consumers", "cached", "target_workers")
         return {name: getattr(self, name) for name in names}
 
@@ -143,7 +143,7 @@ class Job:
         return self.target_workers != "LOCAL" or address in self.local
 
     def round_of(self, index: int) -> int:
-        """The first round of which a consumer that reads in rounds has not acknowledged its element."""
+        """The first round whose element a consumer that reads in rounds has not acknowledged."""
         rounds = []
         for lane in self.lanes:
             nth = lane.acked.prefix // self.num_consumers if self.num_consumers else 0
@@ -159,11 +159,11 @@ class Job:
 
 
 class State:
-    """Datasets and jobs, as the entries say.
+    """Datasets and jobs according to the entries.
 
     Attributes:
-      datasets: By id.
-      jobs: By id.
+      datasets: The datasets, by id.
+      jobs: The jobs, by id.
       names: Ids of jobs by name and iteration.
     """
 
@@ -176,7 +176,7 @@ class State:
         """Makes the change that an entry describes.
 
         Raises:
-          DataLossError: if it fits nothing that was before.
+          DataLossError: if it does not match the earlier ones.
         """
         try:
             self._apply(entry)
@@ -186,7 +186,7 @@ class State:
             ) from error
 
     def entries(self) -> Iterator[Entry]:
-        """Entries that make this state, in fewer steps than it came about."""
+        """The fewest entries that make this state."""
         for registered in self.datasets.values():
             yield {"what": "dataset", "dataset": asdict(registered)}
         for job in self.jobs.values():
@@ -244,7 +244,7 @@ class State:
         lane.verdicts[entry["consumer"]] = entry["number"], accepted
 
     def next_split(self, job: Job, provider: int, key: str) -> int | None:
-        """The split to deal next; None if all of them were.
+        """The next split to assign; None if all are assigned.
 
         Args:
           job: The job.
@@ -256,7 +256,7 @@ class State:
         return split if counts[provider] == ENDLESS or split < counts[provider] else None
 
     def has_splits(self, job: Job) -> bool:
-        """Whether a lane that begins now would get a split."""
+        """Whether a lane that starts now would get a split."""
         registered = self.datasets[job.dataset]
         return registered.endless or any(
             self.next_split(job, provider, f"{provider}/0") is not None

@@ -1,1 +1,1 @@
-"""The lanes of a data worker: what computes them, and the shelves on which elements wait for consumers."""
+"""The lanes of a data worker: the threads that compute them, and the shelves where elements wait for consumers."""

@@ -30,12 +30,12 @@ from workbench.faults import fault
 
 @dataclass(frozen=True, slots=True)
 class LaneKey:
-    """Which lane.
+    """Identifies a lane.
 
     Attributes:
       job: Id of its job.
       lane: Its number in the job.
-      move: How often it had been given to another worker.
+      move: How often it had been moved to another worker.
     """
 
     job: str
@@ -44,29 +44,29 @@ class LaneKey:
 
     @staticmethod
     def of(task: Fields) -> LaneKey:
-        """The key of a lane as the dispatcher describes it."""
+        """The key of a lane from the dispatcher's description."""
         return LaneKey(task["job"], task["lane"], task["move"])
 
 
 class LaneTask:
     """Computes a lane ahead of its consumers, as far as its shelf has room.
 
-    The worker's condition guards the shelf; a taker of elements wakes the thread that makes them.
+    The worker's condition guards the shelf; taking elements wakes the thread that makes them.
 
     Attributes:
-      key: Which lane.
-      shelf: What was made and waits for consumers.
-      compression: The compression of the elements on their way.
-      failure: Why the lane stays as it is although it has not ended; None if it has, or goes on.
+      key: The key of the lane.
+      shelf: Elements that wait for consumers.
+      compression: The compression of the elements in transit.
+      failure: Why the lane stopped before its end; None if it has ended, or continues.
     """
 
     def __init__(
         self, task: Fields, channel: Callable[[], Channel], news: threading.Condition, window_bytes: int
     ) -> None:
-        """Starts to compute.
+        """Starts computing.
 
         Args:
-          task: The lane as the dispatcher describes it.
+          task: The dispatcher's description of the lane.
           channel: Makes a connection to the dispatcher.
           news: Notified when something is ready.
           window_bytes: How much to keep for trainers that share the lane.
@@ -102,9 +102,9 @@ class LaneTask:
             with self._news:
                 self._ended = True
                 self._news.notify_all()
-        # The lane was stopped, or the dispatcher was unreachable for too long or has dropped the job.
+        # The lane was stopped, or the dispatcher was unreachable for too long or dropped the job.
         except Exception as error:
-            # Its traceback would keep the pipeline, and so the threads of that, until a garbage collection.
+            # Its traceback would keep the pipeline and its threads alive until a garbage collection.
             self.failure = error.with_traceback(None)
 
     def _runs(self) -> Iterator[Run]:
@@ -118,12 +118,12 @@ class LaneTask:
             return
         for run in guarded(runs):
             if self._request_failure is not None:
-                # After a failed request, the rest of a stage, such as a shuffle's buffer, is not what would have come
-                # next.
+                # After a failed request, the rest of a stage, such as a shuffle's buffer, is not what would have
+                # followed.
                 raise self._request_failure
             if size_of(run):
                 yield run
-        if self._task["cached"]:  # only now the dataset is known to be finite
+        if self._task["cached"]:  # only now is the dataset known to be finite
             yield Failed(InvalidArgumentError(CACHE_NEEDS_NO_END))
 
     def _dataset(self) -> Pipeline:
@@ -168,7 +168,7 @@ class LaneTask:
             raise
 
     def _put(self, run: Run) -> bool:
-        """Adds a run when there is room; returns whether it was wanted."""
+        """Adds a run once there is room; returns whether it is still needed."""
         size = bytes_of(run)
         with self._news:
             while not self._stopped and not self.shelf.has_room(size):
@@ -181,7 +181,7 @@ class LaneTask:
         return True
 
     def is_drained(self, request: Request) -> bool:
-        """Whether nothing is left for a consumer, and nothing will come; the caller holds the condition."""
+        """Whether a consumer has received everything, and nothing more will be made; the caller holds the condition."""
         return self._ended and self.shelf.is_used_up(request)
 
     def stop(self) -> None:
@@ -192,5 +192,5 @@ class LaneTask:
         self._channel.close()
 
     def join(self, timeout_seconds: float) -> None:
-        """Waits for the thread; a function of the user may keep it longer."""
+        """Waits for the thread, which a user's function may delay further."""
         self._thread.join(timeout_seconds)

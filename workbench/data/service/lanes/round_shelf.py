@@ -10,18 +10,18 @@ _ROUNDS_AHEAD = 8
 
 
 class RoundShelf:
-    """`Shelf` of jobs with `num_consumers`. A consumer that is slow keeps the others from running far ahead.
+    """`Shelf` of jobs with `num_consumers`. A slow consumer keeps the others from running far ahead.
 
-    An element stays until it was acknowledged: a consumer that is started again asks for it again.
+    An element stays until it is acknowledged, because a restarted consumer requests it again.
     """
 
     def __init__(self, lane: int, start: int, consumers: int) -> None:
-        """Empty.
+        """Starts empty.
 
         Args:
           lane: Number of the lane.
           start: Number of the first element that is made.
-          consumers: How many consumers read.
+          consumers: The number of consumers.
         """
         self._lane = lane
         self._made = start
@@ -44,7 +44,7 @@ class RoundShelf:
             number = self._made + nth
             if (
                 number >= self._unread[number % self._consumers]
-            ):  # otherwise its consumer has it from another worker
+            ):  # otherwise, its consumer has it from another worker
                 self._kept[number] = cut(run, nth, nth + 1), size_bytes // count
                 self._kept_bytes += size_bytes // count
         self._made += count
@@ -67,7 +67,7 @@ class RoundShelf:
         return None if kept is None else (number, [kept[0]])
 
     def give_back(self, consumer: str) -> None:
-        """See `Shelf.give_back`: the one that takes its place asks for the element that is due."""
+        """See `Shelf.give_back`: its successor requests the element that is due."""
 
     def is_used_up(self, request: Request) -> bool:
         """See `Shelf.is_used_up`."""

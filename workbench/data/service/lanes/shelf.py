@@ -1,4 +1,4 @@
-"""Where the elements of a lane wait for consumers: a seam with one implementation for each way of reading."""
+"""Where the elements of a lane wait for consumers: an interface with an implementation for each way of reading."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MOST_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a consumer asks a worker for.
+    """A consumer's request to a worker.
 
     Attributes:
       consumer: Its id.
-      most: How many elements it takes.
+      most: The most elements that it takes.
       freed: Blocks that it has acknowledged, by lane and first number.
-      due: By lane, the number of the element that it wants, for those that read in rounds.
-      unread: By lane, the number of the first of its elements that it has not acknowledged, for the same.
+      due: By lane, the number of the requested element, for consumers that read in rounds.
+      unread: By lane, the number of its first unacknowledged element, for the same.
       trainer: The id that it shares with the other consumers of its trainer, "" without a cache.
     """
 
@@ -45,32 +45,32 @@ class Request:
 
 
 class Shelf(Protocol):
-    """Holds elements that were made, in order of their numbers. The worker's condition guards it."""
+    """Holds elements in the order of their numbers. The worker's condition guards it."""
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether to make the next run, which is this large."""
+        """Whether there is room for another run of this size."""
 
     def put(self, run: Run, size_bytes: int) -> None:
-        """Adds the run that was made next."""
+        """Adds the next run."""
 
     def free(self, request: Request) -> None:
-        """Lets go of what the consumer has taken before, as the request says."""
+        """Removes the elements that the consumer has acknowledged in the request."""
 
     def take(self, request: Request) -> tuple[int, list[Run]] | None:
-        """Elements that follow each other, and the number of the first; None if none is ready for this consumer."""
+        """Consecutive elements, after the number of the first; None if none is ready for this consumer."""
 
     def give_back(self, consumer: str) -> None:
-        """Has others get what a consumer that has gone did not acknowledge."""
+        """Makes elements that a lost consumer did not acknowledge available to others."""
 
     def is_used_up(self, request: Request) -> bool:
-        """Whether a consumer has got all that was made."""
+        """Whether a consumer has received all elements made so far."""
 
 
 class SharedShelf:
     """Elements for the first request: `Shelf` of jobs whose consumers share them."""
 
     def __init__(self, lane: int, start: int) -> None:
-        """Empty; `start` is the number of the first element."""
+        """Starts empty; `start` is the number of the first element."""
         self._lane = lane
         self._next = start
         self._ready: deque[tuple[Run, int]] = deque()
@@ -125,12 +125,12 @@ class SharedShelf:
 
     def is_used_up(self, request: Request) -> bool:
         """See `Shelf.is_used_up`."""
-        # Unacknowledged blocks may never have arrived: a worker can learn late that a connection broke.
+        # Unacknowledged blocks may never have arrived: a worker may notice late that a connection broke.
         return not self._ready and not self._returned and not self._given.get(request.consumer)
 
 
 def bytes_of(run: Run) -> int:
-    """What a run holds in memory by itself; rows of tables are gathered only when they travel."""
+    """The memory of a run itself; rows of tables are gathered only when they are sent."""
     if not isinstance(run, Failed) and isinstance(run.table, ListTable):
         items = run.table.items
         return sum(

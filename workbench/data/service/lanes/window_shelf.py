@@ -1,4 +1,4 @@
-"""A sliding window of elements that several trainers share: each gets all that pass while it reads."""
+"""A sliding window of elements that several trainers share: each gets all elements that pass while it reads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OVERHEAD_BYTES = 256
 class WindowShelf:
     """`Shelf` of jobs with a cross-trainer cache, as tf.data.experimental.service.CrossTrainerCache.
 
-    New elements are made for the trainer that is furthest; the oldest make room for them. A trainer that comes later
-    begins with the oldest that is left, and one that is slow goes on there: it misses what has passed.
+    New elements are made for the trainer that is furthest ahead; they displace the oldest. A late trainer starts with
+    the oldest remaining element, and a slow one continues there and misses earlier ones.
     """
 
     def __init__(self, start: int, window_bytes: int) -> None:
-        """Empty.
+        """Starts empty.
 
         Args:
-          start: Number of the first element that is made.
+          start: Number of the first element.
           window_bytes: How much to keep; the newest run stays, however large.
         """
         self._next = start
@@ -62,7 +62,7 @@ class WindowShelf:
             self._oldest = 0
 
     def free(self, request: Request) -> None:
-        """See `Shelf.free`: what was taken stays for other trainers."""
+        """See `Shelf.free`: elements that were taken stay for other trainers."""
 
     def take(self, request: Request) -> tuple[int, list[Run]] | None:
         """See `Shelf.take`."""
@@ -84,7 +84,7 @@ class WindowShelf:
         return (start, runs) if runs else None
 
     def give_back(self, consumer: str) -> None:
-        """See `Shelf.give_back`: a trainer misses what it was given and did not read."""
+        """See `Shelf.give_back`: a trainer misses elements that were sent to it but not read."""
 
     def is_used_up(self, request: Request) -> bool:
         """See `Shelf.is_used_up`."""

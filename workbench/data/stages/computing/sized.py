@@ -1,8 +1,8 @@
-"""Results whose sizes depend on nothing but the sizes of what a function is given.
+"""Finds functions whose result sizes depend only on the sizes of their arguments.
 
-Of `(x.astype(np.float32) - mean) / std` two calls tell all sizes. That holds for code without branches, which computes
-with what it is given and with NumPy's functions, as long as no number in an array becomes a size, an index or a mask.
-The code tells the first (`straight_code.py`), and a call with `Sized` arrays the second.
+For `(x.astype(np.float32) - mean) / std`, two calls show all sizes. This holds for code without branches that computes
+with its arguments and NumPy's functions, as long as no number in an array becomes a size, an index or a mask. The code
+shows the first (`straight_code.py`), and a call with `Sized` arrays the second.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PLAIN: Final = int, float, complex, str, type, np.dtype, type(None), type(...)
 
 
 def depends_on_sizes(fn: Callable[..., Any], element_spec: Any) -> bool:
-    """Whether a function's code, and the spec of its arguments, leave it to a call with `Sized` arrays."""
+    """Whether, after a check of a function's code and its arguments' spec, a call with `Sized` arrays decides."""
     for spec in tree.flatten(element_spec)[0]:
         if not isinstance(spec, TensorSpec) or spec.dtype.kind not in "biufc":
             return False
@@ -53,12 +53,12 @@ def depends_on_sizes(fn: Callable[..., Any], element_spec: Any) -> bool:
 
 
 def sized(element: Any) -> Any:
-    """A made-up element of numbers whose arrays raise `Unprovable` where a value may become a size."""
+    """A made-up element of numbers whose arrays raise `Unprovable` if a value may become a size."""
     return tree.map(_sized, element)
 
 
 def _sized(value: Any) -> Any:
-    """A result of NumPy with its arrays and numbers as `Sized`."""
+    """A NumPy result with its arrays and numbers as `Sized`."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value).view(Sized)
     return type(value)(map(_sized, value)) if type(value) in (tuple, list) else value
@@ -71,7 +71,7 @@ def _unsized(value: Any) -> Any:
 
 
 def _require_plain(value: Any) -> None:
-    """Refuses an argument in which there may be a number of an array."""
+    """Rejects an argument that may contain a number of an array."""
     if type(value) in (tuple, list):
         for part in value:
             _require_plain(part)
@@ -82,7 +82,7 @@ def _require_plain(value: Any) -> None:
 
 
 class Sized(np.ndarray[Any, np.dtype[Any]]):
-    """An array, or a number as one without dimensions, that is refused where its values may decide about sizes."""
+    """An array, or a number as a 0-d array, that is rejected where its values may determine sizes."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
