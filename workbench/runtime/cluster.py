@@ -167,15 +167,22 @@ class Cluster:
                 group.cores_used = CoresUsed()
         return group
 
-    def flush_telemetry(self, deadline_seconds: float = 2.0) -> tuple[str, ...]:
+    def flush_telemetry(
+        self, deadline_seconds: float = 2.0, *, names: Sequence[str] | None = None
+    ) -> tuple[str, ...]:
         """Brings the feed up to date with what the replicas have recorded so far, also while a step hangs.
+
+        Args:
+          deadline_seconds: How long to wait for the workers, for all together.
+          names: The workers to ask; by default all.
 
         Returns:
           The addresses of workers that did not answer in time.
         """
         end = time.monotonic() + deadline_seconds
         silent = []
-        for question in [self.gang.urgent.ask(worker, TELEMETRY) for worker in self.gang.living()]:
+        asked = [worker for worker in self.gang.living() if names is None or worker.name in names]
+        for question in [self.gang.urgent.ask(worker, TELEMETRY) for worker in asked]:
             try:
                 left = max(0.0, end - time.monotonic())
                 batches = question.answer(left, unless=is_interrupt_kept_back)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
     from workbench.runtime.driver.handle import Handle
 
-_FLUSH_SECONDS: Final = 0.2
+_FLUSH_SECONDS: Final = 5.0
+"""How long to wait for records. The replicas have just answered, so only a busy machine takes more than a moment."""
 EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
     "or batch with drop_remainder=True."
@@ -89,7 +91,7 @@ class _Found:
         self._written = self._asked(assigned, {id(leaf): None for leaf in leaves if self._is_stored(leaf)})
         self._now_ns = time.monotonic_ns()
         self._since: dict[int, list[Since]] = {}
-        self._flushed: set[Group] = set()
+        self._silent: dict[Group, tuple[str, ...]] = {}
         self._apart = {
             id(leaf): self._to_compare(leaf, [each.checksums for each in read[id(leaf)]])
             for leaf in leaves
@@ -148,7 +150,7 @@ class _Found:
         entered = self._entered(leaf)
         hints = (
             *self._empty_batches(leaf),
-            *origin_hints(replicas, entered),
+            *origin_hints(replicas, entered, self._silent_workers(leaf)),
             *_left_out(replicas),
             *_partly_read(replicas),
             *self._partly_compared(leaf),
@@ -183,14 +185,19 @@ class _Found:
         group, _ = self._places[id(leaf)]
         cluster = group.gang.cluster
         assert cluster is not None
-        if group not in self._flushed:
-            self._flushed.add(group)
-            cluster.flush_telemetry(_FLUSH_SECONDS)
+        if group not in self._silent:
+            self._silent[group] = cluster.flush_telemetry(_FLUSH_SECONDS, names=group.worker_names)
         first, last = min(since.first for since in steps), max(since.step for since in steps)
         found: Onset | None = cluster.feed.first_not_finite(
             cluster.name, group.name, since=max(first, 0), until=last
         )
+        if found is not None and self._silent[group]:
+            return replace(found, certain=False)  # what is still to come may tell of an earlier one
         return found
+
+    def _silent_workers(self, leaf: Any) -> tuple[str, ...]:
+        """The workers that have not sent the records of a leaf's replicas. Requires `_entered`."""
+        return self._silent.get(self._places[id(leaf)][0], ()) if id(leaf) in self._places else ()
 
     def _empty_batches(self, leaf: Any) -> Iterator[str]:
         if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):

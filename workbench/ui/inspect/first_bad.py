@@ -69,14 +69,35 @@ def _origin(bad: Sequence[_Bad], value: InspectedValue) -> list[str]:
     return [part for part in (who, when, unknown) if part]
 
 
-def origin_hints(replicas: Sequence[ReplicaSummary], entered: Onset | None) -> tuple[str, ...]:
-    """Sentences on where a value's NaN or infinity came from or, if unknown, how to find it."""
+def origin_hints(
+    replicas: Sequence[ReplicaSummary], entered: Onset | None, silent: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Sentences on where a value's NaN or infinity came from or, if unknown, how to find it.
+
+    Args:
+      replicas: The value's components.
+      entered: The first collective that received it, according to the records so far.
+      silent: Addresses of workers whose newest records are missing.
+    """
     bad = [each for each in replicas if isinstance(each.summary, Summary) and each.summary.first_bad >= 0]
     if not bad:
         return ()
     if entered is not None:
         first = f"The first NaN or infinity: {onset_text(entered)}."
-        return (first if entered.certain else f"{first} Not everything was read before; {FIND_IT}.",)
+        if entered.certain:
+            return (first,)
+        return (f"{first} {_to_come(silent) or f'Not everything was read before; {FIND_IT}.'}",)
     if len(bad) > 1 and bad[0].replica >= 0:
-        return (f"Which replica it came from is not known: no collective was seen to take it in. {FIND_IT}.",)
+        unknown = "Which replica it came from is not known"
+        if silent:
+            return (f"{unknown} yet. {_to_come(silent)}",)
+        return (f"{unknown}: no collective was seen to take it in. {FIND_IT}.",)
     return ()
+
+
+def _to_come(silent: Sequence[str]) -> str:
+    """Says that workers have not sent their newest records; "" if there are no such workers."""
+    if not silent:
+        return ""
+    who = f"Worker {silent[0]} has" if len(silent) == 1 else f"{len(silent)} workers, such as {silent[0]}, have"
+    return f"{who} not sent the newest records: inspect the value again."
