@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.communicators import Reduction
@@ -11,8 +13,9 @@ from workbench.debugging.dump.watched import watched
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import require_reducible
 from workbench.distribute.strategy_description import StrategyDescription, remember, strategy_of
-from workbench.errors import TracingError
+from workbench.errors import ReplicaLost, ReplicaStalled, TracingError
 from workbench.runtime.placement_text import one_line, placement, transport
+from workbench.runtime.restorer import refuse_given_again
 
 if TYPE_CHECKING:
     from workbench.backends.library import Library
@@ -146,6 +149,7 @@ class DescribedStrategy:
         *,
         ranks: Sequence[int] | None = None,
         beside_steps: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> Any:
         """Runs an internal program, `program(env, *args)`, which must not communicate.
 
@@ -155,12 +159,38 @@ class DescribedStrategy:
           ranks: The replicas that run it; by default all.
           beside_steps: Whether it is not requested by the user. From its second run on, this then returns as soon as
             the program is sent. Reading its results waits for them and is the only place where its failure raises.
+          check: From `taking`, for programs that take what the user gave.
         """
-        return self._run_ours(program, args, ranks, is_step=False, beside_steps=beside_steps)
+        return self._run_ours(program, args, ranks, is_step=False, beside_steps=beside_steps, check=check)
 
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
         """Runs an internal program that communicates, as a separate step, because collectives are counted by step."""
         return self._run_ours(program, args, None, is_step=True)
+
+    @contextmanager
+    def taking(self, given: Any) -> Iterator[Callable[[], None] | None]:
+        """Inside, replicas take what the user gives, once: elements of iterators count as used, or are given again.
+
+        `Strategy.run` does the same, without a context manager, which would take a tenth of its time.
+
+        Args:
+          given: Arguments, with handles in the place of distributed values.
+
+        Returns:
+          The `check` of `Group.run`: it raises where an iterator has gone back to a checkpoint and gives one of them
+          again. None where there is nothing to check.
+        """
+        if self.group.nesting:  # of the step around it, everything was checked when it began
+            yield None
+            return
+        restorer = self.restorer
+        try:
+            yield None if restorer is None else partial(refuse_given_again, restorer, given)
+        except (ReplicaLost, ReplicaStalled):
+            self.inputs.owe(given)
+            raise
+        if self.inputs.owing:
+            self.inputs.settle(given)
 
     def _run_ours(
         self,
@@ -170,6 +200,7 @@ class DescribedStrategy:
         *,
         is_step: bool,
         beside_steps: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> Any:
         group = self.group
         prepared = self._internal.get((program, beside_steps))
@@ -177,7 +208,7 @@ class DescribedStrategy:
             prepared = group.prepare(program, user_function=program if is_step else None)
             prepared.quiet = beside_steps
             self._internal[program, beside_steps] = prepared
-        return group.run(prepared, args, ranks=ranks, pipelined=beside_steps)
+        return group.run(prepared, args, ranks=ranks, pipelined=beside_steps, check=check)
 
     def all_reduce_arrays(
         self,

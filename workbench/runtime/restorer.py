@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from workbench import tree
 from workbench.errors import WorkbenchError
 
 
@@ -34,3 +35,24 @@ class Restorer(Protocol):
         Returns:
           The source, for messages; None if nothing was saved yet.
         """
+
+
+def refuse_given_again(restorer: Restorer, given: Any) -> None:
+    """Refuses elements that an iterator will yield again because it went back to a checkpoint.
+
+    The replicas would use them twice, whichever call noticed the loss of all replicas.
+
+    Args:
+      restorer: The restorer that moved the iterators.
+      given: The arguments of a step, or what to add to a variable.
+
+    Raises:
+      WorkbenchError: if there is such an element; see `GoneBack.refusal`.
+    """
+    if not restorer.gone_back:
+        return
+    behind = restorer.gone_back = [iterator for iterator in restorer.gone_back if iterator.is_behind]
+    for leaf in tree.flatten(given)[0] if behind else ():
+        for iterator in behind:
+            if error := iterator.refusal(leaf):
+                raise error

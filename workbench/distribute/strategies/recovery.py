@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from workbench import tree
 from workbench.backends.users_line import warn
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.errors import DataCorruption, InvalidArgumentError, ReplicaLost
@@ -25,7 +24,6 @@ from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
-    from workbench.runtime.restorer import Restorer
 
 _NAMED: Final = 4
 
@@ -57,21 +55,6 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
         return
     placement = strategy.description.placement_of(strategy, VariableSynchronization.ON_WRITE)
     placement.reseed(variables, lost, survivors)
-
-
-def refuse_given_again(restorer: Restorer, arguments: Any) -> None:
-    """Refuses arguments of a step that an iterator will yield again because it went back to a checkpoint.
-
-    The step would use them twice, whichever call noticed the loss of all replicas.
-
-    Raises:
-      WorkbenchError: if there is such an argument; see `GoneBack.refusal`.
-    """
-    behind = restorer.gone_back = [iterator for iterator in restorer.gone_back if iterator.is_behind]
-    for leaf in tree.flatten(arguments)[0] if behind else ():
-        for iterator in behind:
-            if error := iterator.refusal(leaf):
-                raise error
 
 
 def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:

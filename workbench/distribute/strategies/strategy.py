@@ -36,6 +36,7 @@ from workbench.distribute.variables.registry import VariableRegistry
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled
 from workbench.runtime.driver.handle import Handle
+from workbench.runtime.restorer import refuse_given_again
 
 if TYPE_CHECKING:
     from workbench.backends.library import Library
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from workbench.distribute.variables.placement import Placement
     from workbench.runtime.driver.group import Group
     from workbench.runtime.replica.env import ReplicaEnv
-    from workbench.runtime.restorer import Restorer
     from workbench.runtime.shipping.function_registry import Prepared
 
 
@@ -233,7 +233,7 @@ class Strategy(DescribedStrategy):
             if group.stale:
                 group.make_ready()
             # Covers a loss that is noticed from here on.
-            check = partial(_refuse_given_again, restorer, (args, kwargs))
+            check = partial(refuse_given_again, restorer, (args, kwargs))
             check()
         try:
             if group.may_grow and not _made_before((args, kwargs)):
@@ -461,13 +461,6 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
 
         strategy.inputs.recover(lost)  # first, because the variables raise if no replica survived
         reseed_variables(strategy, lost, survivors)
-
-
-def _refuse_given_again(restorer: Restorer, arguments: Any) -> None:
-    if restorer.gone_back:
-        from workbench.distribute.strategies.recovery import refuse_given_again
-
-        refuse_given_again(restorer, arguments)
 
 
 def _resize(strategy: Strategy | None) -> None:

@@ -21,7 +21,7 @@ from workbench.distribute.variables.aggregation import VariableAggregation
 from workbench.distribute.variables.central_memory import Place
 from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.pieces import Piece
-from workbench.distribute.variables.placement import Placement, UpdateProgram, again_if_lost, alone
+from workbench.distribute.variables.placement import Placement, UpdateProgram, added, again_if_lost, alone
 from workbench.distribute.variables.programs import Update
 
 if TYPE_CHECKING:
@@ -73,13 +73,25 @@ class CentralStorage(Placement):
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
         """See `Placement.update_from_parts`."""
-        self.update(variable, how, _combined(variable, how, value.values))
+        combined = _combined(variable, how, value.values)
+        if variable in self.strategy.kept:
+            self._put(variable, how, checked_update(variable, how, combined), value.handle)
+        else:  # it was lost with all replicas
+            self.update(variable, how, combined)
 
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
         """See `Placement.put`."""
+        self._put(variable, how, array, added(how, array))
+
+    def _put(
+        self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices, given: Any
+    ) -> None:
+        """As `put`, with a value that was computed from what the user gave."""
         key = variable.description.key
         program = (users_line(), central_programs.update, key, how, array)
-        self._announce({key: self._at_holder(programs.update_at_line, program)})
+        with self.strategy.taking(given) as check:
+            place = self._at_holder(programs.update_at_line, program, check)
+        self._announce({key: place})
 
     def run_update(
         self,
@@ -91,7 +103,9 @@ class CentralStorage(Placement):
     ) -> Any:
         """Runs the function on the holder; the others get the places of changed values."""
         runtime, holder = self.strategy.group, self.holder
-        made, places = runtime.run(runtime.prepare(program, user_function=fn), *own, ranks=[holder])
+        prepared = runtime.prepare(program, user_function=fn)
+        with self.strategy.taking(own) as check:
+            made, places = runtime.run(prepared, *own, ranks=[holder], check=check)
         self._announce({key: place.value(holder) for key, place in places.items()})
         return alone(tree.map(lambda leaf: leaf.value(holder), made), group)
 
@@ -140,9 +154,11 @@ class CentralStorage(Placement):
         if places:
             self._at_others(central_programs.follow_updates, (dict(places),))
 
-    def _at_holder(self, program: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def _at_holder(
+        self, program: Callable[..., Any], args: tuple[Any, ...], check: Callable[[], None] | None = None
+    ) -> Any:
         holder = self.holder
-        return self.strategy.run_internal(program, args, ranks=[holder]).value(holder)
+        return self.strategy.run_internal(program, args, ranks=[holder], check=check).value(holder)
 
     def _at_others(self, program: Callable[..., Any], args: tuple[Any, ...]) -> None:
         ranks = [rank for rank in range(self.strategy.num_replicas_in_sync) if rank != self.holder]

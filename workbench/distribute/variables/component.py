@@ -11,6 +11,7 @@ from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, describe
 from workbench.distribute.variables import programs, traced_merge
 from workbench.distribute.variables.checked_values import checked_update
+from workbench.distribute.variables.placement import added
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.variable_like import VariableLike
 from workbench.errors import TracingError
@@ -99,7 +100,9 @@ class VariableComponent(VariableLike):
         key = self.variable.description.key
         if env is None:
             program = (users_line(), programs.update, key, how, array)
-            placement.strategy.run_internal(programs.update_at_line, program, ranks=[self.rank])
+            strategy = placement.strategy
+            with strategy.taking(added(how, array)) as check:
+                strategy.run_internal(programs.update_at_line, program, ranks=[self.rank], check=check)
         else:
             if not self._traced_own:
                 if contexts.merging_env() is not None:

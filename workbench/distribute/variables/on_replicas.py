@@ -20,7 +20,7 @@ from workbench.distribute.variables import programs, traced_merge
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.pieces import Piece
-from workbench.distribute.variables.placement import Placement, UpdateProgram, again_if_lost
+from workbench.distribute.variables.placement import Placement, UpdateProgram, added, again_if_lost
 from workbench.distribute.variables.programs import Update
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class OnReplicas(Placement):
         else:
             handle = value.handle_for(self.strategy.group)
             program = (users_line(), _update_own, variable, how, handle)
-            self.strategy.run_internal(programs.update_at_line, program)
+            with self.strategy.taking(handle) as check:
+                self.strategy.run_internal(programs.update_at_line, program, check=check)
 
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
         """See `Placement.put`."""
@@ -82,7 +83,8 @@ class OnReplicas(Placement):
             programs.update(env, key, how, array)
         else:
             program = (users_line(), programs.update, key, how, array)
-            self.strategy.run_internal(programs.update_at_line, program)
+            with self.strategy.taking(added(how, array)) as check:
+                self.strategy.run_internal(programs.update_at_line, program, check=check)
 
     def run_update(
         self,
@@ -97,9 +99,11 @@ class OnReplicas(Placement):
         prepared = runtime.prepare(program, user_function=fn)
         if ranks is not None:
             together = _grouped if group else tuple
-            made = runtime.run(prepared, *own, ranks=ranks)
+            with self.strategy.taking(own) as check:
+                made = runtime.run(prepared, *own, ranks=ranks, check=check)
             return tree.map(lambda leaf: together([leaf.value(rank) for rank in ranks]), made)
-        result = runtime.run(prepared, *own, wrap=Mirrored)
+        with self.strategy.taking(own) as check:
+            result = runtime.run(prepared, *own, wrap=Mirrored, check=check)
         return result if group else tree.map(lambda leaf: leaf.values, result)
 
     def reseed(

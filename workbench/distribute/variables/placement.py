@@ -309,6 +309,11 @@ def _first(env: ReplicaEnv, array: Array, site: str) -> Array:
     return first
 
 
+def added(how: Update, array: Any) -> Any:
+    """What an update adds to a variable, which must not count twice; nothing where it replaces the value."""
+    return () if how == "assign" else array
+
+
 def again_if_lost(read: Callable[[], T]) -> T:
     """Calls `read`, and repeats it once if a replica is lost, because the replica gets a copy from the others.
 

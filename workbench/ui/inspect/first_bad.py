@@ -99,5 +99,7 @@ def _to_come(silent: Sequence[str]) -> str:
     """Says that workers have not sent their newest records; "" if there are no such workers."""
     if not silent:
         return ""
-    who = f"Worker {silent[0]} has" if len(silent) == 1 else f"{len(silent)} workers, such as {silent[0]}, have"
+    who = (
+        f"Worker {silent[0]} has" if len(silent) == 1 else f"{len(silent)} workers, such as {silent[0]}, have"
+    )
     return f"{who} not sent the newest records: inspect the value again."
