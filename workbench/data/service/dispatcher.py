@@ -35,8 +35,8 @@ class DispatcherConfig:
       worker_addresses: Addresses ("host" or "host:port") of all workers, for the policies that give each a fixed part.
       job_gc_check_interval_ms: How often to look for jobs without readers, in ms; 10,000 by default.
       job_gc_timeout_ms: How long a job may have no reader before it is forgotten, in ms; 300,000 by default.
-      worker_timeout_ms: How long a worker may be silent before its work goes to others, in ms; 10,000 by default. A
-        worker whose connection has ended counts as lost immediately.
+      worker_timeout_ms: How long a worker may be silent, after an answer to it, before its work goes to others, in ms;
+        10,000 by default. A worker whose connection has ended counts as lost immediately.
       host: The address to listen on; any address other than loopback needs `tls`.
       token: The secret that workers and consumers must show; by default a new one, or the one in `work_dir`.
       tls: Certificate and key.

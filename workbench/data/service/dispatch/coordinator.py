@@ -258,10 +258,9 @@ class Coordinator:
         if name not in self._placement.workers:
             self._placement.join(name, fields["address"], session)
         worker = self._placement.workers[name]
-        worker.report(fields["elements"])
-        worker.session, worker.waiting = session, True
+        worker.asks(fields["elements"], session)
         self._wait_for_news(fields)
-        worker.waiting = False
+        worker.answered(session)
         lanes = [
             self._task(job, lane)
             for job in self._state.jobs.values()

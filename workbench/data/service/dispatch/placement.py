@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.data.service.dispatch.ledger import Ledger
 from workbench.data.service.dispatch.state import Job, Lane
@@ -19,27 +19,33 @@ class LiveWorker:
     Attributes:
       address: Its address for consumers.
       session: Its connection.
-      seen: Time of its last request, as `time.monotonic`.
-      waiting: Whether a request of it is waiting.
+      silent_since: Time of the last answer to it, as `time.monotonic`; None while a request of it is waiting.
+      counted: Time when its elements were last counted.
       elements: Number of elements that it has delivered.
       rate: Elements per second, recently.
     """
 
     address: str
     session: Session
-    seen: float
-    waiting: bool = True
+    silent_since: float | None = None
+    counted: float = field(default_factory=time.monotonic)
     elements: int = 0
     rate: float = 0.0
 
-    def report(self, elements: int) -> None:
-        """Records how many elements it has delivered so far."""
+    def asks(self, elements: int, session: Session) -> None:
+        """Records that it asks for its lanes, and how many elements it has delivered so far."""
+        self.session, self.silent_since = session, None
         now = time.monotonic()
-        passed = now - self.seen
+        passed = now - self.counted
         if passed > 0.1:
             self.rate = (elements - self.elements) / passed
             self.elements = elements
-            self.seen = now
+            self.counted = now
+
+    def answered(self, session: Session) -> None:
+        """Records that it has been answered, unless it has meanwhile asked again over another connection."""
+        if session is self.session:
+            self.silent_since = time.monotonic()
 
 
 class Placement:
@@ -80,7 +86,7 @@ class Placement:
           session: Its connection.
         """
         self._lost.discard(name)
-        self.workers[name] = LiveWorker(address, session, time.monotonic())
+        self.workers[name] = LiveWorker(address, session)
         self.place()
 
     def lose(self, name: str) -> None:
@@ -91,10 +97,10 @@ class Placement:
         self._tell()
 
     def lose_silent(self, timeout_seconds: float) -> None:
-        """Gives up workers that have been silent for this time."""
+        """Gives up workers that have not asked again for this time after the last answer to them."""
         now = time.monotonic()
         for name, worker in list(self.workers.items()):
-            if not worker.waiting and now - worker.seen > timeout_seconds:
+            if worker.silent_since is not None and now - worker.silent_since > timeout_seconds:
                 self.lose(name)
 
     def place(self) -> None:
