@@ -12,7 +12,7 @@ from workbench.telemetry.told import SentSteps
 
 STEPS: Final = 64
 """How many of the newest steps are examined, and shown on the axes of views."""
-_LONGEST: Final = 3.0  # × the median step; anything longer is a compilation, or a pause that was not reported
+LONGEST: Final = 3.0  # × the median step; anything longer is a compilation, or a pause that was not reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def step_window(records: np.ndarray, sent: SentSteps | None = None) -> StepWindo
         noise_ns=float(2 * records["clock_err_ns"].max()) if several_hosts else 0.0,
         step_ns=step_ns,
         took_ns=took_ns,
-        length_ns=np.minimum(took_ns, _LONGEST * step_ns),
+        length_ns=np.minimum(took_ns, LONGEST * step_ns),
     )
 
 
@@ -113,3 +113,21 @@ def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | Non
         passed = passed - np.diff(np.interp(steps, known, [paused_ns[step] for step in known]))
     took: np.ndarray = np.maximum(passed, 0)
     return took
+
+
+def paused_before_ns(at_ns: np.ndarray, sent: SentSteps | None) -> np.ndarray:
+    """How long the notebook had paused in all before some times at which it did not: those of fetches, for example.
+
+    A pause becomes known when the next step is sent, which is right after the fetch that ended it.
+
+    Args:
+      at_ns: The times; driver's clock, shape `(times,)`.
+      sent: When steps were sent; None where nobody has told.
+
+    Returns:
+      Shape `(times,)`: by time the sum; zeros where nobody has told of pauses.
+    """
+    if sent is None or not sent.paused_ns:
+        return np.zeros(len(at_ns), np.int64)
+    next_step = np.searchsorted(sent.at_ns, at_ns)
+    return np.array(sent.paused_ns, np.int64)[np.minimum(next_step, len(sent.at_ns) - 1)]

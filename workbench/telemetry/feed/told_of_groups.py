@@ -28,7 +28,7 @@ class ToldOfGroups:
         """All that is known about a group."""
         told = self._told.get(group, Told())
         log = self._input.get(group)
-        return told if log is None else replace(told, input=log.facts())
+        return told if log is None else replace(told, input=log.facts(told.sent))
 
     def all(self) -> dict[str, Told]:
         """All that is known about each group, including those whose strategy is gone."""
