@@ -94,3 +94,26 @@ class ResultPool:
         del self._used[id(buffers[0])]
         buffers.popleft()
         self.kept_bytes -= nbytes
+
+
+class OrdinaryMemory:
+    """The memory of a `Link` whose peers read anything that a replica has, or get it over a connection.
+
+    Attributes:
+      results: Memory for what the replica gets.
+    """
+
+    def __init__(self) -> None:
+        self.results = ResultPool()
+
+    def scratch(self, nbytes: int) -> np.ndarray:
+        """See `Link.scratch`."""
+        return self.results.take(nbytes, np.dtype(np.uint8))
+
+    def empty(self, nbytes: int) -> np.ndarray:
+        """See `Link.empty`."""
+        return np.empty(nbytes, np.uint8)
+
+    def give_back(self, before: float) -> None:
+        """See `Link.give_back`."""
+        self.results.give_back(before)

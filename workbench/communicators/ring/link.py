@@ -19,7 +19,7 @@ from workbench.communicators.core.call import Asked, difference, left_early
 from workbench.communicators.core.failure import Failure, Kind
 from workbench.communicators.core.link import Blocks
 from workbench.communicators.core.position import Position
-from workbench.communicators.core.result_pool import ResultPool
+from workbench.communicators.core.result_pool import OrdinaryMemory
 from workbench.communicators.core.roll_call import RollCall
 from workbench.communicators.ring.duplex import ASKED, CALL, DATA, FAILED, FINISHED, Duplex, Frame
 from workbench.faults import fault
@@ -29,7 +29,7 @@ _SMALL_BYTES = 64 * 1024
 T = TypeVar("T")
 
 
-class RingLink:
+class RingLink(OrdinaryMemory):
     """The `Link` of one host to the others, used by the process that speaks for the host."""
 
     transport = "tcp"
@@ -56,12 +56,12 @@ class RingLink:
           generation: The generation of the group.
           roll_call: Finds out which replicas are missing; closed with the link.
         """
+        super().__init__()
         self._index = index
         self._hosts = hosts
         self._size = size
         self._generation = generation
         self._roll_call = roll_call
-        self._results = ResultPool()
         self._duplex = Duplex(preceding, following, self._look)
         self._busy = threading.Lock()  # held by the thread that uses the connections
         self._failing = threading.Lock()  # guards _failure
@@ -155,7 +155,7 @@ class RingLink:
     def _reduce(self, position: Position, flat: np.ndarray) -> np.ndarray:
         redop, apply = position.call.redop, position.call.apply
         function = backend.ufunc(redop)
-        total = self._results.take(flat.size, flat.dtype)
+        total = self.results.take(flat.size, flat.dtype)
         if flat.nbytes <= _SMALL_BYTES and position.call.algorithm != "ring":
             position.algorithm = position.algorithm or "gathered"
             sources = self._gathered(position, flat)
@@ -211,18 +211,6 @@ class RingLink:
                 _raw(incoming[turn]) if turn < len(incoming) else memoryview(b""),
             )
         return arrived
-
-    def scratch(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory."""
-        return self._results.take(nbytes, np.dtype(np.uint8))
-
-    def empty(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory."""
-        return np.empty(nbytes, np.uint8)
-
-    def give_back(self, before: float) -> None:
-        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
-        self._results.give_back(before)
 
     def finish(self, position: Position) -> None:
         """Informs the next host, which may be waiting, that this one has left the step."""

@@ -16,7 +16,7 @@ from workbench.communicators.core.call import difference, left_early
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.position import Position
-from workbench.communicators.core.result_pool import ResultPool
+from workbench.communicators.core.result_pool import OrdinaryMemory, ResultPool
 from workbench.communicators.core.roll_call import RollCall
 from workbench.faults import fault
 
@@ -192,13 +192,13 @@ class Rendezvous:
         return Failure("mismatch", text, replica, self._generation, position.step, name)
 
 
-class ThreadLink:
+class ThreadLink(OrdinaryMemory):
     """The `Link` of one replica at a `Rendezvous`."""
 
     def __init__(self, rendezvous: Rendezvous, seat: int) -> None:
+        super().__init__()
         self._rendezvous = rendezvous
         self._seat = seat
-        self._results = ResultPool()
         outer = rendezvous.outer
         self.transport = "threads" if outer is None else f"threads + {outer.transport}"
 
@@ -209,7 +209,7 @@ class ThreadLink:
             total = total[:]
             total.flags.writeable = False
             return total
-        own = self._results.take(total.size, total.dtype)
+        own = self.results.take(total.size, total.dtype)
         np.copyto(own, total)
         return own
 
@@ -239,17 +239,9 @@ class ThreadLink:
 
         return self._rendezvous.meet(self._seat, position, (brought, blocks), last)
 
-    def scratch(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory, which all threads can read."""
-        return self._results.take(nbytes, np.dtype(np.uint8))
-
-    def empty(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory, which all threads can read."""
-        return np.empty(nbytes, np.uint8)
-
     def give_back(self, before: float) -> None:
-        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
-        self._results.give_back(before)
+        """Frees memory that was last used before `before`, also where the replicas meet. Any thread."""
+        super().give_back(before)
         self._rendezvous.give_back(before)
 
     def finish(self, position: Position) -> None:

@@ -7,22 +7,22 @@ import numpy as np
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.link import Blocks
 from workbench.communicators.core.position import Position
-from workbench.communicators.core.result_pool import ResultPool
+from workbench.communicators.core.result_pool import OrdinaryMemory
 
 
-class SoloLink:
+class SoloLink(OrdinaryMemory):
     """A `Link` without peers: every result is a copy of the input."""
 
     transport = "none"
 
     def __init__(self) -> None:
+        super().__init__()
         self._failure: Failure | None = None
-        self._results = ResultPool()
 
     def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
         """Copies `flat`, because the group has no other replica."""
         self._check()
-        total = self._results.take(flat.size, flat.dtype)
+        total = self.results.take(flat.size, flat.dtype)
         np.copyto(total, flat)
         total.flags.writeable = not shared
         position.arrived()
@@ -33,18 +33,6 @@ class SoloLink:
         self._check()
         position.arrived()
         return blocks
-
-    def scratch(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory."""
-        return np.empty(nbytes, np.uint8)
-
-    def empty(self, nbytes: int) -> np.ndarray:
-        """Allocates ordinary memory."""
-        return np.empty(nbytes, np.uint8)
-
-    def give_back(self, before: float) -> None:
-        """Frees memory that was last used before `before`, a `time.monotonic` time. Any thread."""
-        self._results.give_back(before)
 
     def finish(self, position: Position) -> None:
         """Does nothing, because there are no peers."""
