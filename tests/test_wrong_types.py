@@ -11,6 +11,7 @@ import pytest
 import workbench as wb
 from workbench.data import Dataset
 from workbench.distribute import get_replica_context, get_strategy
+from workbench.errors import WrongType
 
 _DATASET = Dataset.range(6)
 _NO_NUMBER: tuple[Any, ...] = (None, {}, object(), len)
@@ -292,3 +293,66 @@ def test_shards_are_variables_on_servers(value: Any) -> None:
 @pytest.mark.parametrize("value", [1, 1.5, [1], {"a": 1}, object(), len, b"x"])
 def test_the_folder_of_journals_is_a_path(strategy: wb.MirroredStrategy, value: Any) -> None:
     _refuses(lambda: wb.distribute.ParameterServerStrategy(servers=1, journal_folder=value))
+
+
+def _flags(variable: wb.Variable, strategy: wb.MirroredStrategy) -> dict[str, Callable[[Any], Any]]:
+    """Arguments that are True or False, and others that could be taken for that, by what names them in errors."""
+    options, service = wb.distribute.RunOptions, wb.data.experimental.service
+    return {
+        "trainable": lambda value: wb.Variable(1.0, trainable=value),
+        "read_value": lambda value: variable.assign_add(1.0, read_value=value),
+        "update: group": lambda value: strategy.extended.update(variable, lambda _: 1, group=value),
+        "update_non_slot: group": lambda value: strategy.extended.update_non_slot(None, int, group=value),
+        "dynamic_batch_size": lambda value: options(experimental_enable_dynamic_batch_size=value),
+        "bucketizing": lambda value: options(experimental_bucketizing_dynamic_shape=value),
+        "auto_set_gpu": lambda value: wb.distribute.cluster_resolver.SlurmClusterResolver(auto_set_gpu=value),
+        "processes": lambda value: wb.connect(processes=value),
+        "replace": lambda value: wb.connect(replace=value),
+        "fetch_to_device": lambda value: wb.data.InputOptions(experimental_fetch_to_device=value),
+        "prefetch_to_device": lambda value: wb.data.InputOptions(experimental_prefetch_to_device=value),
+        "place_dataset": lambda value: wb.data.InputOptions(experimental_place_dataset_on_device=value),
+        "input_process": lambda value: wb.data.InputOptions(input_process=value),
+        "fault_tolerant_mode": lambda value: service.DispatcherConfig(fault_tolerant_mode=value),
+        "difference": lambda value: wb.inspect(variable, difference=value),
+        "exact": lambda value: wb.inspect(variable, exact=value),
+        "allow_missing": lambda value: wb.io.FixedLenSequenceFeature([], np.int64, allow_missing=value),
+        "open_run: internal": lambda value: wb.open_run("no.parquet", internal=value),
+        "collectives: internal": lambda value: wb.collectives(strategy, internal=value),
+        "inspect: replica": lambda value: wb.inspect(variable, elements=..., replica=value),
+        "inspect: name": lambda value: wb.inspect(variable, name=value),
+        "run: options": lambda value: strategy.run(int, options=value),
+        "push": lambda value: wb.run_cell("1", strategy, push=value),
+        "source": lambda value: wb.run_cell(value, strategy),
+        "cache: filename": lambda value: _DATASET.cache(value),
+        "window_size": lambda value: _DATASET.group_by_window(
+            int, lambda _, x: x.batch(2), window_size=value
+        ),
+        "compression_type": lambda value: wb.data.TFRecordDataset("no", compression_type=value),
+        "buffer_size": lambda value: wb.data.TFRecordDataset("no", buffer_size=value),
+        "the folder of runs": wb.runs,
+        "gpus": lambda value: wb.connect(gpus=value),
+        "tpu": lambda value: wb.connect(tpu=value),
+        "replicas must": lambda value: wb.connect(replicas=value, replace=True),
+        "replicas_per_worker": lambda value: wb.connect(replicas_per_worker=value),
+        "memory_limit": lambda value: wb.connect(memory_limit=value),
+        "environment": lambda value: wb.connect(environment=value),
+        "checkpoint": lambda value: wb.connect(checkpoint=value),
+    }
+
+
+def test_an_array_in_the_place_of_another_argument_is_named(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        variable = wb.Variable(1.0)
+    for name, call in _flags(variable, strategy).items():
+        for value in (np.ones(2), [np.ones(2)]):
+            with pytest.raises(TypeError, match=name) as caught:
+                call(value)
+            assert isinstance(caught.value, WrongType), name
+    assert float(variable) == 1.0
+
+
+@pytest.mark.parametrize("value", [1, np.ones(2)])
+def test_names_of_keyword_arguments_are_texts(strategy: wb.MirroredStrategy, value: Any) -> None:
+    for run in (strategy.run, strategy.extended.call_for_each_replica, get_strategy().run):
+        with pytest.raises(WrongType, match="the names in kwargs must be strings, got 1"):
+            run(lambda **_: 1, kwargs={1: value})

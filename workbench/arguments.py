@@ -1,4 +1,4 @@
-"""Checks arguments: whole numbers, flags, functions, lists. Accepts Python's and NumPy's types."""
+"""Checks arguments: whole numbers, flags, functions, lists, texts. Accepts Python's and NumPy's types."""
 
 from __future__ import annotations
 
@@ -101,6 +101,17 @@ def path(value: str | os.PathLike[str], argument: str) -> Path:
     if isinstance(value, str | os.PathLike):
         return Path(value)
     raise WrongType(f"{argument} must be a path, got {type(value).__name__} {value!r:.60}")
+
+
+def text(value: str, argument: str) -> str:
+    """A text.
+
+    Raises:
+      WrongType: if it is something else.
+    """
+    if isinstance(value, str):
+        return value
+    raise WrongType(f"{argument} must be a text, got {type(value).__name__} {value!r:.60}")
 
 
 def _integer(value: Any) -> int | None:

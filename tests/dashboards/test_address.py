@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
 from workbench.dashboards.address import Address
-from workbench.errors import InvalidArgumentError, UnsafeBind
+from workbench.errors import InvalidArgumentError, UnsafeBind, WrongType
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "10.0.0.1", "8.8.8.8", "fe80::1"])
@@ -108,3 +110,10 @@ def test_addresses_are_printed_as_browsers_read_them() -> None:
     assert Address("10.0.0.1", certificate="x.pem").url(443) == "https://10.0.0.1:443/"
     assert Address("0.0.0.0", certificate="x.pem", origins=("lab:1", "x")).url(443) == "https://lab:1/"
     assert Address("::", without_tls=True, origins=("https://lab",)).url(80) == "https://lab/"
+
+
+@pytest.mark.parametrize("name", ["host", "port", "certificate", "key", "origins"])
+def test_what_is_no_part_of_an_address_is_named(name: str) -> None:
+    wrong: dict[str, Any] = {name: np.ones(2)}
+    with pytest.raises(WrongType, match="an origin" if name == "origins" else name):
+        Address(**wrong).check()

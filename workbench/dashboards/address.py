@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from workbench.arguments import several, text, whole_number
 from workbench.errors import InvalidArgumentError, UnsafeBind
 
 _ORIGIN: Final = re.compile(r"(https?://)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?")
@@ -44,7 +45,11 @@ class Address:
           UnsafeBind: if it is not loopback, there is no TLS, and `without_tls` is False.
           InvalidArgumentError: if it is not an address, or it is unknown how browsers reach it.
         """
-        if not 0 <= self.port <= 65535:
+        for name in ("host", "certificate", "key"):
+            text(getattr(self, name), name)
+        for origin in several(self.origins, "origins", "('name:8443',)"):
+            text(origin, "an origin")
+        if not 0 <= whole_number(self.port, "port") <= 65535:
             raise InvalidArgumentError(f"a port lies between 0 and 65535, got {self.port}")
         if self.certificate and self.without_tls:
             raise InvalidArgumentError("a certificate and without_tls exclude each other: leave one out")

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench import forks
+from workbench.arguments import flag
 from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
@@ -125,7 +126,7 @@ def dashboard(
     <Dashboard: http://127.0.0.1:40689/?token=…, live>
     """
     check_installed()
-    address = Address(host, port, certificate, key, origins, without_tls)
+    address = Address(host, port, certificate, key, origins, flag(without_tls, "dashboard: without_tls"))
     address.check()
     return Dashboard(_target(what), address)
 

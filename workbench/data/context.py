@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from workbench.arguments import count, whole_number
+from workbench.arguments import count, flag, optional_flag, whole_number
 from workbench.errors import InvalidArgumentError
 
 
@@ -81,6 +81,10 @@ class InputOptions:
     input_process: bool | None = None
 
     def __post_init__(self) -> None:
+        for name in ("experimental_fetch_to_device", "experimental_prefetch_to_device", "input_process"):
+            object.__setattr__(self, name, optional_flag(getattr(self, name), f"InputOptions: {name}"))
+        name = "experimental_place_dataset_on_device"
+        object.__setattr__(self, name, flag(getattr(self, name), f"InputOptions: {name}"))
         newer, older = self.experimental_fetch_to_device, self.experimental_prefetch_to_device
         if newer is not None and older is not None and newer != older:
             raise InvalidArgumentError(
@@ -89,7 +93,7 @@ class InputOptions:
             )
         name = "experimental_per_replica_buffer_size"
         object.__setattr__(self, name, count(self.experimental_per_replica_buffer_size, name))
-        chosen = True if newer is None and older is None else bool(older if newer is None else newer)
+        chosen = newer is not False and older is not False
         object.__setattr__(self, "experimental_fetch_to_device", chosen)
         object.__setattr__(self, "experimental_prefetch_to_device", chosen)
 

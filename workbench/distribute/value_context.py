@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
+from workbench.arguments import flag
+
 
 @dataclass(frozen=True, slots=True)
 class ValueContext:
@@ -47,6 +49,8 @@ class RunOptions:
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("experimental_enable_dynamic_batch_size", "experimental_bucketizing_dynamic_shape"):
+            object.__setattr__(self, name, flag(getattr(self, name), f"RunOptions: {name}"))
         if self.partial_batch not in ("recompile", "pad"):
             raise ValueError(f"partial_batch must be 'recompile' or 'pad', got {self.partial_batch!r}")
         seconds = self.timeout_seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.arguments import text
 from workbench.errors import InvalidArgumentError
 
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
@@ -13,7 +14,7 @@ def check_compression(compression_type: str | None) -> str:
     Raises:
       InvalidArgumentError: if the name is unknown.
     """
-    name = compression_type or ""
+    name = "" if compression_type is None else text(compression_type, "compression_type")
     if name and name not in WINDOW_BITS:
         raise InvalidArgumentError(
             f"unknown compression_type {compression_type!r}; use 'GZIP', 'ZLIB', or '' for none"

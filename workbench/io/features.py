@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.arguments import flag
 from workbench.errors import InvalidArgumentError
 from workbench.io.examples import BYTES, FLOAT, INT64, KIND_NAMES
 
@@ -94,6 +95,8 @@ class FixedLenSequenceFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
+        missing = flag(self.allow_missing, "FixedLenSequenceFeature: allow_missing")
+        object.__setattr__(self, "allow_missing", missing)
         _check(self)
 
 

@@ -9,10 +9,12 @@ import atexit
 import contextlib
 import functools
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench import cluster_listeners, forks
-from workbench.errors import InvalidArgumentError
+from workbench.arguments import count, flag
+from workbench.errors import InvalidArgumentError, WrongType
 from workbench.runtime import cluster_in_use
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.deploy.tasks import Task
@@ -117,6 +119,17 @@ def connect(
     """
     asked = _without_defaults({name: value for name, value in locals().items() if name != "checkpoint"})
     refuse_on_replica()
+    processes, replace = flag(processes, "connect: processes"), flag(replace, "connect: replace")
+    gpus = None if gpus is None else count(gpus, "gpus", 0)
+    replicas_per_worker = count(replicas_per_worker, "replicas_per_worker")
+    if not isinstance(environment, Mapping | None):
+        raise WrongType(
+            f"environment must be a dictionary from name to text, got {type(environment).__name__} {environment!r:.60}"
+        )
+    if not (checkpoint is None or callable(getattr(checkpoint, "restore_lost", None))):
+        raise WrongType(
+            f"checkpoint must be a wb.CheckpointManager, got {type(checkpoint).__name__} {checkpoint!r:.60}"
+        )
     if isinstance(address, Resolver):  # may query Kubernetes or Dask, so `_lock` must not be held
         address = Formed(tasks_of(spec_of(address)), address.dask_cluster())
     if isinstance(address, Formed):  # a notebook cell creates a new resolver each time
@@ -135,7 +148,7 @@ def connect(
     check_limits(stall_seconds, timeout_seconds, memory_limit)
     minimum_replicas = check_minimum(minimum_replicas)
     with _lock:
-        if not replace and asked == _asked and cluster_in_use.is_running(_current):
+        if not replace and _are_equal(asked, _asked) and cluster_in_use.is_running(_current):
             assert _current is not None
             _current.checkpoint = checkpoint or _current.checkpoint
             return _current
@@ -191,8 +204,16 @@ def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in arguments.items()
-        if name != "replace" and value is not defaults.get(name) and value != defaults.get(name)
+        if name != "replace" and not _are_equal(value, defaults.get(name))
     }
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether two arguments are equal; arrays, which are refused later, never are."""
+    try:
+        return bool(one == other)
+    except ValueError:
+        return False
 
 
 def _start(devices: EmbeddedDevices, asked: dict[str, Any], *, processes: bool, **options: Any) -> Cluster:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from workbench import allowance
 from workbench.arguments import count
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, WrongType
 from workbench.runtime.process.gpus import chosen, default
 from workbench.runtime.process.tpu import devices_here
 from workbench.runtime.process.tpu import worker_environment as tpu_environment
@@ -50,7 +50,7 @@ def gpus_asked(
 
 def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
     """Refuses invalid numbers of TPU cores, and arguments that exclude them."""
-    if tpu != "auto":
+    if not (isinstance(tpu, str) and tpu == "auto"):
         count(tpu, "tpu", otherwise=", the TPU cores of a host, or 'auto' for all there are")
     if replicas is not None or per_host is not None or per_worker != 1 or not processes:
         raise InvalidArgumentError(
@@ -63,6 +63,11 @@ def check_limits(
     stall_seconds: float, timeout_seconds: float | None, memory_limit: str | int | float | None
 ) -> None:
     """Refuses invalid times, and memory limits that Dask cannot read."""
+    if not isinstance(memory_limit, str | Real | None):
+        raise WrongType(
+            f"memory_limit must be bytes, or a text such as '4 GiB', got {type(memory_limit).__name__} "
+            f"{memory_limit!r:.60}"
+        )
     for name, value in (("stall_seconds", stall_seconds), ("timeout_seconds", timeout_seconds)):
         if value is None and name == "timeout_seconds":
             continue

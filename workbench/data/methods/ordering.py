@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
-from workbench.arguments import flag, function, whole_number
+from workbench.arguments import flag, function, path, whole_number
 from workbench.data.methods.staged import Staged
 from workbench.data.seeds import draw
 from workbench.data.sources.combine import Concatenated, covering_spec
@@ -235,6 +235,8 @@ class Ordering(Staged):
         >>> [int(x) for epoch in range(2) for x in dataset]
         [0, 1, 4, 0, 1, 4]
         """
+        if filename is not None:
+            path(filename, "cache: filename")
         return self.with_stage(FileCache.of(filename) if filename else Cache(), name)
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Self:

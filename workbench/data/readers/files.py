@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, ClassVar
 
-from workbench.arguments import count, flag
+from workbench.arguments import count, flag, whole_number
 from workbench.data.dataset import Dataset
 from workbench.data.sources.files import FileReader, file_names
 from workbench.data.sources.fixed import FixedLength
@@ -33,7 +33,7 @@ class _RecordsOfAnyLength(Dataset):
         reader = self._reader(
             file_names(filenames),
             check_compression(compression_type),
-            int(buffer_size or 0),
+            _buffer_bytes(buffer_size),
             flag(strict, f"{type(self).__name__}: strict"),
         )
         read_files(self, reader, num_parallel_reads)
@@ -138,6 +138,11 @@ class FixedLengthRecordDataset(Dataset):
         )
         compression = check_compression(compression_type)
         reader = FixedLength(
-            file_names(filenames), compression, int(buffer_size or 0), int(record_bytes), header, footer
+            file_names(filenames), compression, _buffer_bytes(buffer_size), int(record_bytes), header, footer
         )
         read_files(self, reader, num_parallel_reads)
+
+
+def _buffer_bytes(buffer_size: int | None) -> int:
+    """Bytes read at a time, 0 for the default."""
+    return 0 if buffer_size is None else whole_number(buffer_size, "buffer_size")

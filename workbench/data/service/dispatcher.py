@@ -55,6 +55,8 @@ class DispatcherConfig:
     tls: Tls | None = None
 
     def __post_init__(self) -> None:
+        tolerant = flag(self.fault_tolerant_mode, "DispatcherConfig(fault_tolerant_mode)")
+        object.__setattr__(self, "fault_tolerant_mode", tolerant)
         defaults = {
             "job_gc_check_interval_ms": 10_000,
             "job_gc_timeout_ms": 300_000,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.arguments import count as count_of
-from workbench.arguments import whole_number
+from workbench.arguments import flag, whole_number
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.cluster_resolver.slurm_lists import (
@@ -57,6 +57,7 @@ class SlurmClusterResolver(ClusterResolver):
         auto_set_gpu: bool = True,
         rpc_layer: str = "grpc",
     ) -> None:
+        auto_set_gpu = flag(auto_set_gpu, "SlurmClusterResolver: auto_set_gpu")
         if not (jobs is None or isinstance(jobs, Mapping)):
             raise TypeError(
                 f"SlurmClusterResolver: jobs is a dict from job to number of tasks, got {jobs!r:.80}"

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
-from workbench.arguments import function, several
+from workbench.arguments import flag, function, several
 from workbench.communicators.core.options import checked_options
 from workbench.device_names import Device, resolve
 from workbench.device_spec import DeviceSpec
@@ -164,6 +164,7 @@ class StrategyExtended:
             )
         function(fn, "strategy.extended.update: fn")
         args = checked_arguments(args, kwargs, "strategy.extended.update")
+        group = flag(group, "strategy.extended.update: group")
         if var.strategy is None or strategy.is_default:
             # The default strategy has no update context: its only replica updates the variable in place.
             with nullcontext() if strategy.is_default else contexts.cross_replica(strategy, "update"):
@@ -201,6 +202,7 @@ class StrategyExtended:
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         function(fn, "strategy.extended.update_non_slot: fn")
         args = checked_arguments(args, kwargs, "strategy.extended.update_non_slot")
+        group = flag(group, "strategy.extended.update_non_slot: group")
         if strategy.is_default:
             result = fn(*select(args, 0), **select(kwargs or {}, 0))
             return alone(result, group)

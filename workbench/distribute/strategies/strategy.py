@@ -34,7 +34,7 @@ from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.on_replicas import placement_of
 from workbench.distribute.variables.registry import VariableRegistry
 from workbench.distribute.variables.variable import Variable
-from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled
+from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled, WrongType
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.restorer import refuse_given_again
 
@@ -225,8 +225,12 @@ class Strategy(DescribedStrategy):
         functions = self._functions_for(observing.current())
         prepared = functions.get(fn) if pipelined and options is None else None  # type: ignore[call-overload]
         if prepared is None:
+            if not isinstance(options, RunOptions | None):
+                raise WrongType(
+                    f"strategy.run: options must be a RunOptions, got {type(options).__name__} {options!r:.60}"
+                )
             prepared = self._prepare(fn, group, options)
-        if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
+        if type(args) is not tuple or kwargs is not None:
             args = checked_arguments(args, kwargs)
         check = None
         if (restorer := self.restorer) is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 import optree
 
+from workbench.arguments import optional_flag, text
 from workbench.backends.conversion import conversion, holds
 from workbench.backends.numpy import STRING, as_dtype, dtype_text
 from workbench.distribute import contexts
@@ -28,7 +29,7 @@ from workbench.distribute.variables.described_variable import DescribedVariable
 from workbench.distribute.variables.placement import Placement
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.variable_description import VariableDescription
-from workbench.errors import InvalidArgumentError, TracingError, WrongType
+from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.replica.env import current_env
 from workbench.runtime.user_code.call_sites import call_site
 
@@ -103,10 +104,10 @@ class Variable(DescribedVariable, DistributedValues):
         if "_key" in self.__dict__:
             return  # `__new__` returned the notebook's variable, and Python calls this again
         name = DEFAULT_NAME if name is None else name
-        if not isinstance(name, str):
-            raise WrongType(f"the name of a variable is a text, got {type(name).__name__} {name!r:.60}")
+        text(name, "the name of a variable")
         if constraint is not None and not callable(constraint):
             raise ValueError(f"variable {name!r}: constraint must be None or a function, got {constraint!r}")
+        trainable = optional_flag(trainable, f"variable {name!r}: trainable")
         when = member(VariableSynchronization, synchronization)
         how = member(VariableAggregation, aggregation)
         context = contexts.thread.context
@@ -129,7 +130,7 @@ class Variable(DescribedVariable, DistributedValues):
                 name=name,
                 shape=array.shape,
                 dtype=array.dtype,
-                trainable=when is not _ON_READ if trainable is None else bool(trainable),
+                trainable=when is not _ON_READ if trainable is None else trainable,
                 synchronization=when,
                 aggregation=how,
                 constrained=constraint is not None,

@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.arguments import flag
 from workbench.distribute.arrays.array_like import ArrayLike
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables import scatter_nd
@@ -62,8 +63,9 @@ class VariableLike(ArrayLike):
           InvalidArgumentError: if the dtype cannot hold an array.
           TypeError: if the dtype cannot hold a Python number.
         """
+        wanted = read_value is True or flag(read_value, "assign: read_value")
         self._update("assign", value)
-        return self if read_value else None
+        return self if wanted else None
 
     def assign_add(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -79,8 +81,9 @@ class VariableLike(ArrayLike):
         Raises:
           ValueError: outside replica functions, if the variable is ON_READ with SUM.
         """
+        wanted = read_value is True or flag(read_value, "assign_add: read_value")
         self._update("assign_add", value)
-        return self if read_value else None
+        return self if wanted else None
 
     def assign_sub(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -93,8 +96,9 @@ class VariableLike(ArrayLike):
           name: Without effect.
           read_value: Whether to return the variable.
         """
+        wanted = read_value is True or flag(read_value, "assign_sub: read_value")
         self._update("assign_sub", value)
-        return self if read_value else None
+        return self if wanted else None
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Adds rows: `v[indices[i]] += values[i]`; repeated indices are applied each time.

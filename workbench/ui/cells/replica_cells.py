@@ -9,9 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
+from workbench import arguments
 from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.distribute.strategies.strategy import Strategy
-from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError, WorkbenchError
+from workbench.errors import (
+    CaptureError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    WorkbenchError,
+    WrongType,
+)
 from workbench.runtime.user_code.notebook_cells import with_cells
 from workbench.telemetry.formatting import MOST_NAMED, printable_lines, replicas_text
 from workbench.ui.cells import replica_session
@@ -131,6 +138,11 @@ def run_cell(
     >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
     """
     chosen = _checked(strategy, replicas, group)
+    arguments.text(source, "run_cell: source")
+    if not isinstance(push, Mapping | None):
+        raise WrongType(
+            f"run_cell: push must be a dictionary of values by name, got {type(push).__name__} {push!r:.60}"
+        )
     name = filename or f"replica cell {next(_numbers)}"
     compile(source, name, "exec", dont_inherit=True)  # here, where the error can be shown at once
     fresh = strategy.run_internal(replica_session.prepare).values()
@@ -242,7 +254,7 @@ def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> 
         raise InvalidArgumentError(
             "a TPU strategy compiles functions and cannot run a cell line by line: use strategy.run(fn)"
         )
-    if group not in get_args(Grouping):
+    if not isinstance(group, str) or group not in get_args(Grouping):
         raise InvalidArgumentError(f"group must be one of {', '.join(get_args(Grouping))}, got {group!r}")
     size = strategy.num_replicas_in_sync
     try:

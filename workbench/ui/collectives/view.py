@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.arguments import flag
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
 from workbench.telemetry.cost_model import LinkCost
@@ -33,6 +34,7 @@ class Collectives:
           FailedPreconditionError: if there is no cluster yet.
           TypeError: if `of` is something else.
         """
+        internal = flag(internal, "wb.collectives: internal")
         cluster = cluster_of(of, "wb.collectives({})")
         group = of.group.name if isinstance(of, Strategy) else ""
         silent: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final
 
+from workbench.arguments import flag, text, whole_number
 from workbench.backends.summary import Summary
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.variables.component import VariableComponent
@@ -162,6 +163,7 @@ def inspect(
 
     Raises:
       InvalidArgumentError: if there are no such elements.
+      WrongType: if an argument is of another kind.
       WorkbenchError: if the step that made the value failed.
 
     >>> ids = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
@@ -169,6 +171,9 @@ def inspect(
     >>> print(found)
     PerReplica 'ids' int64 () over 2 replicas ...
     """
+    text(name, "wb.inspect: name")
+    difference, exact = flag(difference, "wb.inspect: difference"), flag(exact, "wb.inspect: exact")
+    replica = None if replica is None else whole_number(replica, "wb.inspect: replica")
     called = name or name_in(sys._getframe(1), value)
     return inspection_of(
         value, called, elements=elements, replica=replica, difference=difference, exact=exact

@@ -113,4 +113,5 @@ def open_run(
     >>> wb.open_run("one.parquet")
     run one: ...
     """
-    return RecordedRun(arguments.path(path, "the file of a run"), internal=internal, steps=steps)
+    file = arguments.path(path, "the file of a run")
+    return RecordedRun(file, internal=arguments.flag(internal, "open_run: internal"), steps=steps)

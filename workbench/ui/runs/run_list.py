@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from workbench import arguments
 from workbench.errors import InvalidArgumentError, NotFoundError
 from workbench.telemetry.formatting import (
     NOTHING,
@@ -241,6 +242,6 @@ def runs(folder: str | os.PathLike[str] = "runs") -> RunList:
     ...         result = strategy.run(step)
     >>> comparison = wb.runs("runs").compare("first", "second")
     """
-    if Path(folder).is_file():
+    if arguments.path(folder, "the folder of runs").is_file():
         raise InvalidArgumentError(f"{folder} is a file; wb.open_run({str(folder)!r}) opens it")
     return RunList(folder)

@@ -67,7 +67,7 @@ class GroupByWindow(Stage):
         return GroupByWindow(
             function(key_func, "group_by_window: key_func"),
             function(reduce_func, "group_by_window: reduce_func"),
-            window_size_func or _Fixed(whole_number(window_size or 0, "group_by_window: window_size")),
+            window_size_func or _Fixed(whole_number(window_size, "group_by_window: window_size")),
         )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
