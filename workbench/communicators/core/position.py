@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ class Position:
       pause: Name and site of what it waits in while paused, else ("", "").
       deadline_ns: Deadline of the current collective on the clock of `time.monotonic_ns`, 0 for none.
       entered_ns: When a collective with a deadline was called.
+      limited_by: The replica that set this deadline; another one if this one acts for several, see `hurry`.
       given_up: Fingerprint of the last collective that ended with an error, 0 if none has.
       order: Distinguishes steps and grows with each; the step's number unless the caller counts otherwise.
       started_ns: When the last peer arrived at the current collective.
@@ -78,6 +80,7 @@ class Position:
         "flights",
         "given_up",
         "inputs",
+        "limited_by",
         "moved",
         "order",
         "pause",
@@ -99,6 +102,7 @@ class Position:
         self.pause = ("", "")
         self.deadline_ns = 0
         self.entered_ns = 0
+        self.limited_by = rank
         self.given_up = 0
         self.algorithm = ""
         self.moved: tuple[int, int, str] | None = None
@@ -149,6 +153,14 @@ class Position:
     def expired(self) -> bool:
         """Whether the deadline of the current collective has passed."""
         return self.deadline_ns > 0 and time.monotonic_ns() >= self.deadline_ns
+
+    def hurry(self, others: Iterable[Position]) -> None:
+        """Adopts the earliest deadline of the replicas for which this one acts, itself included."""
+        limited = [other for other in others if other.deadline_ns]
+        if limited:
+            first = min(limited, key=lambda other: other.deadline_ns)
+            self.entered_ns, self.deadline_ns = first.entered_ns, first.deadline_ns
+            self.limited_by = first.rank
 
     def seconds_left(self, at_most: float) -> float:
         """Seconds until the deadline, but no more than `at_most`, so that waiters check other conditions in between."""

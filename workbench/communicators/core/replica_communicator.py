@@ -377,6 +377,7 @@ class ReplicaCommunicator:
         if seconds:
             position.entered_ns = enter
             position.deadline_ns = enter + int(seconds * 1e9)
+            position.limited_by = self.rank
         else:
             position.deadline_ns = 0
         fault(call.entering, replica=self.rank)

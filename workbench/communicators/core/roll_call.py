@@ -82,7 +82,7 @@ class RollCall:
         asked = position.asked()
         allowed = (position.deadline_ns - position.entered_ns) * 1e-9
         text = (
-            f"{asked} of replica {position.rank} exceeded its timeout of {allowed:g} s: "
+            f"{asked} of replica {position.limited_by} exceeded its timeout of {allowed:g} s: "
             f"after {waited:.3g} s {_absence(missing, silent)}"
         )
         replica = next((rank for rank in missing if rank not in silent), (*missing, -1)[0])

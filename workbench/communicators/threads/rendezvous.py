@@ -85,7 +85,12 @@ class Rendezvous:
         fault(position.call.waiting, replica=position.rank)
         if self.outer is not None:
             self._roll_call.sit(position)
-        while not self._gates[seat].acquire(timeout=position.seconds_left(_TICK_SECONDS)):
+        tick = position.seconds_left(_TICK_SECONDS)
+        while not self._gates[seat].acquire(timeout=tick):
+            if self._is_spoken_for():
+                tick = _TICK_SECONDS
+                continue
+            tick = position.seconds_left(_TICK_SECONDS)
             if position.expired():
                 self._give_up(seat, self._roll_call.overdue(position))
             elif self.outer is not None and (failure := self.outer.broken()) is not None:
@@ -93,10 +98,19 @@ class Rendezvous:
         if (told := self._told[seat]) is not None:
             raise told.error()
 
+    def _is_spoken_for(self) -> bool:
+        """Whether the last replica of the process has arrived, and acts for all of them on the outer link.
+
+        Other processes may already have completed the collective with it. So from then on, this replica alone decides:
+        it has adopted the earliest deadline, and the outer link ensures that all processes complete the collective or
+        none does.
+        """
+        return self.outer is not None and len(self._arrived) == len(self._ranks)
+
     def _give_up(self, seat: int, failure: Failure) -> None:
-        """As `fail`, unless the collective has been completed meanwhile."""
+        """As `fail`, unless the collective has been completed meanwhile, or another replica decides about it."""
         with self._lock:
-            waits = self._waiting[seat]
+            waits = self._waiting[seat] and not self._is_spoken_for()
             if waits:
                 self._failure = self._failure or failure
         if waits:
@@ -111,6 +125,8 @@ class Rendezvous:
             self.fail(self._mismatch(text, first))
         if self._failure is None:
             try:
+                if self.outer is not None:
+                    position.hurry(each for each, _ in arrived)
                 for each, _ in arrived:
                     if each is not position:  # the replica itself reaches the point, in `execute`
                         fault(each.call.sent, replica=each.rank)
