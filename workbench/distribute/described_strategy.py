@@ -171,7 +171,7 @@ class DescribedStrategy:
     def taking(self, given: Any) -> Iterator[Callable[[], None] | None]:
         """Inside, replicas take what the user gives, once: elements of iterators count as used, or are given again.
 
-        `Strategy.run` does the same, without a context manager, which would take a tenth of its time.
+        `Strategy.run` does the same in its own body, as it is called for every step.
 
         Args:
           given: Arguments, with handles in the place of distributed values.

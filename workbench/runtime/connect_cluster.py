@@ -9,7 +9,6 @@ import atexit
 import contextlib
 import functools
 import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench import cluster_listeners, forks
@@ -122,7 +121,7 @@ def connect(
     processes, replace = flag(processes, "connect: processes"), flag(replace, "connect: replace")
     gpus = None if gpus is None else count(gpus, "gpus", 0)
     replicas_per_worker = count(replicas_per_worker, "replicas_per_worker")
-    if not isinstance(environment, Mapping | None):
+    if not isinstance(environment, dict | None):
         raise WrongType(
             f"environment must be a dictionary from name to text, got {type(environment).__name__} {environment!r:.60}"
         )
