@@ -114,7 +114,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
       functions and functions of datasets, and elements of datasets, also those that CuPy computed: workbench reads each
       array once.
     * The result of an update that is sent to a parameter server from now on: the variable, or the rows that change, and
-    the optimizer's state for them. The server makes the update on a copy first, and rejects it.
+      the optimizer's state for them. The server makes the update on a copy first, and rejects it.
 
     If NumPy uses several threads, as for a large matrix product, the error appears where its result is used. If a
     dataset calls a function in another process, the error appears in the function's result. Functions of a

@@ -31,7 +31,7 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
     A replica is a straggler if, over at least 20 steps,
 
     * it is later than the median replica in most steps of each quarter, in at least four fifths of all steps, and in so
-    many that this would happen by chance in only one of a thousand groups: a machine's load also comes and goes;
+      many that this would happen by chance in only one of a thousand groups: a machine's load also comes and goes;
     * the median of that lateness is above the clock error, at least 250 µs a step, and at least a twentieth of a step:
       tiny steps always have a late replica, which cannot be avoided. If replicas share cores, one always comes last, so
       it must be three fifths of a step;
