@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.checkpoint.folder import Folder
 from workbench.checkpoint.tensor_file import StoredArray
-from workbench.data.stored.position import Position
+from workbench.data.stored.position import Position, position_of
 from workbench.errors import CheckpointInvalid
 from workbench.io.checksums import crc32c
 
@@ -163,7 +163,7 @@ def _parsed(value: Any) -> Manifest:
         shards,
         arrays,
         dict(value["values"]),
-        {str(path): _position(place) for path, place in value["positions"].items()},
+        {str(path): position_of(place) for path, place in value["positions"].items()},
         int(value.get("period_began_ns", 0)),
     )
 
@@ -193,10 +193,6 @@ def _array(saved: Any, shards: tuple[Shard, ...]) -> SavedArray:
     if sum(math.prod(part.shape) for part in parts) != math.prod(shape):
         raise ValueError("the parts of an array do not make it up")
     return SavedArray(str(saved["kind"]), dtype.name, shape, tuple(parts))
-
-
-def _position(saved: Any) -> Position:
-    return Position(str(saved["pipeline"]), int(saved["epoch"]), int(saved["given"]), int(saved["failed"]))
 
 
 def _extent(value: Any) -> tuple[int, ...]:

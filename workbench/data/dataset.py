@@ -292,8 +292,9 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
         def open_stage() -> Iterator[Run]:
             here = current.inside(level, next(openings))
-            below = self._opener(depth - 1, here, meters)
-            within = here.inside(_TWIN, self._twins(depth))
+            kept = replace(here, in_order=True) if stage.keeps_elements else here
+            below = self._opener(depth - 1, kept, meters)
+            within = here.inside(_TWIN, self._twins(depth)).at_stage(depth)
             if stage.sees_failures:
                 return guarded(stage.open(below, within))
             return opened(lambda upstream: stage.open(upstream, within), below)

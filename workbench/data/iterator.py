@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.data.background.arrivals import Arrivals
 from workbench.data.passes import Pass
 from workbench.data.spec import ElementsSpec, spec_if_learnt, spec_of
 from workbench.data.stored.position import (
@@ -241,6 +242,8 @@ class DatasetIterator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the position of this iterator to the file `path`, for `restore`: a few hundred bytes, no elements.
 
+        Where parallel calls may change the order, the file also holds it, with less than half a byte per element.
+
         Raises:
           InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.
           NotFoundError: if the folder of `path` is missing.
@@ -250,7 +253,13 @@ class DatasetIterator:
 
     def position(self) -> Position:
         """The position of this iterator, for `go_to`; see `save`."""
-        return Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
+        return Position(
+            fingerprint_of(self._dataset),
+            self._pass.epoch,
+            self._given,
+            self._failed,
+            self._pass.arrivals.noted(),
+        )
 
     @property
     def place(self) -> Place:
@@ -264,6 +273,7 @@ class DatasetIterator:
 
         The pass is opened again, and earlier elements are skipped. `map` and `batch` at the end of the dataset do not
         compute skipped elements, unless elements failed; other functions are called again, and files are read again.
+        Where parallel calls have changed the order, they repeat it, and keep the order of what follows.
 
         Raises:
           InvalidArgumentError: if the position belongs to another dataset; each shuffle made without a seed differs
@@ -296,6 +306,7 @@ class DatasetIterator:
         # Later passes get the same numbers as without this one.
         while self._pass.epoch < position.epoch:
             self._pass = self._dataset.next_pass()
-        self._pass = dataclasses.replace(self._pass, epoch=position.epoch)
+        arrivals = Arrivals(position.arrivals if position.given else None)
+        self._pass = dataclasses.replace(self._pass, epoch=position.epoch, arrivals=arrivals)
         self._items = elements_of(rest_of(self._dataset, position).open(self._pass))
         self._given, self._failed = position.given, position.failed

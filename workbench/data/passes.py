@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from workbench.data.background.arrivals import Arrival, Arrivals
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.options import Options
 from workbench.data.provenance import OffsetTable
@@ -32,6 +33,8 @@ class Pass:
         numbers depend on this place, not on when a thread reaches it.
       in_order: Whether stages keep the order even if they need not, because elements are read again, and skipped, by
         their numbers.
+      opening: As `place`, but different for each opening of each stage.
+      arrivals: Notes the order of results, where stages may change it.
       keeps: Whether stages such as caches keep elements for later passes, and statistics are collected.
       meter: The meter of the stage being opened; before a dataset is opened, its reader's.
     """
@@ -43,6 +46,8 @@ class Pass:
     options: Options = field(default_factory=Options)
     place: tuple[int, ...] = ()
     in_order: bool = False
+    opening: tuple[int, ...] = ()
+    arrivals: Arrivals = field(default_factory=Arrivals)
     keeps: bool = True
     _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
@@ -65,7 +70,15 @@ class Pass:
         """
         if not number:
             return self
-        return replace(self, place=(*self.place, level, number))
+        return replace(self, place=(*self.place, level, number), opening=(*self.opening, level, number))
+
+    def at_stage(self, depth: int) -> Pass:
+        """The pass as stage number `depth` of its dataset gets it."""
+        return replace(self, opening=(*self.opening, depth, 0))
+
+    def at_input(self, number: int) -> Pass:
+        """The pass as the dataset with this number gets it, of those that a source combines."""
+        return replace(self, opening=(*self.opening, 0, number))
 
     @property
     def most_waiting_bytes(self) -> int:
@@ -76,6 +89,13 @@ class Pass:
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether a stage with parallel calls keeps the order; `deterministic`, if given, wins over the options."""
         return self.in_order or self.options.keeps_order(deterministic)
+
+    def arrival(self, deterministic: bool | None) -> Arrival | None:
+        """Where a stage with parallel calls notes the order of its results, and which one it follows first.
+
+        None if it keeps the order; see `keeps_order`. A pass that is restored does as the one before did.
+        """
+        return self.arrivals.of(self.opening, self.keeps_order(deterministic))
 
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.

@@ -132,12 +132,14 @@ class Stage(_Named, ABC):
       keeps_batches: Whether a batch size known before the stage still holds after it.
       sees_failures: Whether it reads the `Failed` of elements that could not be made; otherwise they bypass it.
       calls_functions: Whether its element spec is found by calling the user's functions.
+      keeps_elements: Whether it keeps elements for later passes, so that their order must not differ between runs.
     """
 
     name: ClassVar[str]
     keeps_batches: ClassVar[bool] = False
     sees_failures: ClassVar[bool] = False
     calls_functions: ClassVar[bool] = False
+    keeps_elements: ClassVar[bool] = False
 
     @abstractmethod
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:

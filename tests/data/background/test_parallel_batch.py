@@ -176,7 +176,7 @@ def test_results_that_wait_are_bounded_in_bytes() -> None:
             too_far.set()
         return single([np.zeros(100)], LEAF)
 
-    crew = Crew(call, 2, name="wb-test", in_order=True, most_bytes=500)
+    crew = Crew(call, 2, name="wb-test", arrival=None, most_bytes=500)
     runs = crew.run(iter(range(6)))
     next(runs)
     held = too_far.is_set()

@@ -262,7 +262,7 @@ def test_what_waits_for_killed_processes_is_called_although_memory_is_full(
         return leaves, structure
 
     pool = ProcessPool(
-        portable(dies_at_first), "map(dies_at_first)", count, in_order=True, most_bytes=1, meter=UNMEASURED
+        portable(dies_at_first), "map(dies_at_first)", count, arrival=None, most_bytes=1, meter=UNMEASURED
     )
     tasks = ((index, ([np.full(9, index)], structure, None)) for index in range(6 * count))
     runs = pool.run(tasks)

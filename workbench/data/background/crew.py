@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from workbench.data.background.arrivals import Arrival
 from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
@@ -36,7 +37,7 @@ class Crew:
         count: int,
         *,
         name: str,
-        in_order: bool,
+        arrival: Arrival | None,
         most_bytes: int,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> None:
@@ -46,7 +47,7 @@ class Crew:
           call: Makes the result of a task.
           count: How many threads; 1,024 at most.
           name: The name of the threads.
-          in_order: Whether results come in the order of the tasks, or as soon as they are ready.
+          arrival: Notes the order in which results come, as soon as they are ready; None for that of the tasks.
           most_bytes: How many bytes of results may wait; above that, threads start no further task.
           meter: The meter of the stage.
         """
@@ -58,7 +59,7 @@ class Crew:
         self._call = call
         self._count = min(count, _MOST_THREADS)
         self._name = name
-        self._in_order = in_order
+        self._arrival = arrival
         self._most_bytes = most_bytes
         self._held_bytes = 0
         self._meter = meter
@@ -105,7 +106,10 @@ class Crew:
             if self._fatal is not None:
                 raise self._fatal
             assert task is not None
-            self._waiting.remove(task)
+            place = self._waiting.index(task)
+            del self._waiting[place]
+            if self._arrival is not None:
+                self._arrival.note(place)
             assert task.result is not None
             if self._held_bytes > self._most_bytes:
                 self._added.notify_all()
@@ -120,7 +124,7 @@ class Crew:
             self._waiting[0].result = self.threads.failed_by_fork()
         elif self.threads.closed:
             self._waiting[0].result = Failed(CancelledError("the iterator was closed"))
-        if self._in_order:
+        if self._arrival is None:
             first = self._waiting[0]
             return None if first.result is None else first
         return next((task for task in self._waiting if task.result is not None), None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter, thread_time
 from typing import Any, Final
 
 from workbench.allowance import cores
+from workbench.data.background.arrivals import Arrival
 from workbench.data.background.call_process import portable
 from workbench.data.background.crew import Crew
 from workbench.data.background.process_pool import ProcessPool
@@ -57,7 +58,7 @@ class ParallelCalls:
       call: Takes components, structure and number of an element; returns components and structure.
       what: The stage, for errors.
       options: The options of the dataset.
-      in_order: Whether results keep the order of the elements.
+      arrival: The order of results where it may change; None to keep that of the elements.
       most_bytes: How many bytes of results may wait.
       meter: The meter of the stage.
     """
@@ -66,7 +67,7 @@ class ParallelCalls:
     call: Callable[..., Any]
     what: str
     options: Options
-    in_order: bool
+    arrival: Arrival | None
     most_bytes: int
     meter: StageMeter | Unmeasured
 
@@ -78,12 +79,13 @@ class ParallelCalls:
           count: Calls at a time. `AUTOTUNE` measures how many are useful, and whether threads or processes should make
             them.
         """
+        if self.arrival is not None and self.arrival.known:
+            return self.arrival.in_known_order(replace(self, arrival=None).run(tasks, count))
         if count != AUTOTUNE:
-            yield from self._fixed(tasks, count)
-        elif self.options.autotune.enabled is False:
-            yield from self._fixed(tasks, self._at_most(_UNTUNED_THREADS))
-        else:
-            yield from self._tuned(tasks)
+            return self._fixed(tasks, count)
+        if self.options.autotune.enabled is False:
+            return self._fixed(tasks, self._at_most(_UNTUNED_THREADS))
+        return self._tuned(tasks)
 
     def _fixed(self, tasks: Iterator[Task], count: int) -> Iterator[Run]:
         parallelism = Parallelism(count, self._wanted_kind())
@@ -106,7 +108,7 @@ class ParallelCalls:
                 self._portable(),
                 self.what,
                 parallelism.count,
-                in_order=self.in_order,
+                arrival=self.arrival,
                 most_bytes=self.most_bytes,
                 meter=self.meter,
             )
@@ -116,7 +118,7 @@ class ParallelCalls:
             partial(_called, self.call),
             parallelism.count,
             name=f"wb-{self.what.partition('(')[0]}",
-            in_order=self.in_order,
+            arrival=self.arrival,
             most_bytes=self.most_bytes,
             meter=self.meter,
         )
@@ -132,6 +134,8 @@ class ParallelCalls:
             ) from error
 
     def _attempt(self, task: Task) -> Run:
+        if self.arrival is not None:
+            self.arrival.note(0)
         if isinstance(task, Failed):
             return task
         try:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from workbench.data.background.arrivals import Arrival
 from workbench.data.background.call_process import CallProcess, Returned
 from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Threads
@@ -53,7 +54,7 @@ class ProcessPool:
         what: str,
         count: int,
         *,
-        in_order: bool,
+        arrival: Arrival | None,
         most_bytes: int,
         meter: StageMeter | Unmeasured,
     ) -> None:
@@ -64,13 +65,13 @@ class ProcessPool:
             components and structure.
           what: The stage, for errors.
           count: How many processes.
-          in_order: Whether results come in the order of the tasks, or as soon as they are ready.
+          arrival: Notes the order in which results come, as soon as they are ready; None for that of the tasks.
           most_bytes: How many bytes of results may wait; above that, no further call is sent.
           meter: The meter of the stage.
         """
         self._members = [_Member(CallProcess(function, what)) for _ in range(count)]
         self._what = what
-        self._in_order = in_order
+        self._arrival = arrival
         self._most_bytes = most_bytes
         self._held_bytes = 0
         self._meter = meter
@@ -108,7 +109,10 @@ class ProcessPool:
         call = self._done()
         assert call is not None
         assert call.result is not None
-        self._waiting.remove(call)
+        place = self._waiting.index(call)
+        del self._waiting[place]
+        if self._arrival is not None:
+            self._arrival.note(place)
         self._held_bytes -= call.held_bytes
         return call.result
 
@@ -118,7 +122,7 @@ class ProcessPool:
             self._waiting[0].result = self._threads.failed_by_fork()
         elif self._threads.closed:
             self._waiting[0].result = Failed(CancelledError(f"{self._what}: the iterator was closed"))
-        if self._in_order:
+        if self._arrival is None:
             first = self._waiting[0]
             return None if first.result is None else first
         return next((call for call in self._waiting if call.result is not None), None)

@@ -65,8 +65,9 @@ class Computing(Staged):
           num_parallel_calls: Number of calls at a time; with None, the reading thread makes them. Threads make parallel
             calls, or processes if `Options.threading.worker_kind` requests them. `AUTOTUNE` measures a few elements,
             and uses processes for functions that hold the GIL and refer to nothing mutable.
-          deterministic: Whether results keep their order; True unless the options say otherwise, and always in
-            distributed datasets and in the data service, which find elements again by their numbers.
+          deterministic: Whether results keep their order; True unless the options say otherwise, and always before
+            `cache` and `snapshot`, in distributed datasets and in the data service, which find elements again by their
+            numbers.
           synchronous: Whether the reading thread calls the function; excludes `num_parallel_calls`.
           use_unbounded_threadpool: Has no effect: `num_parallel_calls` sets the number of threads.
           name: Name of the stage.

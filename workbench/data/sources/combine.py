@@ -375,9 +375,10 @@ def _passes(datasets: Sequence[Pipeline], current: Pass) -> list[Pass]:
     """
     passes: list[Pass] = []
     before: list[set[int]] = []
-    for dataset in datasets:
+    for number, dataset in enumerate(datasets):
         random = set(_random_parts(dataset))
-        passes.append(current.inside(0, sum(bool(random & earlier) for earlier in before)))
+        twins = sum(bool(random & earlier) for earlier in before)
+        passes.append(current.inside(0, twins).at_input(number))
         before.append(random)
     return passes
 

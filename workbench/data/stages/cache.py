@@ -39,6 +39,7 @@ class Cache(Stage):
     name: ClassVar[str] = "cache"
     sees_failures: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = True
+    keeps_elements: ClassVar[bool] = True
     memory: _Memory = field(default_factory=_Memory, compare=False)
     expected: int = field(default=UNKNOWN_CARDINALITY, compare=False)
 

@@ -35,6 +35,7 @@ class FileCache(Stage):
 
     name: ClassVar[str] = "cache"
     sees_failures: ClassVar[bool] = True
+    keeps_elements: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = True
     path: str
     pipeline: Pipeline | None = field(default=None, compare=False)

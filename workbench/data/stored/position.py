@@ -2,17 +2,18 @@
 
 Resuming opens the same pass again and skips the delivered elements. A `map` or `batch` at the end of the pipeline does
 not compute them, unless elements failed before, and rows of arrays are not read. Everything else is repeated: files are
-read, and other stages run.
+read, and other stages run. Stages that have changed the order change it again in the same way.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
+from workbench.data.background.arrivals import Arrivals
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.computing.functions import Map
@@ -37,12 +38,14 @@ class Position:
       epoch: Number of the pass.
       given: How many elements were delivered, including failed ones.
       failed: How many of them failed.
+      arrivals: In which order results of parallel calls came, where that may change; see `Arrivals`.
     """
 
     pipeline: str
     epoch: int
     given: int
     failed: int
+    arrivals: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,15 +99,20 @@ def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
         match dataset.stages[end - 1]:
             case Prefetch():
                 pass
-            case Map() as stage if stage.keeps_order(dataset.options()):
+            case Map() as stage if _kept_order(stage, dataset, position):
                 pass
-            case Batch() as batch if batch.keeps_order(dataset.options()):
+            case Batch() as batch if _kept_order(batch, dataset, position):
                 count *= batch.batch_size
             case _:
                 break
         end -= 1
     stages = (*dataset.stages[:end], Resume(count), *dataset.stages[end:])
     return dataset.with_source(dataset.source, stages)
+
+
+def _kept_order(stage: Map | Batch, dataset: Pipeline, position: Position) -> bool:
+    """Whether a stage gave what was given in the order of its elements, and does so now."""
+    return stage.keeps_order(dataset.options()) and not (stage.num_parallel_calls and position.arrivals)
 
 
 def write_position(path: str | os.PathLike[str], position: Position) -> None:
@@ -170,7 +178,19 @@ def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pi
         )
 
 
+def position_of(value: Any) -> Position:
+    """The position in parsed JSON.
+
+    Raises:
+      Exception: if it is something else.
+    """
+    arrivals = {str(place): str(turns) for place, turns in value.get("arrivals", {}).items()}
+    Arrivals(arrivals).check()
+    numbers = int(value["epoch"]), int(value["given"]), int(value["failed"])
+    return Position(str(value["pipeline"]), *numbers, arrivals)
+
+
 def _parsed(value: Any) -> Position:
     if value["format"] != _FORMAT:
         raise ValueError(f"its format is {value['format']!r}")
-    return Position(str(value["pipeline"]), int(value["epoch"]), int(value["given"]), int(value["failed"]))
+    return position_of(value)

@@ -71,6 +71,7 @@ class Snapshot(Stage):
 
     name: ClassVar[str] = "snapshot"
     sees_failures: ClassVar[bool] = True
+    keeps_elements: ClassVar[bool] = True
     path: str
     compression: str = ""
     reader_func: Callable[[Any], Any] | None = None

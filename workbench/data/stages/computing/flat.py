@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 from workbench.arguments import optional_flag, whole_number
+from workbench.data.background.arrivals import Arrival
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded
@@ -112,15 +113,15 @@ class Interleave(Stage):
         if not self.num_parallel_calls:
             yield from self._in_turn(map(_begun, inners))
             return
-        in_order = current.keeps_order(self.deterministic)
-        signal = None if in_order else Signal()
+        arrival = current.arrival(self.deterministic)
+        signal = None if arrival is None else Signal()
         ahead = _ReadAhead(inners, self, current, signal)
         current.meter.workers(self.num_parallel_calls)
         try:
-            if signal is None:
+            if arrival is None or signal is None:
                 yield from self._in_turn(iter([each]) if isinstance(each, Failed) else each for each in ahead)
             else:
-                yield from self._as_they_come(ahead, signal)
+                yield from self._as_they_come(ahead, signal, arrival)
         finally:
             ahead.close()
 
@@ -156,8 +157,9 @@ class Interleave(Stage):
             if ended and all(slot is None for slot in slots):
                 return
 
-    def _as_they_come(self, inners: _ReadAhead, signal: Signal) -> Iterator[Run]:
+    def _as_they_come(self, inners: _ReadAhead, signal: Signal, arrival: Arrival) -> Iterator[Run]:
         """The runs of those inner datasets that have some ready, a block of elements from each at a time."""
+        known = iter(arrival.known)
         slots: deque[ReadAhead] = deque()
         ended = False
         while True:
@@ -172,10 +174,11 @@ class Interleave(Stage):
             if not slots:
                 return
             with signal.lock:
-                while not any(slot.ready for slot in slots):
+                turn = next(known, None)
+                while (ready := _first_ready(slots, turn)) is None:
                     signal.changed.wait(CHECK_SECONDS)
-                while not slots[0].ready:
-                    slots.rotate(-1)
+            arrival.note(ready)
+            slots.rotate(-ready)
             inner, left = slots.popleft(), self.block_length
             while left > 0 and (run := next(inner, None)) is not None:
                 left -= len(run)
@@ -316,6 +319,13 @@ class _ReadAhead:
 
     def close(self) -> None:
         close_all(reading.threads for reading in self._open)
+
+
+def _first_ready(slots: Sequence[ReadAhead], turn: int | None) -> int | None:
+    """The place of the first slot that has something; of that whose turn it is, if that is known. None to wait."""
+    if turn is not None and turn < len(slots):
+        return turn if slots[turn].ready else None
+    return next((place for place, slot in enumerate(slots) if slot.ready), None)
 
 
 def _spec_unread(inner: Pipeline) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.data.background.arrivals import Arrival
 from workbench.data.background.parallel_calls import ParallelCalls
 from workbench.data.blocks.calls import BlockCalls, blocks_wanted, tunes_blocks
 from workbench.data.blocks.straight_code import require_no_effect
@@ -59,13 +60,15 @@ class Map(Stage):
             else:
                 yield from self._one_by_one(attempts(runs, current.provenance), 0)
             return
-        if self.num_parallel_calls == AUTOTUNE and tunes_blocks(current.options):
+        arrival = current.arrival(self.deterministic)
+        follows = arrival is not None and arrival.known  # order that calls for blocks would not have changed
+        if self.num_parallel_calls == AUTOTUNE and tunes_blocks(current.options) and not follows:
             first = list(islice(runs, 1))
             runs = chain(first, runs)
             if any(blocks.suits(run) for run in first):
                 yield from self._in_blocks(runs, blocks, current)
                 return
-        yield from self._in_parallel(attempts(runs, current.provenance), current)
+        yield from self._in_parallel(attempts(runs, current.provenance), current, arrival)
 
     def _in_blocks(self, runs: Iterator[Run], blocks: BlockCalls, current: Pass) -> Iterator[Run]:
         """Results for many rows at a time, if they are the same."""
@@ -116,13 +119,15 @@ class Map(Stage):
         """Whether results come in the order of the elements."""
         return not self.num_parallel_calls or options.keeps_order(self.deterministic)
 
-    def _in_parallel(self, attempted: Iterator[Item | Failed], current: Pass) -> Iterator[Run]:
+    def _in_parallel(
+        self, attempted: Iterator[Item | Failed], current: Pass, arrival: Arrival | None
+    ) -> Iterator[Run]:
         calls = ParallelCalls(
             self.fn,
             self.called,
             self.text,
             current.options,
-            current.keeps_order(self.deterministic),
+            arrival,
             current.most_waiting_bytes,
             current.meter,
         )

@@ -58,7 +58,7 @@ class Batch(Stage):
             _gathered,
             self.text,
             current.options,
-            current.keeps_order(self.deterministic),
+            current.arrival(self.deterministic),
             current.most_waiting_bytes,
             current.meter,
         )

@@ -105,7 +105,7 @@ class PaddedBatch(Stage):
             self._batch,
             self.text,
             current.options,
-            current.keeps_order(self.deterministic),
+            current.arrival(self.deterministic),
             current.most_waiting_bytes,
             current.meter,
         )
