@@ -40,6 +40,7 @@ def course(length: int, seed: int) -> list[Entry]:
         }
         for number in (1000, 1001)
     ]
+    entries += [{"what": what, "worker": f"w{dice.randrange(5)}"} for what in ("joined", "lost") * 4]
     lanes: dict[str, int] = {}
     state = State()
     for entry in entries:
@@ -93,7 +94,8 @@ def seen(state: State) -> Any:
         job.id: (job.described, [lane.described for lane in job.lanes], job.dealt, job.closed)
         for job in state.jobs.values()
     }
-    return json.loads(json.dumps([[repr(each) for each in state.datasets.values()], jobs])), state.names
+    known = [repr(each) for each in state.datasets.values()]
+    return json.loads(json.dumps([known, sorted(state.workers), jobs])), state.names
 
 
 @pytest.mark.parametrize("seed", range(5))

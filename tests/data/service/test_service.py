@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import dataclasses
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,11 @@ from tests.until import until
 from workbench.data.service import methods
 from workbench.data.service.channel import Channel
 from workbench.data.service.dispatch.acknowledged import Acknowledged
+from workbench.data.service.dispatch.coordinator import Coordinator, Limits
+from workbench.data.service.dispatch.ledger import Ledger
+from workbench.data.service.dispatch.state import Job, Registered
+from workbench.data.service.policy import ShardingPolicy
+from workbench.data.service.server import Session
 from workbench.data.service.splits import split_counts
 from workbench.data.service.worker import DataWorker
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
@@ -451,6 +459,81 @@ def test_a_dispatcher_without_a_journal_has_forgotten_jobs_when_it_is_started_ag
     ):
         list(iterator)
     worker.stop()
+
+
+def _restarted(folder: Path) -> wb.data.service.DispatcherConfig:
+    return wb.data.service.DispatcherConfig(
+        port=free_port(), work_dir=folder, fault_tolerant_mode=True, worker_timeout_ms=60_000
+    )
+
+
+@contextlib.contextmanager
+def _away(monkeypatch: pytest.MonkeyPatch, worker: wb.data.service.WorkerServer) -> Iterator[threading.Event]:
+    """Keeps a worker from its dispatcher until the event is set."""
+    back, address, once = threading.Event(), worker._address, Channel._once
+
+    def without(self: Channel, fields: Any, *others: Any) -> Any:
+        if fields.get("address") == address and not back.is_set():
+            raise ConnectionError("away")
+        return once(self, fields, *others)
+
+    monkeypatch.setattr(Channel, "_once", without)
+    yield back
+    back.set()
+
+
+def test_an_epoch_waits_for_a_worker_that_is_not_back_yet_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = _restarted(tmp_path)
+    with wb.data.service.DispatchServer(config) as dispatcher, contextlib.ExitStack() as stack:
+        target = dispatcher.target
+        _, second = (stack.enter_context(worker_of(target)) for _ in range(2))
+        back = stack.enter_context(_away(monkeypatch, second))
+        dispatcher.stop()
+        stack.enter_context(wb.data.service.DispatchServer(config))
+        iterator = iter(Dataset.range(10).apply(distribute("parallel_epochs", target)))
+        found = [int(next(iterator)) for _ in range(10)]
+        until(lambda: wb.data.service.status(target).jobs[0].lanes_complete == 1, "the first worker")
+        back.set()
+        found += [int(x) for x in iterator]
+
+    assert sorted(found) == sorted(2 * list(range(10)))
+
+
+def test_an_epoch_ends_without_a_worker_that_does_not_come_back_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = dataclasses.replace(_restarted(tmp_path), worker_timeout_ms=1_000)
+    with wb.data.service.DispatchServer(config) as dispatcher, contextlib.ExitStack() as stack:
+        target = dispatcher.target
+        _, second = (stack.enter_context(worker_of(target)) for _ in range(2))
+        stack.enter_context(_away(monkeypatch, second))
+        dispatcher.stop()
+        stack.enter_context(wb.data.service.DispatchServer(config))
+
+        assert numbers(Dataset.range(10).apply(distribute("parallel_epochs", target))) == list(range(10))
+
+
+def test_a_job_is_closed_although_its_dispatcher_was_killed_just_before(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    (tmp_path / "datasets").mkdir()
+    ledger = Ledger(folder)
+    job = Job("j", "", 0, 1000, ShardingPolicy.OFF.value, 0)
+    registered = Registered(1000, "digest", "fingerprint", None, "", False, "")
+    for entry in (
+        {"what": "dataset", "dataset": dataclasses.asdict(registered)},
+        {"what": "job", "job": job.described},
+        {"what": "lane", "job": "j", "worker": "w"},
+        {"what": "end", "job": "j", "lane": 0, "total": 0},
+    ):
+        ledger.write(entry)
+    ledger.close()
+    coordinator = Coordinator(folder, Limits(job_gc_check=60.0, job_gc=60.0, worker=60.0), ())
+    try:
+        until(lambda: coordinator.answer("status", {}, b"", Session())[0]["jobs"][0]["complete"], "closing")
+    finally:
+        coordinator.stop()
 
 
 def test_a_job_that_nobody_reads_is_forgotten() -> None:

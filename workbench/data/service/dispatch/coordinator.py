@@ -304,9 +304,13 @@ class Coordinator:
         if lane.total is None:
             entry = {"what": "end", "job": job.id, "lane": lane.number, "total": fields["total"]}
             self._write(entry)
-            if all(each.total is not None for each in job.lanes):
-                self._write({"what": "close", "job": job.id})
+            self._close_ended(job)
         return {}, b""
+
+    def _close_ended(self, job: Job) -> None:
+        ended = job.lanes and all(lane.total is not None for lane in job.lanes)
+        if ended and not job.closed and not self._placement.may_get_lanes(job):
+            self._write({"what": "close", "job": job.id})
 
     # Housekeeping
 
@@ -316,6 +320,8 @@ class Coordinator:
                 now = time.monotonic()
                 self._placement.lose_silent(self._limits.worker)
                 self._placement.place()
+                for known in self._state.jobs.values():
+                    self._close_ended(known)
                 self._census.count()
                 if now >= self._next_gc:
                     self._next_gc = now + self._limits.job_gc_check

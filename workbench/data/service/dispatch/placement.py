@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from workbench.data.service.dispatch.ledger import Ledger
 from workbench.data.service.dispatch.state import Job, Lane
 from workbench.data.service.policy import ShardingPolicy
 from workbench.data.service.server import Session
+from workbench.errors import StorageFull
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ class Placement:
           session: Its connection.
         """
         self._lost.discard(name)
+        if name not in self._ledger.state.workers:
+            self._note("joined", name)
         self.workers[name] = LiveWorker(address, session)
         self.place()
 
@@ -93,6 +97,7 @@ class Placement:
         """Removes a lost worker; others get its lanes."""
         del self.workers[name]
         self._lost.add(name)
+        self._note("lost", name)
         self.place()
         self._tell()
 
@@ -117,6 +122,15 @@ class Placement:
                 if self._wants_lane(job, worker):
                     self._write({"what": "lane", "job": job.id, "worker": worker})
 
+    def may_get_lanes(self, job: Job) -> bool:
+        """Whether a job may yet get another lane: of a worker that a former dispatcher knew and that may come back.
+
+        Only a job that has a lane for each worker waits for that; elsewhere the workers that are there do all.
+        """
+        if ShardingPolicy(job.mode) is not ShardingPolicy.OFF or time.monotonic() >= self._patience_until:
+            return False
+        return not self._ledger.state.workers <= self.workers.keys()
+
     @property
     def addresses(self) -> set[str]:
         """The addresses of the connected workers."""
@@ -126,6 +140,11 @@ class Placement:
         """The address of a lane for consumers; "" if its worker is lost."""
         worker = self.workers.get(lane.worker)
         return "" if worker is None else worker.address
+
+    def _note(self, what: str, worker: str) -> None:
+        """Notes for a later dispatcher whether it should wait for a worker."""
+        with suppress(StorageFull):  # it would only wait in vain, or not at all
+            self._ledger.write({"what": what, "worker": worker})
 
     def _write(self, entry: dict[str, object]) -> None:
         self._ledger.write(entry)

@@ -165,12 +165,14 @@ class State:
       datasets: The datasets, by id.
       jobs: The jobs, by id.
       names: Ids of jobs by name and iteration.
+      workers: Ids of the workers that are there, or were when the dispatcher ended.
     """
 
     def __init__(self) -> None:
         self.datasets: dict[int | str, Registered] = {}
         self.jobs: dict[str, Job] = {}
         self.names: dict[tuple[str, int], str] = {}
+        self.workers: set[str] = set()
 
     def apply(self, entry: Entry) -> None:
         """Makes the change that an entry describes.
@@ -187,6 +189,8 @@ class State:
 
     def entries(self) -> Iterator[Entry]:
         """The fewest entries that make this state."""
+        for worker in sorted(self.workers):
+            yield {"what": "joined", "worker": worker}
         for registered in self.datasets.values():
             yield {"what": "dataset", "dataset": asdict(registered)}
         for job in self.jobs.values():
@@ -199,6 +203,10 @@ class State:
 
     def _apply(self, entry: Entry) -> None:
         match entry["what"]:
+            case "joined":
+                self.workers.add(entry["worker"])
+            case "lost":
+                self.workers.discard(entry["worker"])
             case "dataset":
                 registered = Registered(**entry["dataset"])
                 self.datasets[registered.id] = registered
