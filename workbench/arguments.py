@@ -6,13 +6,15 @@ import operator
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from workbench.errors import InvalidArgumentError, WrongType
 
 _Item = TypeVar("_Item")
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
 
 
 def whole_number(value: Any, argument: str) -> int:
@@ -20,6 +22,19 @@ def whole_number(value: Any, argument: str) -> int:
 
     Raises:
       WrongType: if it is something else, such as 1.5 or True.
+      InvalidArgumentError: if int64 cannot hold it.
+    """
+    number = any_whole_number(value, argument)
+    if not _LEAST <= number <= _MOST:
+        raise InvalidArgumentError(f"{argument} is {_shown(number)}, which int64 cannot hold")
+    return number
+
+
+def any_whole_number(value: Any, argument: str) -> int:
+    """As `whole_number`, of any size.
+
+    Raises:
+      WrongType: if it is something else.
     """
     if (number := _integer(value)) is not None:
         return number
@@ -112,6 +127,10 @@ def text(value: str, argument: str) -> str:
     if isinstance(value, str):
         return value
     raise WrongType(f"{argument} must be a text, got {type(value).__name__} {value!r:.60}")
+
+
+def _shown(number: int) -> str:
+    return str(number) if abs(number) < 1e40 else "a number of many digits"
 
 
 def _integer(value: Any) -> int | None:

@@ -419,6 +419,33 @@ def test_a_number_of_elements_that_is_asserted_is_one_or_none() -> None:
         _FIVE.assert_cardinality(wb.data.UNKNOWN_CARDINALITY)
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, np.uint64(2**63), 10**400])
+@pytest.mark.parametrize(
+    "call",
+    [
+        _FIVE.batch,
+        _FIVE.padded_batch,
+        _FIVE.take,
+        _FIVE.skip,
+        _FIVE.repeat,
+        _FIVE.shuffle,
+        _FIVE.prefetch,
+        _FIVE.window,
+        _FIVE.enumerate,
+        _FIVE.assert_cardinality,
+        _FIVE.batch(2).rebatch,
+        Dataset.range,
+        lambda number: _FIVE.shard(number, 0),
+        lambda number: _FIVE.map(lambda x: x, num_parallel_calls=number),
+        lambda number: _FIVE.interleave(lambda x: _FIVE, cycle_length=number),
+        lambda number: _FIVE.interleave(lambda x: _FIVE, block_length=number),
+    ],
+)
+def test_numbers_that_int64_cannot_hold_are_refused(call: Callable[[int], Any], number: int) -> None:
+    with pytest.raises(wb.errors.InvalidArgumentError, match="int64 cannot hold"):
+        call(number)
+
+
 @pytest.mark.parametrize("number", [np.int64(2), np.int32(2), np.uint8(2), np.array(2)[()]])
 def test_numbers_of_numpy_count_as_those_of_python_do(number: Any) -> None:
     dataset = _FIVE.batch(2)

@@ -485,6 +485,12 @@ def test_records_are_structure_in_specs_before_any_element_was_one() -> None:
     assert (type(first), int(first.x), int(first.y)) == (kind, 0, 0)
 
 
+def test_elements_of_windows_have_no_names() -> None:
+    named = Dataset.from_generator(lambda: iter(()), output_signature=TensorSpec((), np.int64, "x"))
+    assert named.element_spec.name == "x"
+    assert named.window(2).element_spec.element_spec.name is None
+
+
 def test_a_cardinality_is_an_int64_as_an_element() -> None:
     windows = Dataset.range(5).window(2).map(lambda window: window.cardinality())
     assert windows.element_spec == INT

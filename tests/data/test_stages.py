@@ -325,8 +325,17 @@ def test_a_stated_cardinality_is_checked() -> None:
     for wrong in (0, 2, 4):
         elements = iter(Dataset.range(3).assert_cardinality(wrong))
         assert [int(next(elements)) for _ in range(min(wrong, 3))] == [0, 1, 2][:wrong]
-        with pytest.raises(FailedPreconditionError, match=f"expected {wrong}"):
-            next(elements)
+        for _ in range(max(1, 3 - wrong)):  # each further element, or the missing ones
+            with pytest.raises(FailedPreconditionError, match=f"expected {wrong}"):
+                next(elements)
+        assert next(elements, None) is None
+
+
+def test_windows_tell_that_there_are_more_elements_than_stated_also_in_gaps_and_at_the_end() -> None:
+    numbers = Dataset.range(5).filter(lambda x: x >= 0).assert_cardinality(1)
+    for window in (numbers.window(1, 2), numbers.window(3, 2, 2, drop_remainder=True)):
+        with pytest.raises(FailedPreconditionError, match="expected 1 elements, there are more"):
+            list(window)
 
 
 @pytest.mark.parametrize("shapes", [None, [None], [-1]])

@@ -13,7 +13,7 @@ import threading
 import numpy as np
 
 from workbench import forks
-from workbench.arguments import whole_number
+from workbench.arguments import any_whole_number
 
 _MASK = (1 << 63) - 1
 _lock = forks.lock(threading.Lock())
@@ -42,7 +42,7 @@ def draw(seed: int | None) -> int:
       TypeError: if `seed` is not a whole number.
     """
     if seed is not None:
-        return whole_number(seed, "seed") & _MASK
+        return any_whole_number(seed, "seed") & _MASK
     with _lock:
         if _global is None:
             return DrawnSeed(secrets.randbits(63))

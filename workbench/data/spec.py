@@ -99,6 +99,10 @@ class TensorSpec(Spec):
         """Whether every dimension is known."""
         return self.shape is not None and None not in self.shape
 
+    def unnamed(self) -> TensorSpec:
+        """The same without a name."""
+        return TensorSpec(self.shape, self.dtype)
+
     def batched(self, size: int | None) -> TensorSpec:
         """The spec of `size` such components stacked."""
         return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
@@ -179,6 +183,10 @@ class ElementsSpec(Spec):
     def __hash__(self) -> int:
         leaves, structure = tree.flatten_records(self.element_spec)  # it may contain dicts
         return hash((type(self), structure, tuple(leaves)))
+
+    def unnamed(self) -> Self:
+        """Itself, as it has no name."""
+        return self
 
     def batched(self, size: int | None) -> ElementsSpec:
         """The spec of `size` of them stacked.

@@ -73,7 +73,7 @@ class Window(Stage):
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        return tree.map(DatasetSpec, upstream.element_spec)
+        return tree.map(lambda spec: DatasetSpec(spec.unnamed()), upstream.element_spec)
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""

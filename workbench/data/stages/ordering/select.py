@@ -9,7 +9,7 @@ from typing import ClassVar
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.tables import Run
+from workbench.data.tables import Failed, Run
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 SHARD_HINT = -1
@@ -193,7 +193,7 @@ class Repeat(Stage):
 
 @dataclass(frozen=True)
 class AssertCardinality(Stage):
-    """States the number of elements, and checks it as they pass."""
+    """States the number of elements, and checks it as they pass: each further one fails, as in the reference."""
 
     name: ClassVar[str] = "assert_cardinality"
     keeps_batches: ClassVar[bool] = True
@@ -206,14 +206,17 @@ class AssertCardinality(Stage):
             raise FailedPreconditionError("assert_cardinality: expected endless elements, there are no more")
         left = self.expected
         for run in upstream():
-            if len(run) > left:
-                if left:
-                    yield Run(run.table, run.rows[:left])
-                raise FailedPreconditionError(
-                    f"assert_cardinality: expected {self.expected} elements, there are more"
+            if len(run) <= left:
+                left -= len(run)
+                yield run
+                continue
+            if left:
+                yield Run(run.table, run.rows[:left])
+            for _ in range(len(run) - left):
+                yield Failed(
+                    FailedPreconditionError(f"{self.name}: expected {self.expected} elements, there are more")
                 )
-            left -= len(run)
-            yield run
+            left = 0
         if left:
             raise FailedPreconditionError(
                 f"assert_cardinality: expected {self.expected} elements, there are {self.expected - left}"
