@@ -681,8 +681,33 @@ def _suppresses_every_error(x: Any) -> None:
             int(str(x))
 
 
+def _keeps_every_error(x: Any) -> None:
+    kept = []
+    while x is not None:
+        try:
+            x = abs(x) + 1
+        except BaseException as error:
+            kept.append(error)
+
+
+def _keeps_the_last_error(x: Any) -> None:
+    last = None
+    while x is not last:
+        try:
+            x = x + 1
+        except BaseException as error:
+            last = error
+
+
 @pytest.mark.parametrize(
-    "endless", [_handles_every_error, _handles_every_error_twice, _suppresses_every_error]
+    "endless",
+    [
+        _handles_every_error,
+        _handles_every_error_twice,
+        _suppresses_every_error,
+        _keeps_every_error,
+        _keeps_the_last_error,
+    ],
 )
 def test_a_trial_ends_although_a_loop_handles_every_error(
     monkeypatch: pytest.MonkeyPatch, endless: Callable[[Any], Any]
@@ -694,6 +719,28 @@ def test_a_trial_ends_although_a_loop_handles_every_error(
         assert sys.gettrace() is None
     gc.collect()
     assert sys.gettrace() is None
+
+
+@pytest.mark.parametrize("stage", ["map", "flat_map", "scan"])
+def test_a_loop_that_ends_for_elements_but_not_for_ones_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    monkeypatch.setattr(trials, "_MOST_LINES", 1000)
+
+    def down_to_five(x: Any) -> Any:
+        while x != 5:
+            x = x - 1
+        return x
+
+    numbers = Dataset.range(6, 9)
+    dataset = {
+        "map": lambda: numbers.map(down_to_five),
+        "flat_map": lambda: numbers.flat_map(lambda x: Dataset.from_tensors(down_to_five(x))),
+        "scan": lambda: numbers.scan(np.int64(6), lambda state, x: (down_to_five(state), down_to_five(x))),
+    }[stage]()
+
+    assert dataset.element_spec == TensorSpec((), np.int64)
+    assert [int(x) for x in dataset] == [5, 5, 5]
 
 
 def test_a_debugger_keeps_its_trace_while_functions_are_tried() -> None:

@@ -26,6 +26,7 @@ from workbench.data.spec import DatasetSpec, ElementsSpec, any_rank, any_size, r
 from workbench.data.stage import Pipeline
 from workbench.data.stages.computing import made_up
 from workbench.data.stages.computing.alike import shared_sizes
+from workbench.data.stages.computing.loops import has_while
 from workbench.data.stages.computing.sized import depends_on_sizes, sized
 from workbench.data.stages.computing.trials import tried
 from workbench.data.stages.computing.watched import ways
@@ -45,6 +46,8 @@ class UnfitResult(TypeError):
 _FEWEST_EXAMPLES: Final = 100
 _SECONDS: Final = 3.0
 _TELLING_SECONDS: Final = 3.0
+_FIRST_TIMES: Final = 10
+"""The first calls tell much, and may take longer than the others."""
 _TRIAL_SECONDS: Final = 2.0
 """A function that takes this long for two elements is not called with twenty more."""
 
@@ -188,8 +191,14 @@ def _shape(part: Any) -> tuple[int | None, ...]:
 def result_example(
     fn: Callable[..., Any], upstream: Pipeline, filling: made_up.Filling = made_up.ONES
 ) -> Any:
-    """What `fn` returns for one made-up element of `upstream`."""
-    return _quietly(fn, made_up.element(upstream, filling))
+    """What `fn` returns for one made-up element of `upstream`.
+
+    Raises:
+      Unending: if it has a `while` and takes millions of lines.
+      Exception: what it raises.
+    """
+    called = partial(_quietly, fn, made_up.element(upstream, filling))
+    return tried(called, _FIRST_TIMES) if has_while(fn) else called()
 
 
 def _quietly(fn: Callable[..., Any], element: Any) -> Any:

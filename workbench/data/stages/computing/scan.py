@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec, relax, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages.computing import made_up
+from workbench.data.stages.computing import probe
 from workbench.data.stages.computing.functions import Map, note_function, note_place
 from workbench.data.structure import Structure, convert, flatten, flatten_element, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
@@ -65,8 +65,7 @@ class Scan(Stage):
         leaves, structure = flatten(self.initial_state)
         spec = self._output_spec(leaves, structure, upstream)
         try:
-            element = made_up.element(upstream, made_up.ONES)
-            state, _ = _pair(self.fn(structure.pack(leaves), element))
+            state, _ = _pair(probe.result_example(self._called_with(leaves, structure, upstream), upstream))
             after = same_state("scan", leaves, structure, state)
         except Exception:  # the function may raise for made-up values
             return spec
@@ -75,12 +74,13 @@ class Scan(Stage):
         return relax(spec, self._output_spec(after, structure, upstream))
 
     def _output_spec(self, leaves: Leaves, structure: Structure, upstream: Pipeline) -> Any:
-        whole = type(upstream.element_spec) is tuple
+        call = self._called_with(leaves, structure, upstream)
+        return Map(lambda *parts: _pair(call(*parts))[1]).element_spec(upstream)
 
-        def output(*parts: Any) -> Any:
-            return _pair(self.fn(structure.pack(leaves), parts if whole else parts[0]))[1]
-
-        return Map(output).element_spec(upstream)
+    def _called_with(self, leaves: Leaves, structure: Structure, upstream: Pipeline) -> Callable[..., Any]:
+        """The function for elements in a known state; takes the components of an element that is a tuple."""
+        fn, whole = self.fn, type(upstream.element_spec) is tuple
+        return lambda *parts: fn(structure.pack(leaves), parts if whole else parts[0])
 
 
 def same_state(stage: str, leaves: Leaves, structure: Structure, state: Any) -> Leaves:
