@@ -199,7 +199,9 @@ def _told(value: Any) -> str:
     for method in ("as_dict", "to_string"):
         if hasattr(value, method):
             return f"{type(value).__name__.removesuffix('V2')} {_told(getattr(value, method)())}"
-    return repr(value)
+    if type(value) is object:  # its repr has an address
+        return "object()"
+    return repr(bool(value) if isinstance(value, np.bool_) else value)
 
 
 def _set_to(made: Any, name: str, value: Any) -> Any:

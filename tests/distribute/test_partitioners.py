@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -74,3 +76,11 @@ def test_a_partitioner_shows_its_settings() -> None:
     assert repr(partitioners.MaxSizePartitioner(8)) == (
         "MaxSizePartitioner(max_shard_bytes=8, max_shards=None, bytes_per_string=16)"
     )
+
+
+def test_they_are_found_under_both_names_whichever_is_used_first() -> None:
+    code = (
+        "import workbench as wb; wb.distribute.partitioners.FixedShardsPartitioner; "
+        "assert wb.distribute.partitioners is wb.distribute.experimental.partitioners"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

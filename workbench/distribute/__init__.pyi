@@ -7,6 +7,7 @@ from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.distribute import cluster_resolver as cluster_resolver
 from workbench.distribute import coordinator as coordinator
 from workbench.distribute import experimental as experimental
+from workbench.distribute import partitioners as partitioners
 from workbench.distribute import server_optimizers as server_optimizers
 from workbench.distribute.arrays.reduce_op import ReduceOp as ReduceOp
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec as ClusterSpec
