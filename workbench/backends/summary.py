@@ -39,10 +39,10 @@ class Summary:
       dtype: Name of its dtype.
       read: How many of its elements were read: all, or evenly spaced stretches; the figures and the digest refer to
         these.
-      mean: Mean of the finite elements, NaN where there is none.
-      std: Standard deviation of the finite elements, NaN where there is none.
-      min: Smallest finite element, NaN where there is none.
-      max: Largest finite element, NaN where there is none.
+      mean: Mean of the finite elements, NaN if there are none.
+      std: Standard deviation of the finite elements, NaN if there are none.
+      min: Smallest finite element, NaN if there is none.
+      max: Largest finite element, NaN if there is none.
       l2: Euclidean norm of the finite elements.
       zeros: Count of elements that are zero.
       nan: Count of elements that are not a number.

@@ -64,7 +64,7 @@ class WorkerKind(enum.IntEnum):
 
 
 class _Settings:
-    """Attributes with defaults, None where the default may change.
+    """Attributes with defaults, None if the default may change.
 
     Rejects unknown names and values of a wrong type, so that mistakes do not go unnoticed. The options of a dataset
     cannot be changed.

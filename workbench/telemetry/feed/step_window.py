@@ -116,16 +116,16 @@ def steps_took_ns(begin_ns: np.ndarray, steps: np.ndarray, sent: SentSteps | Non
 
 
 def paused_before_ns(at_ns: np.ndarray, sent: SentSteps | None) -> np.ndarray:
-    """How long the notebook had paused in all before some times at which it did not: those of fetches, for example.
+    """How long the notebook had paused, in total, before some times between pauses, such as those of fetches.
 
-    A pause becomes known when the next step is sent, which is right after the fetch that ended it.
+    A pause becomes known when the next step is sent, right after the fetch that ended it.
 
     Args:
       at_ns: The times; driver's clock, shape `(times,)`.
-      sent: When steps were sent; None where nobody has told.
+      sent: When steps were sent; None if unknown.
 
     Returns:
-      Shape `(times,)`: by time the sum; zeros where nobody has told of pauses.
+      The total by time, shape `(times,)`; zeros if pauses are unknown.
     """
     if sent is None or not sent.paused_ns:
         return np.zeros(len(at_ns), np.int64)
