@@ -23,6 +23,11 @@ pytestmark = [pytest.mark.installs, pytest.mark.timeout(3600)]
 ROOT = Path(__file__).parents[1]
 EXTRAS = ("lab", "dashboard", "jax", "dev")
 """What needs neither a GPU nor a TPU."""
+READERS_AND_FAULTS = [
+    *("tests/data/formats", "tests/data/service", "tests/data/sources", "tests/faults"),
+    *("-m", "not slow and not thorough and not soak"),
+]
+"""What is not in the quick part, and uses other libraries a lot."""
 VERSIONS = """
 import importlib.metadata, json, sys
 print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))
@@ -95,7 +100,10 @@ def test_the_lowest_versions_can_be_installed_together(lowest: Environment) -> N
     )
 
 
-def test_the_quick_part_passes_with_the_lowest_versions(lowest: Environment) -> None:
+@pytest.mark.parametrize(
+    "tests", [["@.ci/quick"], READERS_AND_FAULTS], ids=["quick part", "readers and faults"]
+)
+def test_the_tests_pass_with_the_lowest_versions(lowest: Environment, tests: list[str]) -> None:
     again = ("-p", "tests.second_chances", "--reruns", "1", "--reruns-delay", "2", "--max-suite-reruns", "6")
 
-    lowest.run("python", "-m", "pytest", "-p", "no:cacheprovider", *again, "@.ci/quick")
+    lowest.run("python", "-m", "pytest", "-p", "no:cacheprovider", *again, *tests)

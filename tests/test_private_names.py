@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -94,7 +95,8 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
-def taken_by(base: type) -> set[str]:
+@functools.cache
+def taken_by(base: type) -> frozenset[str]:
     """The private names that a class has, and those of the attributes that its methods set."""
     names = set(vars(base)) | set(inspect.get_annotations(base))
     for member in vars(base).values():
@@ -102,7 +104,7 @@ def taken_by(base: type) -> set[str]:
             if inspect.isfunction(function):
                 for code in codes(inspect.unwrap(function).__code__):
                     names.update(i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR")
-    return {name for name in names if is_private(name)}
+    return frozenset(filter(is_private, names))
 
 
 def classes(module: ModuleType) -> Iterator[tuple[type, ast.ClassDef]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contracts.communicator import AcrossProcesses, AloneContract, CommunicatorContract
 from tests.contracts.processes import Layout
 
@@ -25,6 +27,7 @@ class TestTwoGpusInOneProcess(OnGpus):
     layout = Layout((("a", 2),), gpus="own")
 
 
+@pytest.mark.thorough
 class TestAProcessPerGpu(OnGpus, AcrossProcesses):
     layout = Layout((("a", 1), ("a", 1)), gpus="own")
 

@@ -38,6 +38,7 @@ class TestJaxInFourThreads(OfLibrary):
     layout = Layout((("a", 4),), library="jax")
 
 
+@pytest.mark.thorough
 @needs_jax
 class TestJaxInTwoProcessesOfTwoThreads(OfLibrary, AcrossProcesses):
     layout = Layout((("a", 2), ("a", 2)), library="jax")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contracts.communicator import AcrossProcesses
 from tests.contracts.processes import Layout
 
@@ -14,5 +16,6 @@ class TestThreeProcesses(AcrossProcesses):
     layout = Layout((("a", 1), ("a", 1), ("a", 1)))
 
 
+@pytest.mark.thorough
 class TestTwoProcessesOfTwoThreads(AcrossProcesses):
     layout = Layout((("a", 2), ("a", 2)))

@@ -117,8 +117,17 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     names["cluster"].close()
 
 
-@pytest.mark.parametrize("scheme", THEMES)
-@pytest.mark.parametrize("what", ["job", "folder", "run"])
+@pytest.mark.parametrize(
+    ("what", "scheme"),
+    [
+        ("job", "light"),
+        ("folder", "light"),
+        ("run", "dark"),
+        pytest.param("job", "dark", marks=pytest.mark.thorough),
+        pytest.param("folder", "dark", marks=pytest.mark.thorough),
+        pytest.param("run", "light", marks=pytest.mark.thorough),
+    ],
+)
 def test_every_tab_of_a_dashboard_can_be_read_by_everybody(
     browser: Any, axe: str, job: Path, what: str, scheme: str
 ) -> None:

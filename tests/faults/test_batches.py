@@ -224,7 +224,7 @@ def test_row_29_a_result_of_a_step_cannot_be_made_again(strategy: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize("hosts", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_row_29_random_kills(hosts: int, tmp_path: Path) -> None:
     _random_kills(hosts, 12, tmp_path)
 

@@ -45,7 +45,7 @@ def test_a_sample_of_tortures_is_restored_or_refused_rightly() -> None:
     assert "60 of 60" in torture(60, 7, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_a_thousand_tortures_are_restored_or_refused_rightly() -> None:
     told = torture(1000, 1, 800)

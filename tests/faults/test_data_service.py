@@ -73,7 +73,14 @@ def test_each_element_arrives_once_although_a_worker_is_killed(
     until(lambda: [worker.poll() for worker in processes.workers].count(-signal.SIGKILL) == 1, "the fault")
 
 
-@pytest.mark.parametrize(("joins", "ends"), [(1, 2), (78, 156), (500, 900), (1500, 3000)])
+@pytest.mark.parametrize(
+    ("joins", "ends"),
+    [
+        (1, 2),
+        (500, 900),
+        *(pytest.param(*each, marks=pytest.mark.thorough) for each in ((78, 156), (1500, 3000))),
+    ],
+)
 def test_each_element_arrives_once_although_a_worker_joins_and_the_earlier_one_is_killed(
     processes: Processes, joins: int, ends: int
 ) -> None:
@@ -123,7 +130,7 @@ def test_each_element_arrives_once_although_the_only_worker_is_killed_and_anothe
 
 
 @pytest.mark.parametrize("point", ["data_journal.before_append", "data_journal.after_append"])
-@pytest.mark.parametrize("nth", random.Random(30).sample(range(8, 100), 2))
+@pytest.mark.parametrize("nth", [77, pytest.param(45, marks=pytest.mark.thorough)])
 def test_each_element_arrives_once_although_the_dispatcher_is_killed(
     processes: Processes, point: str, nth: int
 ) -> None:

@@ -216,8 +216,15 @@ def _global_batch(number: int) -> list[int]:
     return [element % 120 for element in range(12 * number, 12 * number + 12)]
 
 
-@pytest.mark.parametrize("again", [True, False])
-@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize(
+    ("again", "pure"),
+    [
+        (True, False),
+        (False, True),
+        pytest.param(True, True, marks=pytest.mark.thorough),
+        pytest.param(False, False, marks=pytest.mark.thorough),
+    ],
+)
 def test_batches_are_split_anew_and_none_is_lost(own: OwnCluster, again: bool, pure: bool) -> None:
     """Whether the loop tries again with the batch that it has, or goes on to the next: each is used once."""
     for name in "012":

@@ -82,7 +82,16 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("number", [0, 1, 100, 5000, 50_000])
+@pytest.mark.parametrize(
+    "number",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.thorough),
+        100,
+        pytest.param(5000, marks=pytest.mark.thorough),
+        50_000,
+    ],
+)
 @pytest.mark.parametrize("kind", list(WRITES))
 def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path, kind: str, number: int) -> None:
     path = tmp_path / "data"

@@ -38,7 +38,7 @@ def notebook(hosts: TwoHosts, tmp_path: Path, request: pytest.FixtureRequest) ->
         yield driver
 
 
-@pytest.mark.parametrize("notebook", ["a", "b"], indirect=True)
+@pytest.mark.parametrize("notebook", ["a", pytest.param("b", marks=pytest.mark.thorough)], indirect=True)
 def test_updates_are_exact_when_the_network_is_cut_for_five_seconds(
     hosts: TwoHosts, notebook: Driver
 ) -> None:
@@ -63,6 +63,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP", "11s")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("notebook", ["b"], indirect=True)
 def test_updates_are_exact_when_dask_has_given_up_the_host_that_was_cut_off(
@@ -71,6 +72,7 @@ def test_updates_are_exact_when_dask_has_given_up_the_host_that_was_cut_off(
     cut_for(25.0, hosts, notebook)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("notebook", ["a"], indirect=True)
 def test_updates_are_exact_when_the_network_is_cut_for_a_minute(hosts: TwoHosts, notebook: Driver) -> None:
     cut_for(60.0, hosts, notebook)

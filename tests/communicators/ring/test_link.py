@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contracts.communicator import AcrossProcesses
 from tests.contracts.processes import Layout
 
@@ -14,6 +16,7 @@ class TestThreeHosts(AcrossProcesses):
     layout = Layout((("a", 1), ("b", 1), ("c", 1)))
 
 
+@pytest.mark.thorough
 class TestTwoHostsOfTwoProcesses(AcrossProcesses):
     layout = Layout((("a", 1), ("a", 1), ("b", 1), ("b", 1)))
 
