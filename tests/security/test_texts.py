@@ -21,9 +21,10 @@ from workbench.telemetry.feed.sweeps import Baseline, Sweep, SweepPoint
 from workbench.telemetry.verdicts import Verdict
 from workbench.ui.cells.replica_cells import CellOutputs
 from workbench.ui.cells.replica_session import Outcome
-from workbench.ui.cluster.cluster_views import ClusterView, _devices_table, _log_table, _topology_table
+from workbench.ui.cluster.cluster_views import ClusterView
 from workbench.ui.cluster.diagnosis import Diagnosis
 from workbench.ui.cluster.reports import WorkerReport
+from workbench.ui.cluster.tables import devices_table, log_table, topology_table
 from workbench.ui.collectives.sweep_baseline import comparison_text
 from workbench.ui.formatters import bundle_of
 from workbench.ui.models.sharding import ArrayPart, ArraySharding
@@ -106,14 +107,14 @@ def what_a_cell_prints_returns_and_raises(scene: Scene, text: str) -> Iterator[S
 
 def lines_of_the_log(scene: Scene, text: str) -> Iterator[Shown]:
     snapshot = recorded_run(scene, text).snapshot
-    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _log_table(snapshot, ended=False)))
+    yield shown(ClusterView(scene.cluster, _nothing(), lambda: log_table(snapshot, ended=False)))
 
 
 def hosts_workers_and_devices(scene: Scene, text: str) -> Iterator[Shown]:
     models = wb.open_run(run_of(scene, text)).model()
     topology, devices = (_attributes(models[view]) for view in ("topology", "devices"))
-    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _topology_table(topology)))
-    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _devices_table(devices)))
+    yield shown(ClusterView(scene.cluster, _nothing(), lambda: topology_table(topology)))
+    yield shown(ClusterView(scene.cluster, _nothing(), lambda: devices_table(devices)))
 
 
 def columns_of_a_recorded_run(scene: Scene, text: str) -> Iterator[Shown]:
@@ -208,9 +209,10 @@ def _nothing() -> Any:
 
 
 class _Attributes(dict[str, Any]):
-    """A dict whose keys are attributes, like a model's."""
+    """A dict whose keys are attributes, like a model's; what runs of earlier versions lack is empty."""
 
-    __getattr__ = dict.__getitem__
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name, "")
 
 
 def _attributes(value: Any) -> Any:

@@ -21,7 +21,8 @@ import workbench as wb
 from workbench.telemetry.delta import merge
 from workbench.telemetry.feed.feed import Feed
 from workbench.ui.cluster.cluster_model import topology_model
-from workbench.ui.cluster.cluster_views import ClusterView, Table
+from workbench.ui.cluster.cluster_views import ClusterView
+from workbench.ui.cluster.tables import Table
 from workbench.ui.sharding.dataset_model import dataset_model
 from workbench.ui.sharding.dataset_source import what_if
 from workbench.ui.widgets.built import STATIC, is_built

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench.ui.render import html
+from workbench.ui.render.text_table import MAX_ROWS, odd_first
 
 if TYPE_CHECKING:
     from workbench.data.explanation import InputExplanation
@@ -54,7 +55,6 @@ LIVE: Final = (
     ("workbench.data.service.overview", "ServiceStatus", "service_status_bundle"),
 )
 """The same for classes with a live view; without a kernel, they print this, too."""
-_MAX_ROWS: Final = 32
 _PATIENCE_SECONDS: Final = 0.5
 
 
@@ -271,7 +271,7 @@ def cluster_html(cluster: Cluster) -> str:
             str(worker.device_count),
             str(worker.lost or next(iter(busy_replicas(worker, groups).values()), "idle")),
         ]
-        for worker in cluster.gang.workers.values()
+        for worker in odd_first(list(cluster.gang.workers.values()), lambda worker: worker.lost)
     ]
     facts = [
         placement(cluster.devices, "device"),
@@ -302,8 +302,9 @@ def strategy_html(strategy: Strategy) -> str:
             counted(len(strategy.variables), "variable") + (f" on {central.short}" if central else "")
         )
     rows = []
-    for rank, device in enumerate(strategy.devices[:_MAX_ROWS]):
-        worker, _ = group.place(rank)
+    ranks = odd_first(range(len(strategy.devices)), lambda rank: group.place(rank)[0].lost)
+    for rank in ranks[:MAX_ROWS]:
+        device, (worker, _) = strategy.devices[rank], group.place(rank)
         now = str(worker.lost or busy_replicas(worker, [group]).get((group.id, rank), "idle"))
         rows.append([str(rank), device.host, device.short.lower(), now])
     hidden = len(strategy.devices) - len(rows)
@@ -347,7 +348,7 @@ def values_html(value: DistributedValues) -> str:
     if handle is not None and not handle.ready:
         return html.card(name, [f"{len(value)} components", "being computed"])
     rows = []
-    for rank in range(min(len(value), _MAX_ROWS)):
+    for rank in range(min(len(value), MAX_ROWS)):
         place = ""
         if handle is not None:
             device = handle.group.devices[rank]
@@ -389,6 +390,6 @@ def distributed_dataset_html(dataset: DistributedDataset) -> str:
 
 
 def _table(headings: list[str], rows: list[list[str]], *, left: int, hidden: int = 0) -> list[str]:
-    shown = rows[:_MAX_ROWS]
+    shown = rows[:MAX_ROWS]
     hidden += len(rows) - len(shown)
     return [html.table(headings, shown, left=left, caption=f"… {hidden} more not shown" if hidden else "")]

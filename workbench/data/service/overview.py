@@ -10,6 +10,7 @@ from workbench.data.service.channel import Channel
 from workbench.data.service.wire import Fields
 
 _TIMEOUT_SECONDS = 10.0
+_MOST_ROWS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,14 @@ def _job_rows(found: ServiceStatus) -> list[list[str]]:
 
 
 def _worker_rows(found: ServiceStatus) -> list[list[str]]:
+    """A row for each worker; of more than fit, for the slowest."""
     names = [field.name for field in fields(WorkerStatus)]
-    return [["worker", "lanes", "elements", "elements/s"]] + [
-        [_cell(getattr(worker, name)) for name in names] for worker in found.workers
+    hidden = len(found.workers) - _MOST_ROWS
+    shown = sorted(found.workers, key=lambda worker: worker.elements_per_second if hidden > 0 else 0)
+    return [
+        ["worker", "lanes", "elements", "elements/s"],
+        *([_cell(getattr(worker, name)) for name in names] for worker in shown[:_MOST_ROWS]),
+        *([[f"{hidden} more", "", "", ""]] if hidden > 0 else []),
     ]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from workbench.runtime.placement_text import WIDTH, counted
 from workbench.telemetry.formatting import printable, significant, size_text
@@ -98,6 +100,9 @@ class WorkerFunctions:
     running: str
     running_together: int
     running_seconds: float
+
+
+_Process = TypeVar("_Process", ServerStatus, WorkerFunctions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +229,15 @@ def _title(found: ServersStatus) -> str:
 
 
 def _tables(found: ServersStatus) -> list[list[list[str]]]:
-    tables = [[_SERVERS, *map(_server_row, found.servers)]]
+    tables = [_listed(_SERVERS, found.servers, _server_row)]
     held = [
         [server.name, *_variable_cells(variable)] for server in found.servers for variable in server.variables
     ]
     if held:
-        hidden = sum(server.hidden_variables for server in found.servers)
-        more = [[f"{hidden} more", *[""] * (len(_VARIABLES) - 1)]] if hidden else []
-        tables.append([_VARIABLES, *held, *more])
+        hidden = sum(server.hidden_variables for server in found.servers) + len(held[_MOST_VARIABLES:])
+        tables.append([_VARIABLES, *held[:_MOST_VARIABLES], *_more(hidden, _VARIABLES)])
     if found.workers:
-        tables.append([_WORKERS, *map(_worker_row, found.workers)])
+        tables.append(_listed(_WORKERS, found.workers, _worker_row))
     if found.queue is not None:
         queue = found.queue
         counts = (queue.waiting, queue.blocked, queue.running, queue.done, queue.failed, queue.cancelled)
@@ -241,6 +245,20 @@ def _tables(found: ServersStatus) -> list[list[list[str]]]:
     return tables
 
 
+def _listed(
+    headings: list[str], many: tuple[_Process, ...], row: Callable[[_Process], list[str]]
+) -> list[list[str]]:
+    """A row for each; of more than fit, for those first that are not live."""
+    shown = sorted(many, key=lambda one: len(many) > _MOST_ROWS and one.state == "live")[:_MOST_ROWS]
+    return [headings, *map(row, shown), *_more(len(many) - len(shown), headings)]
+
+
+def _more(hidden: int, headings: list[str]) -> list[list[str]]:
+    return [[f"{hidden} more", *[""] * (len(headings) - 1)]] if hidden else []
+
+
+_MOST_ROWS = 32
+_MOST_VARIABLES = 128
 _SERVERS = ["server", "host", "state", "restarts", "holds", "updates", "updates/s", "staleness", "left out"]
 _VARIABLES = ["on", "variable", "dtype", "shape", "size", "slots", "updates"]
 _WORKERS = ["worker", "host", "state", "restarts", "functions", "functions/s", "runs"]

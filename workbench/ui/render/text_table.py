@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from workbench.telemetry.formatting import printable, shorten, significant
 
 WIDTH: Final = 88
+MAX_ROWS: Final = 32
+"""Tables of more replicas, devices or workers have no row for each."""
 _LEAST_WRAPPED: Final = 24
 _MOST_LINES: Final = 8
+_Item = TypeVar("_Item")
+
+
+def odd_first(items: Sequence[_Item], is_odd: Callable[[_Item], object]) -> list[_Item]:
+    """The items in their order; if a table has no room for all, those first that stand out."""
+    return sorted(items, key=lambda item: len(items) > MAX_ROWS and not is_odd(item))
 
 
 def aligned(

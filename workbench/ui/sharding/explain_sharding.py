@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -18,14 +19,13 @@ from workbench.telemetry.formatting import percent, printable, size_text
 from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.render import html
 from workbench.ui.render.plain_values import plain
-from workbench.ui.render.text_table import aligned
+from workbench.ui.render.text_table import MAX_ROWS, aligned, odd_first
 from workbench.ui.sharding.array_model import array_model
 from workbench.ui.sharding.dataset_source import DatasetSource, Followed
 from workbench.ui.widgets import shown
 from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Fixed
 
-_MAX_ROWS = 32
 _LEFT = ("replica", "host:device", "slice")
 _origins: dict[int, tuple[Dataset | None, Followed | None]] = {}
 """By the id of a living explanation: its subject, and the iterators that may be reading it."""
@@ -73,7 +73,8 @@ class ArrayShardingView:
         return printable(f"{what}: {model.sentence}{uneven}")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        parts = self.model.parts[:_MAX_ROWS]
+        usual = statistics.median_low([part.size_bytes for part in self.model.parts] or [0])
+        parts = odd_first(self.model.parts, lambda part: part.size_bytes != usual)[:MAX_ROWS]
         rows = [
             [
                 str(part.replica),
