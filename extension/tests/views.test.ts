@@ -551,7 +551,7 @@ async function namedDevices(model: ReturnType<typeof manyDevices>) {
 
 test("of 512 devices those that are far from the others are named, and have lines", async () => {
   const { charts, dots } = await namedDevices(manyDevices({ 170: 2, 300: 130 }, { 41: 96 }));
-  assert.deepEqual(charts, ["Use and memory of 512 devices", "Use of devices: 3 in 3 samples"]);
+  assert.deepEqual(charts, ["use % and memory % of 512 devices", "Use of devices: 3 in 3 samples"]);
   assert.deepEqual(dots, new Set(["worker 170: 2.00 ↓", "worker 300: 130 ↑", "worker 41: 96.0 ↑"]));
 });
 
@@ -559,7 +559,7 @@ test("of 512 devices that are alike none is named, and those whose use is not kn
   for (const use of [undefined, 0]) {
     const idle = Object.fromEntries(Array.from({ length: 512 }, (_, i) => [i, use ?? 70 + (i % 7)]));
     const { charts, dots } = await namedDevices(manyDevices({ ...idle, 9: null, 12: (use ?? 70) + 0.4 }));
-    assert.deepEqual(charts, ["Use and memory of 511 devices"]);
+    assert.deepEqual(charts, ["use % and memory % of 511 devices"]);
     assert.equal(dots.size, 0);
   }
 });
@@ -1444,6 +1444,53 @@ test("servers show which of them is lost and what comes of it; figures that nobo
   const before = show("servers", { ...recorded.serversLive, servers: [fresh], queue: null, workers: [] });
   assert.match(textOf(before.root), /staleness –.*holds no variable/);
   before.unmount();
+});
+
+test("of many workers each has a dot, and those are listed that are lost or far from the others", async () => {
+  const [worker] = recorded.serversLive.workers;
+  const workers = Array.from({ length: 512 }, (_, i) => ({
+    ...worker!,
+    ...{ name: `worker:${i}`, functions_per_second: i === 7 ? 12 : 160 + (i % 5) },
+    ...(i === 300 && { state: "lost", detail: "killed", functions_per_second: 0 }),
+  }));
+  const [server] = recorded.serversLive.servers;
+  const servers = Array.from({ length: 40 }, (_, i) => ({
+    ...{ ...server!, name: `ps:${i}`, updates_per_second: i === 9 ? 3 : 1500 + (i % 7) },
+  }));
+  written.length = 0;
+  const shown = show("servers", { ...recorded.serversLive, workers, servers });
+  await settled();
+  const listed = [...shown.root.querySelectorAll(".wb-worker-rows code, .wb-server-cards > div")];
+  assert.deepEqual(
+    listed.map((one) => one.getAttribute("aria-label") ?? one.textContent),
+    ["worker:300", "worker:7", "ps:9"],
+  );
+  assert.ok(written.includes("worker:7: 12.0 ↓") && written.includes("ps:9: 3.00 ↓"));
+  assert.match(textOf(shown.root), /510 more workers: the table has them.*39 more servers/s);
+  shown.unmount();
+});
+
+test("of many workers of a data service each has a dot, and the slow one is listed", async () => {
+  const [worker] = recorded.serviceLive.workers;
+  const workers = Array.from({ length: 100 }, (_, i) => ({
+    ...{ ...worker!, address: `host-${i}:1`, elements_per_second: i === 42 ? 0.1 : 0.9 },
+  }));
+  const shown = show("data_service", { ...recorded.serviceLive, workers });
+  await settled();
+  const listed = [...shown.root.querySelectorAll(".wb-workers code")];
+  assert.deepEqual(
+    listed.map((one) => one.textContent),
+    ["host-42:1"],
+  );
+  assert.match(textOf(shown.root), /99 more workers/);
+  shown.unmount();
+});
+
+test("a lost one of many devices has a line", async () => {
+  const model = manyDevices({});
+  model.devices[500] = { ...model.devices[500]!, status: "lost" };
+  const { charts } = await namedDevices(model);
+  assert.deepEqual(charts.slice(1), ["Use of devices: 1 in 3 samples"]);
 });
 
 test("a topology says its status once, and what has another one beside it", () => {

@@ -172,10 +172,18 @@ def test_a_third_of_a_pane_at_most_is_free(
     page.close()
 
 
-def test_of_one_device_a_third_of_a_pane_at_most_is_free(browser: Browser) -> None:
-    shown = model("devices")
-    shown["devices"] = shown["devices"][:1]
-    page = pane(browser, (700, 1000), "devices", shown)
+@pytest.mark.parametrize("view", ["devices", "topology"])
+@pytest.mark.parametrize("size", [(700, 1000), (700, 1200), (1500, 900)])
+def test_of_one_device_a_third_of_a_pane_at_most_is_free(
+    browser: Browser, view: str, size: tuple[int, int]
+) -> None:
+    shown = model(view)
+    if view == "devices":
+        shown["devices"] = shown["devices"][:1]
+    else:
+        shown["hosts"] = shown["hosts"][:1]
+        shown["hosts"][0]["workers"] = shown["hosts"][0]["workers"][:1]
+    page = pane(browser, size, view, shown)
     for _ in range(4):
         page.evaluate(PAINTED)
     assert left_free(page) < 1 / 3

@@ -30,6 +30,9 @@ const [LEAST, MOST] = [20, 48];
 /** From this share of the step on, a replica is drawn as late, and others as waiting for it. */
 const NOTABLE = 0.05;
 
+/** From this width on, an activity has room for a time. */
+const LABELLED = 52;
+
 /** The greatest height of the lanes. */
 export function lanesMost(rows: number): number {
   return TOP + BOTTOM + rows * MOST;
@@ -107,7 +110,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
         const least = part.kind === "communicate" ? 2 : 0;
         const box = { x: begin, y: y + 4, width: Math.max(least, end - begin), height: bar };
         if (box.width < 0.3) continue;
-        paintPart(painting, part.kind, box);
+        paintPart(painting, part, box, undefined, begin > left + 24);
       }
       // The history continues to the left.
       canvas.globalAlpha = 1;
@@ -182,15 +185,20 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
 /** Draws each activity of a replica in its own way; `colour` is that of the operation, where it matters. */
 export function paintPart(
   painting: Painting,
-  kind: Part["kind"],
+  { kind, from, to }: Part,
   box: Rectangle,
   colour = painting.palette[kind],
+  isLabelled = true,
 ): void {
   const { canvas, palette } = painting;
   const { x, y, width, height } = box;
   paintBox(painting, colour, x, y, width, height);
   if (kind === "wait") hatch(canvas, box, palette.waitLine);
-  if (kind === "late") paintBox(painting, palette.warning, x, y + height - 3, width, 3);
+  if (kind !== "late") return;
+  paintBox(painting, palette.warning, x, y + height - 3, width, 3);
+  // How late it is, which the length says only to whoever looks for the scale.
+  if (isLabelled && width > LABELLED && height > 16)
+    paintText(painting, "#000", timeText((to - from) / 1000), x + width / 2, y + height / 2 - 1, "center");
 }
 
 /**

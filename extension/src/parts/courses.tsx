@@ -2,10 +2,11 @@
 // right.
 import { percent } from "../format";
 import type { SampledSteps } from "../models";
-import { clamped, linear } from "../scale";
+import { clamped, linear, roundTicks } from "../scale";
 import type { Context } from "../view";
 import {
   type Cell,
+  paintArea,
   paintBox,
   paintDot,
   paintEnd,
@@ -17,15 +18,10 @@ import {
 import { Plane } from "./plane";
 import { isIn, paintBand, paintRange, stepsOf } from "./steps";
 
-/** The height of a row, by the number of rows. */
-const HEIGHTS = [
-  [2, 72],
-  [4, 56],
-  [8, 40],
-  [Infinity, 28],
-] as const;
-/** In a pane: at least, of many at most, of one at most, and all of a few together. */
-const [LEAST, MOST, ALONE, TOGETHER] = [28, 96, 560, 720];
+/** The height of a row: at least, at most by itself, and at most in a pane. */
+const [LEAST, USUAL, MOST] = [28, 72, 96];
+/** How high a few rows are together by themselves, and at most in a pane. */
+const [LOW, HIGH] = [288, 800];
 const TOP = 6;
 const BOTTOM = 18;
 const LEFT = 100;
@@ -60,7 +56,6 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
   const known = [...ends.keys()];
   const axis = stepsOf(sampled, context);
   const span = known.length ? { first: known[0]!, last: known.at(-1)! } : null;
-  const usual = HEIGHTS.find(([most]) => rows.length <= most)![1];
   const top = Math.max(100, ...rows.flatMap(({ values }) => values.map((value) => value ?? 0)));
   const valueOf = ({ row, column }: Cell) => {
     const { values } = rows[row]!;
@@ -76,18 +71,23 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
     rows.forEach(({ name, values }, row) => {
       const middle = TOP + (row + 0.5) * height;
       paintLabel(painting, { label: name, replica: -1 }, middle, false, LEFT - 8);
-      for (const level of [0, 100]) {
+      for (const level of height > MOST ? roundTicks(0, top, height / MOST) : [0, 100]) {
         paintBox(painting, palette.line, LEFT, y(row, level), width - RIGHT - LEFT, 1);
         if (height > MOST)
-          paintEnd(painting, palette.quiet, percent(level), LEFT - 8, y(row, level) + (level ? 6 : -6));
+          paintEnd(
+            painting,
+            palette.quiet,
+            percent(level),
+            LEFT - 8,
+            y(row, level) + (level % 100 ? 0 : level ? 6 : -6),
+          );
       }
       const skipped = samples - values.length;
-      paintLine(
-        painting,
-        palette.quiet,
-        1.3,
-        values.map((value, index) => (value === null ? null : [x(skipped + index), y(row, value)])),
+      const places = values.map((value, index) =>
+        value === null ? null : ([x(skipped + index), y(row, value)] as const),
       );
+      paintArea(painting, places, y(row, 0));
+      paintLine(painting, palette.quiet, 1.3, places);
       paintEnd(painting, palette.quiet, percent(values.at(-1) ?? null), width - 2, middle);
     });
     const value = cursor && valueOf(cursor);
@@ -120,7 +120,7 @@ export function Courses({ title, label, courses, sampled, context }: Props) {
         rows={rows.length}
         columns={samples}
         height={TOP + BOTTOM}
-        rowHeights={[LEAST, usual, clamped(TOGETHER / rows.length, MOST, ALONE)]}
+        rowHeights={[LEAST, clamped(LOW / rows.length, LEAST, USUAL), Math.max(MOST, HIGH / rows.length)]}
         paint={paint}
         at={(px, py, width, height) => ({
           row: Math.floor((py - TOP) / height),

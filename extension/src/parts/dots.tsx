@@ -48,12 +48,12 @@ export interface DotsRow {
   word: string;
 }
 
-/** A row of known values, and how far each is from the others. */
-export function rowOf(name: string, values: readonly number[]) {
+/** A row of known values, and how far each is from the others; differences of `least` tell nothing. */
+export function rowOf(name: string, values: readonly number[], least = 1) {
   const ordered = ascending(values);
   const at = (share: number) => ordered[Math.round(share * (ordered.length - 1))]!;
   const [from, to] = [at(0.25), at(0.75)];
-  const width = Math.max(to - from, 1); // where nearly all are equal, none is an outlier
+  const width = Math.max(to - from, least); // where nearly all are equal, none is an outlier
   const far = values.map((value) => Math.max(from - value, value - to) / width);
   return { name, values, low: at(0.1), middle: at(0.5), high: at(0.9), word: "median", far };
 }
@@ -109,7 +109,7 @@ export function Dots({ label, rows, nameOf, outliers = [], rings, isLit, onPick,
       if (!rings) paintBox(painting, palette.accent, left, y(high), right - left, y(low) - y(high), 0.14);
       const ticks = least < most ? roundTicks(least, most, Math.min(5, height / 48)) : [least];
       paintTicks(painting, ticks, y, { left, right });
-      if (rows.length > 1) paintLabel(painting, { label: name, replica: -1 }, (top + foot) / 2, false, 56);
+      if (!rings) paintLabel(painting, { label: name, replica: -1 }, (top + foot) / 2, false, 56);
       const dot = (column: number, radius: number) =>
         paintDot(painting, place(column), y(values[column]), radius);
       paintLine(painting, palette.text, 1.4, [

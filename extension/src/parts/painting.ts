@@ -105,13 +105,26 @@ export function paintNewest(painting: Painting, text: string, word: string, y: n
   paintEnd(painting, palette.quiet, word, width - 2, y + 7);
 }
 
+type Places = readonly (readonly [x: number, y: number] | null)[];
+
+/** Fills what is between such a line and `foot`, faintly. */
+export function paintArea({ canvas, palette }: Painting, places: Places, foot: number): void {
+  canvas.fillStyle = palette.quiet;
+  canvas.globalAlpha = 0.13;
+  canvas.beginPath();
+  let last: Places[number] = null;
+  for (const place of [...places, null]) {
+    if (place && !last) canvas.moveTo(place[0], foot);
+    if (place) canvas.lineTo(...place);
+    else if (last) canvas.lineTo(last[0], foot);
+    last = place;
+  }
+  canvas.fill();
+  canvas.globalAlpha = 1;
+}
+
 /** Draws a line from place to place, with gaps where there is none. */
-export function paintLine(
-  { canvas }: Painting,
-  colour: string,
-  lineWidth: number,
-  places: readonly (readonly [x: number, y: number] | null)[],
-): void {
+export function paintLine({ canvas }: Painting, colour: string, lineWidth: number, places: Places): void {
   let isOpen = false;
   canvas.strokeStyle = colour;
   canvas.lineWidth = lineWidth;

@@ -30,6 +30,8 @@ const MOST_NAMED = 8;
 /** So wide squares have more than a number. */
 const RICH = 88;
 const LINE = 15;
+/** In wider and higher squares texts are larger. */
+const WIDE = 200;
 
 interface Props {
   model: Topology;
@@ -41,9 +43,9 @@ export function Squares({ model, hosts, context }: Props) {
   const places = hosts.flatMap((host) => host.places);
   const most = Math.max(...hosts.map((host) => host.places.length));
   const greatest = Math.max(...places.map(({ replica }) => replica?.replica ?? 0));
-  // By itself, and at most: a few replicas and their table take about half of a tall pane.
+  // By itself, and at most: a few replicas and their table take about two thirds of a tall pane.
   const usual = clamped(35 * places.length, 140, 300);
-  const highest = clamped(150 * places.length, 480, 1600);
+  const highest = clamped(150 * places.length, 720, 1600);
   const isLinked = hosts.length > 1 && model.strategies.some((strategy) => strategy.transport);
   const layout = useRef<Layout>();
   const { selected } = context;
@@ -160,10 +162,15 @@ function paintPlace(
   const name = joined([sign, number ? `replica ${number}` : "no replica"], " ");
   const said = [name, saidState(place), worker.detail, device?.name, doing, busyText(place)];
   const lines = joined([...said, `worker ${worker.name}`, processText(worker)], "\n").split("\n");
-  for (const [index, line] of lines.slice(0, Math.floor((height - 6) / LINE)).entries()) {
+  const zoom = clamped(Math.min(width, height) / WIDE, 1, 2);
+  const font = palette.font.replace(/[\d.]+/, (size) => String(zoom * Number(size)));
+  const large = { canvas, palette: { ...palette, font, strong: `600 ${font}` } };
+  canvas.font = font;
+  for (const [index, line] of lines.slice(0, Math.floor((height - 6) / LINE / zoom)).entries()) {
     const text = fitting(canvas, line, width - 18);
-    paintText(painting, ink, text, x + 11, y + 14 + index * LINE, "left", index === 0);
+    paintText(large, ink, text, x + 11, y + (14 + index * LINE) * zoom, "left", index === 0);
   }
+  canvas.font = palette.font;
 }
 
 /** All that is known of a place. */

@@ -2,6 +2,7 @@
 // makes.
 import { count, counted, NOTHING, percent, runsOf, significant } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
+import { Crowd } from "../parts/crowd";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { Course, perSecond, useRates } from "../parts/rates";
@@ -50,23 +51,32 @@ function Picture({ model }: { model: ServiceStatus }) {
       {model.workers.length > 0 && (
         <>
           <h4>Workers</h4>
-          <ul class="wb-workers">
-            {model.workers.slice(0, MOST_WORKERS).map((worker) => (
-              <li key={worker.address} class="wb-stage">
-                <code>{worker.address}</code>
-                <b>{perSecond(worker.elements_per_second)}</b>
-                <Bar share={worker.elements_per_second / fastest} />
-                <Course
-                  rates={rates.get(worker.address)}
-                  label={`elements per second of ${worker.address}, lately`}
-                />
-                <Quiet>
-                  {counted(worker.lanes, "lane")} · {counted(worker.elements, "element")} sent
-                </Quiet>
-              </li>
-            ))}
-          </ul>
-          <More hidden={model.workers.length - MOST_WORKERS} noun="worker" />
+          <Crowd
+            noun="worker"
+            all={model.workers}
+            most={MOST_WORKERS}
+            measures={[["elements/s", (worker) => worker.elements_per_second, fastest / 20]]}
+            nameOf={(worker) => worker.address}
+          >
+            {(workers) => (
+              <ul class="wb-workers">
+                {workers.map((worker) => (
+                  <li key={worker.address} class="wb-stage">
+                    <code>{worker.address}</code>
+                    <b>{perSecond(worker.elements_per_second)}</b>
+                    <Bar share={worker.elements_per_second / fastest} />
+                    <Course
+                      rates={rates.get(worker.address)}
+                      label={`elements per second of ${worker.address}, lately`}
+                    />
+                    <Quiet>
+                      {counted(worker.lanes, "lane")} · {counted(worker.elements, "element")} sent
+                    </Quiet>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </Crowd>
         </>
       )}
     </>

@@ -1,9 +1,9 @@
 // Use and memory of every worker and GPU.
 import { WARNING } from "../colours";
 import { Head } from "../parts/head";
-import { StatusWord } from "../parts/status";
+import { QUIET, StatusWord } from "../parts/status";
 import { Courses, MOST_ROWS } from "../parts/courses";
-import { Dots, farOf, rowOf } from "../parts/dots";
+import { Crowd } from "../parts/crowd";
 import { Bar } from "../parts/marks";
 import { Brushed, stepsOf } from "../parts/steps";
 import { named, numeric, Table, type Column } from "../parts/table";
@@ -16,20 +16,6 @@ export const devices: View<Devices> = {
   title: "Devices",
   draw({ model, context }) {
     const axis = stepsOf(model.sampled, context);
-    const crowd = model.devices.filter((one) => one.use_percent !== null && shareOf(one) !== null);
-    // If a line for each would be too many: a dot each, and a line for outliers.
-    const rows = crowd.length > MOST_ROWS && [
-      rowOf(
-        "use %",
-        crowd.map((one) => one.use_percent!),
-      ),
-      rowOf(
-        "memory %",
-        crowd.map((one) => 100 * shareOf(one)!),
-      ),
-    ];
-    const far = rows ? farOf(rows) : [];
-    const lines = rows ? far.map((column) => crowd[column]!) : model.devices;
     const memory = sumOf(model.devices, (device) => device.memory_bytes ?? 0);
     return (
       <div class="wb-part">
@@ -44,22 +30,27 @@ export const devices: View<Devices> = {
         >
           <Brushed steps={axis} />
         </Head>
-        {rows && (
-          <Dots
-            label={`Use and memory of ${crowd.length} devices`}
-            rows={rows}
-            nameOf={(column) => crowd[column]!.name}
-            outliers={far}
-            heights={[84, 240]}
-          />
-        )}
-        <Courses
-          title="Use over the newest steps"
-          label="Use of devices"
-          courses={lines.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
-          sampled={model.sampled}
-          context={context}
-        />
+        <Crowd
+          noun="device"
+          all={model.devices}
+          most={MOST_ROWS}
+          measures={[
+            ["use %", (one) => one.use_percent],
+            ["memory %", (one) => shareOf(one, 100)],
+          ]}
+          nameOf={(one) => one.name}
+          isOdd={(one) => !QUIET.has(one.status)}
+        >
+          {(lines) => (
+            <Courses
+              title="Use over the newest steps"
+              label="Use of devices"
+              courses={lines.map(({ name, recent_percent }) => ({ name, values: recent_percent }))}
+              sampled={model.sampled}
+              context={context}
+            />
+          )}
+        </Crowd>
         <Table
           label="Use of devices"
           empty="no devices"
@@ -98,13 +89,13 @@ const COLUMNS: Column<DeviceUse>[] = [
   }),
 ];
 
-/** How much of its memory is in use; null: not known. */
-function shareOf({ memory_bytes, memory_limit_bytes }: DeviceUse): number | null {
-  return memory_bytes !== null && memory_limit_bytes ? memory_bytes / memory_limit_bytes : null;
+/** How much of its memory is in use, of `all`; null: not known. */
+function shareOf({ memory_bytes, memory_limit_bytes }: DeviceUse, all: number): number | null {
+  return memory_bytes !== null && memory_limit_bytes ? (all * memory_bytes) / memory_limit_bytes : null;
 }
 
 function Memory({ device }: { device: DeviceUse }) {
-  const share = shareOf(device);
+  const share = shareOf(device, 1);
   const full = share !== null && share > 0.8;
   return (
     <>

@@ -30,17 +30,11 @@ import { PauseButton } from "../parts/icons";
 import { Button } from "../parts/small";
 import { NoMeeting } from "../parts/nothing";
 
-/** The height of a lane, up to this many lanes. */
-const HEIGHTS = [
-  [4, 40],
-  [8, 32],
-  [12, 28],
-  [Infinity, 22],
-] as const;
 const TOP = 4;
 const BOTTOM = 22;
-/** Its greatest height in a pane. */
+/** The height of a lane in a pane. */
 const [LEAST, MOST] = [20, 48];
+
 export const lanes: View<Collectives> = {
   title: "Lanes",
   draw({ model, context }) {
@@ -70,7 +64,6 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const pause = () => setPaused(!paused);
 
   const items = shown.items;
-  const usual = HEIGHTS.find(([most]) => shown.lanes.length <= most)![1];
   const names = laneNames(shown);
   const margin = 28 + 7 * Math.max(0, ...names.map((name) => name.length));
   const time = timeline(shown, squeezed);
@@ -107,12 +100,12 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.clip();
       items.forEach((item, column) => {
         const isOk = item.state === "ok";
-        for (const { kind, from, to } of parts[row]![column]!) {
-          const x = at(from);
-          const isTalk = kind === "communicate";
-          const box = { x, y: y + 3, width: Math.max(at(to) - x, isTalk ? 2 : 0), height: height - 6 };
+        for (const part of parts[row]![column]!) {
+          const x = at(part.from);
+          const isTalk = part.kind === "communicate";
+          const box = { x, y: y + 3, width: Math.max(at(part.to) - x, isTalk ? 2 : 0), height: height - 6 };
           if (x + box.width < margin || x > width) continue;
-          paintPart(painting, kind, box, isTalk ? (isOk ? opColour(item.op) : palette.error) : undefined);
+          paintPart(painting, part, box, isTalk ? (isOk ? opColour(item.op) : palette.error) : undefined);
           if (isOk || !isTalk) continue;
           paintText(painting, palette.text, "✖", x + 1, y + height / 2);
         }
@@ -187,7 +180,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             rows={shown.lanes.length}
             columns={items.length}
             height={TOP + BOTTOM}
-            rowHeights={[LEAST, usual, MOST]}
+            rowHeights={[LEAST, clamped(MOST - 2 * shown.lanes.length, LEAST + 2, 40), MOST]}
             paint={paint}
             at={at}
             steps={axis}

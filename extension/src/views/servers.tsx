@@ -2,18 +2,24 @@
 // waits.
 import { count, counted, dtypeText, NOTHING, significant, sizeText, sumOf } from "../format";
 import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
+import { Crowd } from "../parts/crowd";
 import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { Course, perSecond, useRates } from "../parts/rates";
 import { QUIET, Sign, StatusWord } from "../parts/status";
 import { named, numeric, Table, type Column } from "../parts/table";
 import type { View } from "../view";
-import { Note, Quiet, More } from "../parts/small";
+import { Note, Quiet } from "../parts/small";
 
 const MOST_SERVERS = 12;
 const MOST_WORKERS = 24;
 const MOST_VARIABLES = 8;
 const SHORT_SECONDS = 0.5;
+/** How a crowd of servers or workers is shown. */
+const BY_NAME = {
+  nameOf: ({ name }: { name: string }) => name,
+  isOdd: ({ state }: { state: string }) => !QUIET.has(state),
+};
 
 export const servers: View<ServersStatus> = {
   title: "Servers",
@@ -49,21 +55,39 @@ function Picture({ model }: { model: ServersStatus }) {
       {model.workers.length > 0 && (
         <>
           <h4>Workers</h4>
-          <ul class="wb-worker-rows">
-            {model.workers.slice(0, MOST_WORKERS).map((worker) => (
-              <Lane key={worker.name} worker={worker} fastest={fastest} rates={rates.get(worker.name)} />
-            ))}
-          </ul>
-          <More hidden={model.workers.length - MOST_WORKERS} noun="worker" />
+          <Crowd
+            noun="worker"
+            all={model.workers}
+            most={MOST_WORKERS}
+            measures={[["functions/s", (worker) => worker.functions_per_second, fastest / 20]]}
+            {...BY_NAME}
+          >
+            {(workers) => (
+              <ul class="wb-worker-rows">
+                {workers.map((worker) => (
+                  <Lane key={worker.name} worker={worker} fastest={fastest} rates={rates.get(worker.name)} />
+                ))}
+              </ul>
+            )}
+          </Crowd>
         </>
       )}
       <h4>Servers</h4>
-      <div class="wb-server-cards">
-        {model.servers.slice(0, MOST_SERVERS).map((server) => (
-          <Server key={server.name} server={server} largest={largest} rates={rates.get(server.name)} />
-        ))}
-      </div>
-      <More hidden={model.servers.length - MOST_SERVERS} noun="server" />
+      <Crowd
+        noun="server"
+        all={model.servers}
+        most={MOST_SERVERS}
+        measures={[["updates/s", (server) => server.updates_per_second]]}
+        {...BY_NAME}
+      >
+        {(servers) => (
+          <div class="wb-server-cards">
+            {servers.map((server) => (
+              <Server key={server.name} server={server} largest={largest} rates={rates.get(server.name)} />
+            ))}
+          </div>
+        )}
+      </Crowd>
     </>
   );
 }
