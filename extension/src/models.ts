@@ -53,7 +53,7 @@ export interface Topology {
   strategies: StrategyNode[];
 }
 
-/** What can be said about an array without showing it; of complex arrays the figures are those of absolute values. */
+/** Facts about an array; for complex arrays, the figures are those of absolute values. */
 export interface Summary {
   shape: number[];
   dtype: string;
@@ -462,7 +462,7 @@ export interface WorkerFunctions {
   running_seconds: number;
 }
 
-/** Functions that were scheduled. */
+/** Numbers of scheduled functions. */
 export interface FunctionQueue {
   waiting: number;
   blocked: number;
