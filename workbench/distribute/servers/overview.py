@@ -249,8 +249,9 @@ def _listed(
     headings: list[str], many: tuple[_Process, ...], row: Callable[[_Process], list[str]]
 ) -> list[list[str]]:
     """A row for each; of more than fit, for those first that are not live."""
-    shown = sorted(many, key=lambda one: len(many) > _MOST_ROWS and one.state == "live")[:_MOST_ROWS]
-    return [headings, *map(row, shown), *_more(len(many) - len(shown), headings)]
+    ordered = sorted(many, key=lambda one: one.state == "live") if len(many) > _MOST_ROWS else list(many)
+    rows: list[list[str]] = [row(one) for one in ordered[:_MOST_ROWS]]
+    return [headings, *rows, *_more(len(many) - len(rows), headings)]
 
 
 def _more(hidden: int, headings: list[str]) -> list[list[str]]:

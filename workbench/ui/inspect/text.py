@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import NOTHING, dtype_text, percent, printable, shorten
-from workbench.ui.inspect.spread import MAX_ROWS
 from workbench.ui.render import html
-from workbench.ui.render.text_table import WIDTH, aligned, figure
+from workbench.ui.render.text_table import MAX_ROWS, WIDTH, aligned, figure
 
 if TYPE_CHECKING:
     from workbench.ui.models.inspected import Agreement, InspectedValue, ReplicaSpread, ReplicaSummary
