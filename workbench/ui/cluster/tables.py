@@ -12,8 +12,8 @@ from workbench.telemetry.formatting import NOTHING, SIGNS, percent, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.telemetry.verdicts.words import count_text
-from workbench.ui.inspect.spread import FENCE, distances
 from workbench.ui.models.cluster import Devices, DeviceUse, ReplicaNode, Topology, WorkerNode
+from workbench.ui.render.outliers import FENCE, distances
 from workbench.ui.render.text_table import MAX_ROWS, odd_first
 
 _MAX_SAID: Final = 5

@@ -10,13 +10,11 @@ import numpy as np
 
 from workbench.backends.summary import Summary
 from workbench.ui.models.inspected import Quantiles, ReplicaSpread, ReplicaSummary
+from workbench.ui.render.outliers import FENCE, distances
 from workbench.ui.render.text_table import MAX_ROWS
 
 _MAX_OUTLIERS: Final = 8
 _LEVELS: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
-# Tukey's outer fences: one of 400,000 normally distributed numbers lies beyond them.
-FENCE: Final = 3.0
-"""A figure is an outlier if it is this many widths of the middle half outside of that half."""
 _FIGURES: Final[dict[str, Callable[[Summary], float]]] = {
     "mean": lambda summary: summary.mean,
     "std": lambda summary: summary.std,
@@ -65,20 +63,3 @@ def _rest(replicas: int, outlying: int, not_finite: int) -> str:
 def _quantiles(name: str, values: np.ndarray) -> Quantiles | None:
     finite = values[np.isfinite(values)]
     return Quantiles(name, *np.quantile(finite, _LEVELS).tolist()) if len(finite) else None
-
-
-def distances(values: np.ndarray, least: float = 0.0) -> np.ndarray:
-    """How far each number is outside of the middle half, in widths of that half; 0 if inside, or not finite.
-
-    Args:
-      values: The numbers; NaN for one that is not known.
-      least: The width is at least this, for figures whose small differences tell nothing.
-    """
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return np.zeros(len(values))
-    low, high = np.quantile(finite, (0.25, 0.75))
-    outside = np.nan_to_num(np.maximum(low - values, values - high), nan=0.0, posinf=0.0, neginf=0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.where(outside > 0, outside / max(high - low, least), 0.0)
-    return np.nan_to_num(distance, nan=0.0, posinf=np.finfo(float).max)
