@@ -58,6 +58,7 @@ STRATEGY: Calls = {
     "distribute_values_from_function": lambda s: s.distribute_values_from_function(lambda c: c),
     "make_numpy_dataset": lambda s: s.make_numpy_dataset(_component()),
     "run_internal": lambda s: s.run_internal(read_variable, ("key",)),
+    "taking": lambda s: _entered(s.taking(())),
     "run_collective": lambda s: s.run_collective(read_variable, ("key",)),
     "all_reduce_arrays": lambda s: s.all_reduce_arrays(
         current_env().communicator, [_component()], Reduction("sum", "here")
