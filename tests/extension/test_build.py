@@ -20,6 +20,7 @@ def test_the_types_and_the_format_are_right(built: ModuleType) -> None:
     built.npm("run", "check")
 
 
+@pytest.mark.timeout(600)  # they take 80 seconds on an idle machine
 def test_the_unit_tests_in_typescript_pass(built: ModuleType) -> None:
     built.npm("test")
 
