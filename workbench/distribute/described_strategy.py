@@ -169,7 +169,7 @@ class DescribedStrategy:
 
     @contextmanager
     def taking(self, given: Any) -> Iterator[Callable[[], None] | None]:
-        """Inside, replicas take what the user gives, once: elements of iterators count as used, or are given again.
+        """A context in which replicas use the user's values. Elements of iterators count as used once, or come again.
 
         `Strategy.run` does the same in its own body, as it is called for every step.
 
@@ -180,7 +180,7 @@ class DescribedStrategy:
           The `check` of `Group.run`: it raises where an iterator has gone back to a checkpoint and gives one of them
           again. None where there is nothing to check.
         """
-        if self.group.nesting:  # of the step around it, everything was checked when it began
+        if self.group.nesting:  # the surrounding step was checked when it began
             yield None
             return
         restorer = self.restorer

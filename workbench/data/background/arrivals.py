@@ -1,8 +1,9 @@
-"""In which order results of parallel calls came, where a stage may change the order, so that they can come so again.
+"""The order in which results of parallel calls arrived, so that a restored iterator can repeat it.
 
-An iterator that is restored leaves out as many elements as were given. That they are the same ones takes the same order
-in every stage. Each opening of a stage that may change the order notes its turns: of all that it could give next, in
-the order of the elements, the number of what it gave. After a restore it follows what was noted.
+A restored iterator skips as many elements as were given before. They are the same elements only if every stage repeats
+its order. So each opening of a stage that may change the order records its turns. A turn is the index of the result
+that the stage gave, among the results still due, in the order of the elements. After a restore, the stage follows the
+recorded turns. The record takes less than half a byte per element, and grows until the pass ends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from workbench.data.tables import Run
 
-_PACKED: Final = 8192  # turns that are compressed together
+_PACKED: Final = 8192  # turns per compressed block
 _TYPE: Final = "I"
 
 
@@ -24,30 +25,31 @@ class Arrival:
     """The turns of one opening of a stage.
 
     Attributes:
-      known: The turns that it follows first; none in a pass that is not restored.
+      known: The turns to follow first; empty unless the pass was restored.
     """
 
     def __init__(self, known: array[int] | None = None) -> None:
         self.known = array(_TYPE) if known is None else known
-        # One attribute, so that `noted` may be asked while another thread takes notes.
+        # A single attribute, so that `noted` can read it while another thread records turns.
         self._noted: tuple[tuple[bytes, ...], array[int]] = (), array(_TYPE)
 
     def note(self, turn: int) -> None:
-        """Notes a turn; before that is given which has it, as an iterator may be saved at any moment."""
+        """Records a turn. Call it before giving the result, because an iterator may be saved at any moment."""
         packed, last = self._noted
         last.append(turn)
         if len(last) == _PACKED:
             self._noted = (*packed, zlib.compress(last.tobytes(), 1)), array(_TYPE)
 
     def noted(self) -> str:
-        """All turns that are known, as a text."""
+        """All known turns, as text."""
         packed, last = self._noted
         noted = b"".join([*map(zlib.decompress, packed), last.tobytes()])
-        turns = max(noted, self.known.tobytes(), key=len)  # while it follows, it notes the same again
+        # A stage that follows known turns records them again.
+        turns = max(noted, self.known.tobytes(), key=len)
         return base64.b64encode(zlib.compress(turns)).decode() if turns else ""
 
     def in_known_order(self, runs: Iterator[Run]) -> Iterator[Run]:
-        """The runs, which come in the order of the elements, first as they came before, then in their order."""
+        """Reorders runs, which come in the order of the elements: first by the known turns, then in their order."""
         held: deque[Run] = deque()
         for turn in self.known:
             while len(held) <= turn and (run := next(runs, None)) is not None:
@@ -64,19 +66,19 @@ class Arrival:
 
 
 class Arrivals:
-    """The turns of all stages of one pass, each opening by its place."""
+    """The turns of all stages of one pass, by the place of each opening."""
 
     def __init__(self, before: Mapping[str, str] | None = None) -> None:
-        """Those of a new pass, or of one that is restored: then `before` is what `noted` gave."""
+        """Starts a new pass, or a restored one, for which `before` is what `noted` returned."""
         self._before = before
         self._openings: dict[str, Arrival] = {}
 
     def of(self, place: tuple[int, ...], in_order: bool) -> Arrival | None:
-        """The turns of an opening; None if it keeps the order.
+        """The turns of an opening. None if it keeps the order.
 
         Args:
-          place: Tells the openings of a pass apart.
-          in_order: Whether it should keep the order. In a pass that is restored, it does if it did before.
+          place: Identifies the opening within the pass.
+          in_order: Whether to keep the order. In a restored pass, an opening keeps it if it did before.
         """
         name = ".".join(map(str, place))
         if self._before is None:
@@ -88,16 +90,16 @@ class Arrivals:
         return arrival
 
     def check(self) -> None:
-        """Refuses damaged notes.
+        """Checks the turns that the pass was restored with.
 
         Raises:
-          ValueError: for these.
+          ValueError: if they are damaged.
         """
         for turns in (self._before or {}).values():
             _turns(turns)
 
     def noted(self) -> dict[str, str]:
-        """What a pass has to know that goes on where this one is."""
+        """What a pass needs to continue where this one is."""
         noted = {name: arrival.noted() for name, arrival in self._openings.copy().items()}
         return {**(self._before or {}), **{name: turns for name, turns in noted.items() if turns}}
 

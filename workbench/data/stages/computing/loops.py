@@ -12,9 +12,9 @@ _MOST_FUNCTIONS: Final = 50
 
 
 def has_while(fn: Callable[..., Any]) -> bool:
-    """Whether a function, or one that it names or holds, has a loop that goes on as long as a condition holds.
+    """Whether a function, or one that it refers to, has a `while` loop.
 
-    Calls in such code are worth the time that it takes to watch them; a `for` ends with what it goes through.
+    Only then is it worth the time to limit its trial calls: a `for` loop ends with its iterable.
     """
     waiting: list[Any] = [fn]
     seen: list[Any] = []
@@ -43,7 +43,7 @@ def _others(function: types.FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # it is empty
+        except ValueError:  # an empty cell
             continue
     for name in function.__code__.co_names:
         if name in function.__globals__:
