@@ -7,6 +7,7 @@ latter needs no node.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -15,6 +16,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -87,6 +93,20 @@ def install(*, checks: bool = True) -> None:
     Args:
       checks: Also what only checks and tests need, which is most of it.
     """
+    with _one_at_a_time():
+        _install(checks=checks)
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Waits until no other process installs or builds here; on Windows, nobody waits."""
+    with (EXTENSION / "package-lock.json").open("rb") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _install(*, checks: bool) -> None:
     lock = (EXTENSION / "package-lock.json").read_bytes()
     modules = EXTENSION / "node_modules"
     stamps = [modules / ".workbench-lock"] + ([] if checks else [modules / ".workbench-build-lock"])
@@ -129,10 +149,13 @@ def build(*, force: bool = False) -> bool:
             f"the views need node >= {'.'.join(map(str, NODE))} with npm to be built: install one, or `pip install "
             f"'{NODE_WHEEL}'`; `pip install .` does that by itself"
         )
-    install(checks=False)
-    BUNDLE.mkdir(exist_ok=True)
-    npm("run", "build")
-    STAMP.write_text(digest() + "\n", encoding="ascii")
+    with _one_at_a_time():
+        if is_current() and not force:
+            return False
+        _install(checks=False)
+        BUNDLE.mkdir(exist_ok=True)
+        npm("run", "build")
+        STAMP.write_text(digest() + "\n", encoding="ascii")
     return True
 
 

@@ -17,7 +17,8 @@ import pytest
 REPORTS, ENDED, LOG = "reports", "ended", "log"
 """Files in the folder that two processes know: reports, the exit status of the one that wrote them, what it printed."""
 
-_PATIENCE_SECONDS = 1800.0
+_PATIENCE_SECONDS = 660.0
+"""How long another process may report nothing: longer than any test may take there."""
 _TOLD_CHARACTERS = 4000
 _MISSING = pytest.StashKey[dict[str, set[str]]]()
 _TIMES = pytest.StashKey[list[str]]()
@@ -119,10 +120,10 @@ def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> str:
 
     A report of a `missing` test that does not come, or the process's own failure, counts as a failure.
     """
-    begun, took, tests = time.monotonic(), 0.0, len(missing)
-    while not (folder / ENDED).is_file() and time.monotonic() < begun + _PATIENCE_SECONDS:
+    begun, took, tests = time.time(), 0.0, len(missing)
+    while not (folder / ENDED).is_file() and not _is_silent(folder / REPORTS, begun):
         time.sleep(0.1)
-    waited = time.monotonic() - begun
+    waited = time.time() - begun
     for report in _reports(config, folder / REPORTS):
         took += report.duration
         told = {"nodeid": report.nodeid, "location": report.location}
@@ -138,6 +139,12 @@ def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> str:
         text = f"{len(missing)} of its tests did not end; its exit status: {status}. It printed:\n{log}"
         config.hook.pytest_runtest_logreport(report=_failure(folder.name, text))
     return f"{folder.name}: {tests} tests in {took:.0f} s, of which this process waited for {waited:.0f} s"
+
+
+def _is_silent(reports: Path, begun: float) -> bool:
+    """Whether a test hangs there, because nothing was reported for so long."""
+    last = reports.stat().st_mtime if reports.is_file() else begun
+    return time.time() - last > _PATIENCE_SECONDS
 
 
 def _reports(config: pytest.Config, path: Path) -> Iterator[pytest.TestReport]:

@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.beside import ENDED, LOG
+from tests import beside
+from tests.beside import ENDED, LOG, REPORTS
 
 ROOT = Path(__file__).parents[1]
 CALM = "def test_calm():\n    pass\n"
@@ -145,3 +147,19 @@ def test_one_process_runs_what_the_file_names_completely_or_not_at_all(tmp_path:
     assert (
         "1 passed, 3 deselected" if chosen == "calm" else "2 passed, 1 skipped, 1 deselected"
     ) in run.lines[-1]
+
+
+def test_nobody_waits_long_for_a_process_that_reports_nothing_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "_PATIENCE_SECONDS", 0.5)
+    (tmp_path / REPORTS).touch()
+    (tmp_path / LOG).write_text("tests/test_hangs.py .", encoding="utf-8")
+    reports: list[pytest.TestReport] = []
+    hook = SimpleNamespace(pytest_runtest_logreport=lambda report: reports.append(report))
+
+    beside._take_over(SimpleNamespace(hook=hook), tmp_path, {"tests/test_hangs.py::test_hangs"})  # type: ignore[arg-type]
+
+    assert [report.outcome for report in reports] == ["failed"]
+    assert "1 of its tests did not end" in str(reports[0].longrepr)
+    assert "tests/test_hangs.py ." in str(reports[0].longrepr)

@@ -6,8 +6,10 @@ import contextlib
 import dataclasses
 import gc
 import pickle
+import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -699,6 +701,19 @@ def _keeps_the_last_error(x: Any) -> None:
             last = error
 
 
+def _keeps_every_error_twice(x: Any) -> None:
+    kept = []
+    while True:
+        try:
+            while x is not None:
+                try:
+                    x = abs(x) + 1
+                except BaseException as error:
+                    kept.append(error)
+        except BaseException as error:
+            kept.append(error)
+
+
 @pytest.mark.parametrize(
     "endless",
     [
@@ -718,6 +733,51 @@ def test_a_trial_ends_although_a_loop_handles_every_error(
             trials.tried(lambda: endless(1))
         assert sys.gettrace() is None
     gc.collect()
+    assert sys.gettrace() is None
+
+
+def test_a_trial_ends_although_two_loops_keep_every_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = sys.getswitchinterval(), sys.unraisablehook
+    for most in (0, 7, 20):
+        monkeypatch.setattr(trials, "_MOST_LINES", most)
+        with pytest.raises(trials.Unending):
+            trials.tried(lambda: _keeps_every_error_twice(1))
+        assert sys.gettrace() is None
+    while any(thread.name == "wb-trial" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    assert (sys.getswitchinterval(), sys.unraisablehook) == before
+    assert capfd.readouterr().err == ""
+
+
+def test_a_trial_ends_although_another_thread_deletes_what_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a collection of garbage may, which runs on any thread."""
+    monkeypatch.setattr(trials, "_MOST_LINES", 7)
+    caught: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    ended = threading.Event()
+
+    def delete() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(queue.Empty):
+                caught.get(timeout=0.01)
+
+    def gives_every_error_away(x: Any) -> None:
+        while True:
+            try:
+                while x is not None:
+                    x = abs(x)
+            except BaseException as error:
+                caught.put(error.with_traceback(None))
+
+    deleting = threading.Thread(target=delete)
+    deleting.start()
+    try:
+        with pytest.raises(trials.Unending):
+            trials.tried(lambda: gives_every_error_away(1))
+    finally:
+        ended.set()
+        deleting.join()
     assert sys.gettrace() is None
 
 

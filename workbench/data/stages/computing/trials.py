@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 from collections.abc import Callable
 from threading import get_ident
 from types import FrameType
@@ -16,7 +17,10 @@ from typing import Any, Final, TypeVar
 _MOST_LINES: Final = 200_000
 _LOOK_SECONDS: Final = 0.002
 _LOOKS: Final = 10
-"""How often an error must be found kept: one that is just being deleted must not meet another one there."""
+"""How often in a row no further error must have been raised until another thread raises one."""
+_ONE_BY_ONE: Final = 20
+"""How many errors it raises one by one before it raises them as fast as it can."""
+_SWITCH_SECONDS: Final = 1e-6
 _Result = TypeVar("_Result")
 
 
@@ -33,17 +37,20 @@ class _LinesSpent(BaseException):
 
     Python stops tracing when it is raised. A bare `except:` in an endless loop catches it. Once that is done and this
     object is deleted, tracing resumes, and the next line, outside that `try`, raises another one. If a function keeps
-    the errors it catches, another thread raises further ones in it.
+    the errors it catches, or another thread deletes them, another thread raises further ones in it.
     """
 
-    def __init__(self, trace_on: Callable[[], None] | None = None) -> None:
+    def __init__(self, trace_on: Callable[[], None]) -> None:
         """Calls `trace_on()` when it is deleted."""
         super().__init__()
         self._trace_on = trace_on
 
     def __del__(self) -> None:
-        if self._trace_on is not None:
-            self._trace_on()
+        self._trace_on()
+
+
+class _Ended(BaseException):
+    """Ends a trial that handles or keeps each `_LinesSpent`."""
 
 
 def tried(call: Callable[[], _Result], times: int = 1) -> _Result:
@@ -62,7 +69,7 @@ def tried(call: Callable[[], _Result], times: int = 1) -> _Result:
         return _answered(call)
     try:
         return _answered(lambda: _Trial(times * _MOST_LINES).result(call))
-    except _LinesSpent:
+    except (_LinesSpent, _Ended):
         raise Unending from None
 
 
@@ -79,20 +86,22 @@ class _Trial:
     def __init__(self, lines: int) -> None:
         self._left = lines
         self._thread = get_ident()
-        self._over = threading.Event()
+        self._over = False
         self._frame: FrameType | None = None
-        self._raised = self._deleted = 0
+        self._raised = 0
 
     def result(self, call: Callable[[], _Result]) -> _Result:
         """What `call` returns.
 
         Raises:
           _LinesSpent: if it takes more lines.
+          _Ended: likewise, if it handles or keeps all that was raised before.
         """
         try:
             return self._traced(call)
         finally:
-            self._over.set()  # where at the latest arrives what the other thread has raised
+            self._over = True  # the other thread raises nothing any more
+            _arrived()  # what it has raised until now arrives here at the latest
             self._frame = None
 
     def _traced(self, call: Callable[[], _Result]) -> _Result:
@@ -103,7 +112,9 @@ class _Trial:
         finally:
             sys.settrace(None)
 
-    def _count(self, frame: Any, event: str, arg: Any) -> Any:
+    def _count(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code is _LinesSpent.__del__.__code__:
+            return None
         self._left -= event == "line"
         if self._left < 0:
             self._raised += 1
@@ -113,8 +124,7 @@ class _Trial:
         return self._count
 
     def _trace_on(self) -> None:
-        self._deleted += 1
-        if self._over.is_set() or get_ident() != self._thread:
+        if self._over or get_ident() != self._thread:
             return
         frame: FrameType | None = sys._getframe(2)  # the one that caught it
         inside = []
@@ -128,19 +138,43 @@ class _Trial:
             each.f_trace = self._count
 
     def _raise_again(self) -> None:
-        """Raises the error in the thread of the trial until it has ended, if the function keeps what it catches."""
-        looks = 0
-        while not self._over.wait(_LOOK_SECONDS):
-            looks = looks + 1 if self._deleted < self._raised else 0
-            if looks < _LOOKS:
-                continue
-            looks = 0
-            frame = sys._current_frames().get(self._thread)
-            while frame is not None and frame is not self._frame:
-                frame = frame.f_back
-            if frame is None:
-                return
-            # No other thread runs between the look at the frames and this, as both take a moment only.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread), ctypes.py_object(_LinesSpent)
-            )
+        """Raises the error in the thread of the trial until it has ended, whenever tracing no longer does so.
+
+        Python looks for such an error at calls and at the ends of loops only. One at a time is handled by the innermost
+        `try` of several. So in the end they follow each other so fast that some reach what handles others.
+        """
+
+        class Again(_LinesSpent):
+            """What Python makes, without arguments, in the thread of the trial."""
+
+            def __init__(error) -> None:
+                super().__init__(self._trace_on)
+
+        thread, raise_in = ctypes.c_ulong(self._thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
+        again = ctypes.py_object(Again)
+        for _ in range(_ONE_BY_ONE):
+            looks = before = 0
+            while looks < _LOOKS and not self._over:
+                time.sleep(_LOOK_SECONDS)
+                looks, before = (looks + 1, before) if before == self._raised else (0, self._raised)
+            if not self._over:  # no other thread runs between this look and the call
+                raise_in(thread, again)
+        if self._over:
+            return
+        again = ctypes.py_object(_Ended)
+        switch, report = sys.getswitchinterval(), sys.unraisablehook
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        sys.unraisablehook = lambda lost: (
+            None if lost.exc_type is _Ended else report(lost)
+        )  # one in `__del__`
+        try:
+            while not self._over:
+                raise_in(thread, again)
+                time.sleep(0)
+        finally:
+            sys.setswitchinterval(switch)
+            sys.unraisablehook = report
+
+
+def _arrived() -> None:
+    """Gives Python the opportunity to raise what another thread has raised in this one."""
