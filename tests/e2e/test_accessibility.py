@@ -82,7 +82,7 @@ def wrong(page: Any, axe: str, *places: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_every_pane_and_the_panel_can_be_read_by_everybody(looked: Any, axe: str, theme: str) -> None:
     command(looked, "apputils:change-theme", theme=THEMES[theme])
     light = str(theme == "light").lower()

@@ -411,6 +411,7 @@ def opens_the_guide(page: Any, lab: Lab) -> None:
     guide.close()
 
 
+@pytest.mark.thorough
 def test_two_clusters_are_shown_beside_each_other(page: Any, lab: Lab) -> None:
     for name, steps in (("first.ipynb", 5), ("second.ipynb", 7)):
         open_notebook(page, lab, lab.notebook(name, CELL.replace("range(5)", f"range({steps})")))

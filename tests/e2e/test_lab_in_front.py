@@ -89,6 +89,7 @@ def choose(page: Any, name: str) -> None:
     page.locator("#jp-main-dock-panel .lm-TabBar-tab", has_text=name).click()
 
 
+@pytest.mark.thorough
 def test_a_job_elsewhere_opens_no_pane_and_is_not_taken_for_the_notebook_s(page: Any, lab: Lab) -> None:
     with job(lab):
         open_notebook(page, lab, lab.notebook("mine.ipynb", CELL.format(replicas=2)))

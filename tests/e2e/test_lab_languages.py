@@ -143,6 +143,7 @@ def test_every_text_of_the_plugin_is_translated(translated: Any, lab: Lab) -> No
     assert untranslated(["wait"], ()) == ["wait"]
 
 
+@pytest.mark.thorough
 def test_panes_are_named_in_the_language(translated: Any) -> None:
     command(translated, "workbench:open-pane", view="lanes")
 
@@ -151,6 +152,7 @@ def test_panes_are_named_in_the_language(translated: Any) -> None:
     assert translated.evaluate(label) == marked("Open pane: Lanes").replace("Lanes", marked("Lanes"))
 
 
+@pytest.mark.thorough
 def test_the_settings_are_translated(translated: Any, lab: Lab) -> None:
     schema = lab.request("GET", "/lab/api/settings/workbench-lab:plugin")["schema"]
 

@@ -79,6 +79,7 @@ def test_a_layout_opens_from_the_palette_beside_the_notebook_and_comes_back(page
     assert (notebook_now, above_now) == (notebook, above)
 
 
+@pytest.mark.thorough
 def test_a_cell_opens_a_layout_while_it_goes_on_and_a_saved_output_does_not(page: Any, lab: Lab) -> None:
     going_on = "from pathlib import Path\nwhile not Path('enough').exists(): pass"
     name = lab.notebook("cell.ipynb", f"import workbench as wb\nwb.layout('data')\n{going_on}")
@@ -96,6 +97,7 @@ def test_a_cell_opens_a_layout_while_it_goes_on_and_a_saved_output_does_not(page
     assert page.evaluate(PANES) == ""
 
 
+@pytest.mark.thorough
 def test_the_magic_knows_saved_layouts_and_names_them_all_in_its_error(page: Any, lab: Lab) -> None:
     name = lab.notebook(
         "magic.ipynb", "import workbench", "%workbench layout my evening", "%workbench layout nothing"
@@ -135,6 +137,7 @@ def test_the_address_names_a_layout_once(page: Any, lab: Lab) -> None:
     assert "workbench-layout" not in page.url
 
 
+@pytest.mark.thorough
 def test_the_settings_name_the_layout_at_start(page: Any, lab: Lab) -> None:
     open_notebook(page, lab, lab.notebook("start.ipynb", ""))
     setting = {"raw": json.dumps({"layoutAtStart": "data"})}
@@ -221,6 +224,7 @@ def test_a_notebook_that_is_dragged_among_the_panes_stays_there(page: Any, lab: 
     )
 
 
+@pytest.mark.thorough
 def test_in_a_narrow_window_a_layout_lies_below_the_notebook(page: Any, lab: Lab) -> None:
     page.set_viewport_size({"width": 900, "height": 900})
     open_notebook(page, lab, lab.notebook("narrow.ipynb", "1"))

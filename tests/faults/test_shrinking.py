@@ -219,8 +219,8 @@ def _global_batch(number: int) -> list[int]:
 @pytest.mark.parametrize(
     ("again", "pure"),
     [
-        (True, False),
         (False, True),
+        pytest.param(True, False, marks=pytest.mark.thorough),
         pytest.param(True, True, marks=pytest.mark.thorough),
         pytest.param(False, False, marks=pytest.mark.thorough),
     ],

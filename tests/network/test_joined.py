@@ -115,6 +115,7 @@ def _coordinator(site: Site) -> tuple[JoinedTask, Driver]:
     return chief, notebook
 
 
+@pytest.mark.thorough
 def test_clusters_that_are_cut_for_a_minute_grow_together_again_and_count_steps_and_updates_once(
     site: Site,
 ) -> None:

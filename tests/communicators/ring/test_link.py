@@ -12,6 +12,7 @@ class TestTwoHosts(AcrossProcesses):
     layout = Layout((("a", 1), ("b", 1)))
 
 
+@pytest.mark.thorough
 class TestThreeHosts(AcrossProcesses):
     layout = Layout((("a", 1), ("b", 1), ("c", 1)))
 
