@@ -66,7 +66,9 @@ def faults(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.thorough)]
+)
 @pytest.mark.parametrize("view", SHOWN)
 def test_a_view_can_be_read_by_everybody(browser: Browser, built: ModuleType, view: str, dark: bool) -> None:
     page = open_gallery(browser, dark=dark)

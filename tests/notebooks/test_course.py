@@ -216,7 +216,16 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=needs_jax) if name in (FRAMEWORKS, TPU) else name for name in PLAUSIBLE],
+    [
+        pytest.param(
+            name,
+            marks=[
+                *([needs_jax] if name in (FRAMEWORKS, TPU) else []),
+                *([pytest.mark.thorough] if name in (FRAMEWORKS, SERVERS, TERMINALS) else []),
+            ],
+        )
+        for name in PLAUSIBLE
+    ],
 )
 def test_each_check_refuses_a_plausible_wrong_answer_and_says_why(name: str, tmp_path: Any) -> None:
     sources = {cell.id: cell.source for cell in stored(name).cells}

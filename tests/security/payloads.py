@@ -30,6 +30,8 @@ KINDS: Final = _read()
 """Kind -> its texts."""
 PAYLOADS: Final = tuple(text for texts in KINDS.values() for text in texts)
 """All of them."""
+SOME: Final = tuple(text for texts in KINDS.values() for text in texts[::4])
+"""A fourth of each kind, for places that write a file, or draw all views, for each text."""
 
 
 def encodable(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.security.payloads import HARMLESS, KINDS, PAYLOADS, Markup, acts_on_a_terminal, encodable
+from tests.security.payloads import HARMLESS, KINDS, PAYLOADS, SOME, Markup, acts_on_a_terminal, encodable
 from tests.security.runs import write_run
 from workbench.errors import WorkbenchError
 from workbench.telemetry.feed.sweeps import Baseline, Sweep, SweepPoint
@@ -244,8 +244,22 @@ def _named_alike(html: str) -> str:
     return re.sub(r"\bwb-[0-9a-f]{12}\b", "wb-id", html)
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_hostile_text_is_seen_and_does_nothing(scene: Scene, place: str) -> None:
+SLOW = (hosts_workers_and_devices, columns_of_a_recorded_run, names_of_recorded_runs)
+"""They write files for each text."""
+
+
+@pytest.mark.parametrize(
+    ("place", "payloads"),
+    [
+        *(pytest.param(name, SOME if show in SLOW else PAYLOADS, id=name) for name, show in PLACES.items()),
+        *(
+            pytest.param(name, PAYLOADS, id=f"{name}: all texts", marks=pytest.mark.thorough)
+            for name, show in PLACES.items()
+            if show in SLOW
+        ),
+    ],
+)
+def test_a_hostile_text_is_seen_and_does_nothing(scene: Scene, place: str, payloads: tuple[str, ...]) -> None:
     show = PLACES[place]
     outputs = zip(show(scene, HARMLESS), show(scene, ""), strict=True)
     known = [
@@ -253,7 +267,7 @@ def test_a_hostile_text_is_seen_and_does_nothing(scene: Scene, place: str) -> No
         for (_, one), (_, empty) in outputs
     ]
 
-    for payload in PAYLOADS:
+    for payload in payloads:
         for number, (text, html) in enumerate(show(scene, payload)):
             assert acts_on_a_terminal(text) == set(), (payload[:80], text[:200])
             assert Markup(_named_alike(html)).elements <= known[number], (payload[:80], html[:200])
