@@ -88,7 +88,7 @@ print(interrupted)
 
 @pytest.mark.parametrize(
     ("seeds", "moments"),
-    [([1], 6), pytest.param([2, 3], 50, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+    [([1], 6), pytest.param([2, 3], 50, marks=[pytest.mark.thorough, pytest.mark.timeout(900)])],
 )
 def test_nothing_is_left_whenever_connecting_is_interrupted(
     tmp_path: Path, seeds: list[int], moments: int

@@ -259,7 +259,9 @@ def test_what_a_worker_lacks_is_told_as_that_and_its_group_is_given_up(
         assert _works(cluster) == 2
 
 
-@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "failing", [1, *(pytest.param(number, marks=pytest.mark.thorough) for number in (2, 3, 4))]
+)
 def test_workers_are_given_back_where_one_link_cannot_be_opened_at_all(
     monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
