@@ -147,21 +147,21 @@ class _Trial:
         class Again(_LinesSpent):
             """What Python makes, without arguments, in the thread of the trial."""
 
-            def __init__(error) -> None:
+            def __init__(own) -> None:
                 super().__init__(self._trace_on)
 
         thread, raise_in = ctypes.c_ulong(self._thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
-        again = ctypes.py_object(Again)
+        error: ctypes.py_object[type[BaseException]] = ctypes.py_object(Again)
         for _ in range(_ONE_BY_ONE):
             looks = before = 0
             while looks < _LOOKS and not self._over:
                 time.sleep(_LOOK_SECONDS)
                 looks, before = (looks + 1, before) if before == self._raised else (0, self._raised)
             if not self._over:  # no other thread runs between this look and the call
-                raise_in(thread, again)
+                raise_in(thread, error)
         if self._over:
             return
-        again = ctypes.py_object(_Ended)
+        error = ctypes.py_object(_Ended)
         switch, report = sys.getswitchinterval(), sys.unraisablehook
         sys.setswitchinterval(_SWITCH_SECONDS)
         sys.unraisablehook = lambda lost: (
@@ -169,7 +169,7 @@ class _Trial:
         )  # one in `__del__`
         try:
             while not self._over:
-                raise_in(thread, again)
+                raise_in(thread, error)
                 time.sleep(0)
         finally:
             sys.setswitchinterval(switch)
