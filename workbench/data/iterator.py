@@ -243,8 +243,8 @@ class DatasetIterator:
         """Writes the position of this iterator to the file `path`, for `restore`: a few hundred bytes, no elements.
 
         Where parallel calls may change the order, the file also holds it, with less than half a byte per element. The
-        iterator has it in memory. It starts anew with each pass, so in a pass without end, such as behind `repeat()`, it
-        keeps growing: by less than 500 MB with a billion elements.
+        iterator keeps it in memory until the pass ends. In a pass without end, such as one behind `repeat()`, it keeps
+        growing: a billion elements take less than 500 MB.
 
         Raises:
           InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.

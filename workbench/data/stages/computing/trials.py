@@ -164,9 +164,8 @@ class _Trial:
         error = ctypes.py_object(_Ended)
         switch, report = sys.getswitchinterval(), sys.unraisablehook
         sys.setswitchinterval(_SWITCH_SECONDS)
-        sys.unraisablehook = lambda lost: (
-            None if lost.exc_type is _Ended else report(lost)
-        )  # one in `__del__`
+        # Nobody needs to know of one that is raised while a finalizer runs, because the next one follows.
+        sys.unraisablehook = lambda lost: None if lost.exc_type is _Ended else report(lost)
         try:
             while not self._over:
                 raise_in(thread, error)
