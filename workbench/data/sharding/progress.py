@@ -15,7 +15,7 @@ class InputWait:
     Attributes:
       first: Number of the first of these elements.
       count: How many elements arrived.
-      passed_us: Time since the previous elements arrived, or the epoch began.
+      passed_us: Time since the previous elements arrived, or the epoch began, without pauses between cells.
       waited_us: Per replica, how much of this time it only waited for them.
     """
 
@@ -32,7 +32,8 @@ class InputProgress:
     Attributes:
       epoch: Its number.
       given: How many of its elements were delivered, including those before the position that it was resumed from.
-      elapsed_seconds: Time from the beginning of the epoch, or from its resumption, to the last of them.
+      elapsed_seconds: Time from the beginning of the epoch, or from its resumption, to the last of them, without pauses
+        between the cells of a notebook.
       steps: Per replica, the number of its current or last element, -1 before the first.
       waited_seconds: Per replica, how long it only waited for input.
       sampled: The step of the strategy that each of the newest elements is for, oldest first; the last of them has the

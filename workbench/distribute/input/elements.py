@@ -216,6 +216,7 @@ class RemoteElements:
 
     def _take_chunk(self) -> None:
         """Waits for the requested chunk, makes it the current one, and requests the next."""
+        self._log.ask()
         first, count = self._next, self._count
         asked, self._asked = self._asked, None  # whatever happens, do not wait for it twice
         chunk, handles = self._come(first, count, asked)

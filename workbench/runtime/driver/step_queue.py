@@ -82,6 +82,12 @@ class StepQueue(Runner):
         sent = list(self._sent)
         return SentSteps(*zip(*sent, strict=True)) if sent else None
 
+    @property
+    def idle_since_ns(self) -> int | None:
+        """When the newest of the user's steps ended, by the monotonic clock; None before, and while one is running."""
+        running = any(step.number >= 0 for step in self.on_their_way())
+        return None if running else self._ended_ns or None
+
     def submit(self, step: Step, encoded: Any, structure: Any, ranks: tuple[int, ...] | None) -> None:
         """Sends a step to all its replicas.
 
@@ -123,8 +129,8 @@ class StepQueue(Runner):
         If all earlier steps ended in another cell, the notebook has paused.
         """
         now_ns, cell = time.monotonic_ns(), running_cell()
-        if self._ended_ns and cell != self._cell and all(each.number < 0 for each in self._steps.values()):
-            self._paused_ns += now_ns - self._ended_ns
+        if cell != self._cell and (ended_ns := self.idle_since_ns) is not None:
+            self._paused_ns += now_ns - ended_ns
         self._cell = cell
         self._sent.append((number, now_ns, self._paused_ns))
 
