@@ -18,7 +18,7 @@ REPORTS, ENDED, LOG = "reports", "ended", "log"
 """Files in the folder that two processes know: reports, the exit status of the one that wrote them, what it printed."""
 
 _PATIENCE_SECONDS = 660.0
-"""How long another process may report nothing: longer than any test may take there."""
+"""How long another process may report nothing. Its longest test takes less than two minutes."""
 _TOLD_CHARACTERS = 4000
 _MISSING = pytest.StashKey[dict[str, set[str]]]()
 _TIMES = pytest.StashKey[list[str]]()

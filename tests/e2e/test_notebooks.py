@@ -13,8 +13,8 @@ from tests.e2e.conftest import ROOT, Lab, command, expect, open_notebook
 from tests.notebooks.executed import text_of
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
-SHORT = ("01_quickstart.ipynb", "02_data_sharding.ipynb", "05_debugging.ipynb", "08_tpu_emulated.ipynb")
-"""Those that always run here, and have most of the views. `tests/notebooks` runs the others without a browser."""
+ALWAYS = ("01_quickstart.ipynb", "02_data_sharding.ipynb", "05_debugging.ipynb", "08_tpu_emulated.ipynb")
+"""Those that have most of the views. `tests/notebooks` runs the others without a browser."""
 RUN_SECONDS = 400
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(RUN_SECONDS + 150)]
@@ -67,7 +67,7 @@ def test_a_pane_follows_a_cell_while_it_runs(page: Any, lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.thorough) for name in NOTEBOOKS]
+    "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in NOTEBOOKS]
 )
 def test_a_notebook_runs_from_top_to_bottom_and_its_views_are_drawn(
     page: Any, lab: Lab, name: str, outputs_in_jupyterlab: dict[str, dict[str, str]]

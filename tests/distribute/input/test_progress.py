@@ -18,14 +18,14 @@ class Notebook:
         self.now = 100.0
         self.cell = 1
         self.group: Any = SimpleNamespace(
-            size=2, idle_since_ns=None, at_steps=lambda: [0, 0], gang=SimpleNamespace(run_id="r"), name="g"
+            idle_since_ns=0, at_steps=lambda: [0, 0], gang=SimpleNamespace(run_id="r"), name="g"
         )
         monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(progress, "running_cell", lambda: self.cell)
-        self.log = ProgressLog(0, self.group, 0, elements=9)
+        self.log = ProgressLog(0, 2, 0, elements=9)
 
     def fetch(self, number: int, seconds: float) -> None:
-        self.log.ask()
+        self.log.ask(self.group)
         self.now += seconds
         self.log.wait([int(seconds * 1e9)] * 2, number, first=number, count=1)
         self.log.give(number, number)
@@ -53,8 +53,18 @@ def test_a_pause_between_cells_is_left_out(notebook: Notebook) -> None:
     assert [wait.passed_us for wait in now.waits] == pytest.approx([1_000_000, 4_000_000, 4_000_000])
 
 
+def test_a_pause_before_the_first_step_is_left_out(notebook: Notebook) -> None:
+    notebook.fetch(0, 1.0)
+    notebook.cell += 1
+    notebook.now += 600.0
+    notebook.fetch(1, 1.0)
+
+    assert notebook.log.now(notebook.group).elapsed_seconds == pytest.approx(2.0)
+
+
 def test_steps_that_still_run_are_no_pause(notebook: Notebook) -> None:
     notebook.fetch(0, 1.0)
+    notebook.group.idle_since_ns = None
     notebook.cell += 1
     notebook.now += 3.0
     notebook.fetch(1, 1.0)

@@ -112,6 +112,7 @@ class RemoteElements:
         return self
 
     def __next__(self) -> Any:
+        self._log.ask(self._source.group)
         if self._source.places is not self._places:
             self._start_anew()
         if self._owed:
@@ -216,7 +217,6 @@ class RemoteElements:
 
     def _take_chunk(self) -> None:
         """Waits for the requested chunk, makes it the current one, and requests the next."""
-        self._log.ask()
         first, count = self._next, self._count
         asked, self._asked = self._asked, None  # whatever happens, do not wait for it twice
         chunk, handles = self._come(first, count, asked)

@@ -35,47 +35,45 @@ _REMEMBERED: Final = 256  # elements; many times more than steps in progress can
 class ProgressLog:
     """The newest epoch of a distributed dataset. The iterating thread writes it; any thread may read it."""
 
-    def __init__(self, epoch: int, group: Group, first: int, *, elements: int) -> None:
+    def __init__(self, epoch: int, replicas: int, first: int, *, elements: int) -> None:
         """Begins a log.
 
         Args:
           epoch: Number of the epoch.
-          group: The replicas that read it.
+          replicas: Number of replicas that read it.
           first: Number of the first element.
           elements: Number of elements in the epoch; negative if unknown or infinite.
         """
         self._epoch = epoch
-        self._group = group
         self._first = first
         self._elements = elements
         self._began = self._latest = time.monotonic()  # as if the notebook had never paused since
         self._cell = running_cell()  # the cell that asked last
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
-        self._waited_ns = (0,) * group.size
+        self._waited_ns = (0,) * replicas
         self._fetched = self._began
         # Number of the next step, percentage of time waited.
         self._fetches: deque[tuple[int, float]] = deque(maxlen=_FETCHES)
-        self._waits: deque[InputWait] = deque(maxlen=max(1, min(_FETCHES, _WAITS // max(1, group.size))))
+        self._waits: deque[InputWait] = deque(maxlen=max(1, min(_FETCHES, _WAITS // max(1, replicas))))
         self._told: dict[tuple[int, str], ReaderHistory] = {}
 
-    def give(self, element: int, next_step: int) -> None:
-        """Records that the notebook gets an element, which the user's next step may use."""
-        self.ask()
-        self._turns.append((element, next_step))
-        self._latest = time.monotonic()
+    def ask(self, group: Group) -> None:
+        """Records that the notebook asks for an element, and leaves out how long it has paused between two cells.
 
-    def ask(self) -> None:
-        """Records that the notebook asks for input, and leaves out how long it has paused between two cells.
-
-        A pause begins when the elements so far have been given, and the steps have ended.
+        A pause begins when the elements so far have been given, and the steps of `group` have ended.
         """
         if (cell := running_cell()) == self._cell:
             return
         self._cell = cell
-        if (ended_ns := self._group.idle_since_ns) is not None:
-            paused = time.monotonic() - max(self._latest, self._fetched, ended_ns / 1e9)
+        if (idle_since_ns := group.idle_since_ns) is not None:
+            paused = time.monotonic() - max(self._latest, self._fetched, idle_since_ns / 1e9)
             self._began += paused
             self._fetched += paused
+
+    def give(self, element: int, next_step: int) -> None:
+        """Records that the notebook gets an element, which the user's next step may use."""
+        self._turns.append((element, next_step))
+        self._latest = time.monotonic()
 
     def wait(self, waited_ns: Sequence[int], next_step: int, *, first: int, count: int) -> None:
         """Records how long each replica waited for received input.
@@ -175,7 +173,7 @@ class Trail:
 
     def begin(self, epoch: int, group: Group, first: int, *, elements: int) -> ProgressLog:
         """Begins the log of an epoch that begins or continues with element number `first`; see `ProgressLog`."""
-        log = ProgressLog(epoch, group, first, elements=elements)
+        log = ProgressLog(epoch, group.size, first, elements=elements)
         self._newest = log, group
         group.epoch = log.facts
         return log

@@ -84,9 +84,9 @@ class StepQueue(Runner):
 
     @property
     def idle_since_ns(self) -> int | None:
-        """When the newest of the user's steps ended, by the monotonic clock; None before, and while one is running."""
+        """When the user's newest step ended, by the monotonic clock: 0 before the first, None while one runs."""
         running = any(step.number >= 0 for step in self.on_their_way())
-        return None if running else self._ended_ns or None
+        return None if running else self._ended_ns
 
     def submit(self, step: Step, encoded: Any, structure: Any, ranks: tuple[int, ...] | None) -> None:
         """Sends a step to all its replicas.
@@ -129,8 +129,8 @@ class StepQueue(Runner):
         If all earlier steps ended in another cell, the notebook has paused.
         """
         now_ns, cell = time.monotonic_ns(), running_cell()
-        if cell != self._cell and (ended_ns := self.idle_since_ns) is not None:
-            self._paused_ns += now_ns - ended_ns
+        if cell != self._cell and (idle_since_ns := self.idle_since_ns):
+            self._paused_ns += now_ns - idle_since_ns
         self._cell = cell
         self._sent.append((number, now_ns, self._paused_ns))
 

@@ -21,6 +21,7 @@ _LOOKS: Final = 10
 _ONE_BY_ONE: Final = 20
 """How many errors it raises one by one before it raises them as fast as it can."""
 _SWITCH_SECONDS: Final = 1e-6
+"""How often threads take turns then."""
 _Result = TypeVar("_Result")
 
 
@@ -113,7 +114,7 @@ class _Trial:
             sys.settrace(None)
 
     def _count(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code is _LinesSpent.__del__.__code__:
+        if frame.f_code is _LinesSpent.__del__.__code__:  # what is raised there ends nothing
             return None
         self._left -= event == "line"
         if self._left < 0:
@@ -138,7 +139,7 @@ class _Trial:
             each.f_trace = self._count
 
     def _raise_again(self) -> None:
-        """Raises the error in the thread of the trial until it has ended, whenever tracing no longer does so.
+        """Raises errors in the thread of the trial until it has ended, whenever tracing no longer does so.
 
         Python looks for such an error at calls and at the ends of loops only. One at a time is handled by the innermost
         `try` of several. So in the end they follow each other so fast that some reach what handles others.
@@ -147,32 +148,40 @@ class _Trial:
         class Again(_LinesSpent):
             """What Python makes, without arguments, in the thread of the trial."""
 
-            def __init__(own) -> None:
+            def __init__(error) -> None:
                 super().__init__(self._trace_on)
 
-        thread, raise_in = ctypes.c_ulong(self._thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
-        error: ctypes.py_object[type[BaseException]] = ctypes.py_object(Again)
         for _ in range(_ONE_BY_ONE):
-            looks = before = 0
-            while looks < _LOOKS and not self._over:
-                time.sleep(_LOOK_SECONDS)
-                looks, before = (looks + 1, before) if before == self._raised else (0, self._raised)
-            if not self._over:  # no other thread runs between this look and the call
-                raise_in(thread, error)
-        if self._over:
-            return
-        error = ctypes.py_object(_Ended)
+            self._wait_until_quiet()
+            if not self._raise(Again):
+                return
         switch, report = sys.getswitchinterval(), sys.unraisablehook
         sys.setswitchinterval(_SWITCH_SECONDS)
         # Nobody needs to know of one that is raised while a finalizer runs, because the next one follows.
         sys.unraisablehook = lambda lost: None if lost.exc_type is _Ended else report(lost)
         try:
-            while not self._over:
-                raise_in(thread, error)
+            while self._raise(_Ended):
                 time.sleep(0)
         finally:
             sys.setswitchinterval(switch)
             sys.unraisablehook = report
+
+    def _wait_until_quiet(self) -> None:
+        """Waits until tracing has raised nothing for a while, or the trial has ended."""
+        looks, before = 0, self._raised
+        while looks < _LOOKS and not self._over:
+            time.sleep(_LOOK_SECONDS)
+            looks = looks + 1 if before == self._raised else 0
+            before = self._raised
+
+    def _raise(self, kind: type[BaseException]) -> bool:
+        """Has Python raise an error in the thread of the trial, and returns True, unless the trial has ended."""
+        thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(kind)
+        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        if self._over:
+            return False
+        raise_in(thread, error)  # no other thread has run since the look
+        return True
 
 
 def _arrived() -> None:
