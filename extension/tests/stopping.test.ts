@@ -13,13 +13,20 @@ const trans: TranslationBundle = {
 
 function cluster(
   id: string,
-  part: Partial<ClusterInfo> & { status?: string; steps?: number[] },
+  part: Partial<ClusterInfo> & { status?: string; steps?: number[]; live?: number },
 ): ClusterInfo {
   const strategies: StrategySummary[] = (part.steps ?? []).map((step) => ({
     ...{ label: "MirroredStrategy", replicas: 2, status: "live", step },
   }));
   const summary = {
-    ...{ status: part.status ?? "live", text: "", replicas: 2, replicas_live: 2, hosts: 1, busbw: null },
+    ...{
+      status: part.status ?? "live",
+      text: "",
+      replicas: 2,
+      replicas_live: part.live ?? 2,
+      hosts: 1,
+      busbw: null,
+    },
     ...{ alerts: 0, nan: 0, severity: "good", sentence: "", embedded: true, strategies, pool: null },
   };
   const entry = { kind: "driver", name: `${id}.ipynb`, pid: 1, started: 0, kernel: "", workers_of: "" };
@@ -63,4 +70,11 @@ test("replicas that a notebook uses are not taken away without a question", () =
   assert.deepEqual(losesBy(2, workers, all, trans), []);
   assert.deepEqual(losesBy(8, workers, all, trans), []);
   assert.deepEqual(losesBy(1, workers, [workers, gone], trans), []);
+});
+
+test("what a notebook says counts where the workers have not told yet how many there are", () => {
+  const workers = cluster("w", { kind: "workers", live: 1 });
+  const user = cluster("b", { workers_of: "w", steps: [4] });
+  assert.equal(losesBy(1, workers, [workers, user], trans).length, 1);
+  assert.deepEqual(losesBy(2, workers, [workers, user], trans), []);
 });

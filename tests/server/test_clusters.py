@@ -44,7 +44,9 @@ class Process:
         behave: Callable[[socket.socket], None] | None = None,
         *,
         drives: str = "",
+        live: int = 2,
     ) -> None:
+        self._live = live
         self.asked: list[str] = []
         self._behave = behave or self._end_when_asked
         self.id = new_id()
@@ -57,7 +59,7 @@ class Process:
     def _accept(self, sock: socket.socket) -> None:
         with sock:
             sock.settimeout(PATIENCE_SECONDS)
-            sock.sendall(encode({"summary": SUMMARY}))
+            sock.sendall(encode({"summary": SUMMARY | {"replicas_live": self._live}}))
             self._behave(sock)
 
     def _end_when_asked(self, sock: socket.socket) -> None:
@@ -75,9 +77,13 @@ def registry(tmp_path: Path) -> Registry:
 
 @contextmanager
 def process(
-    registry: Registry, behave: Callable[[socket.socket], None] | None = None, *, drives: str = ""
+    registry: Registry,
+    behave: Callable[[socket.socket], None] | None = None,
+    *,
+    drives: str = "",
+    live: int = 2,
 ) -> Iterator[Process]:
-    one = Process(registry, behave, drives=drives)
+    one = Process(registry, behave, drives=drives, live=live)
     try:
         yield one
     finally:
@@ -105,6 +111,34 @@ def test_who_ends_while_it_was_asked_to_scale_has_not_done_so(registry: Registry
     with process(registry) as one:
         asyncio.run(ask())
         assert one.asked == [action]
+
+
+def test_what_a_notebook_says_counts_where_the_workers_have_not_told_how_many_there_are(
+    registry: Registry,
+) -> None:
+    over = threading.Event()
+
+    def wait(sock: socket.socket) -> None:
+        over.wait(PATIENCE_SECONDS)
+
+    async def shrink() -> None:
+        clusters = Clusters(registry)
+        there = asyncio.Event()
+        clusters.listen(there.set, dict)
+        try:
+            while any(clusters.find(one.id).summary is None for one in (workers, driver)):
+                there.clear()
+                await asyncio.wait_for(there.wait(), PATIENCE_SECONDS)
+            with pytest.raises(FailedPreconditionError, match="a notebook uses these workers"):
+                await clusters.scale(workers.id, 1)
+        finally:
+            await clusters.close()
+
+    with process(registry, wait, live=1) as workers, process(registry, wait, drives=workers.id) as driver:
+        try:
+            asyncio.run(shrink())
+        finally:
+            over.set()
 
 
 @pytest.mark.parametrize("replicas", [0, -1, MAX_REPLICAS + 1])

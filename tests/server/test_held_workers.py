@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import workbench as wb
 from workbench.errors import BackendUnavailable
 from workbench.runtime.process import gpus
 from workbench.server import workers
+from workbench.server.frames import Requests
 from workbench.server.worker_options import WorkerOptions
 from workbench.server.workers import HeldWorkers
 
@@ -64,6 +66,21 @@ def test_they_are_more_while_a_notebook_uses_them(monkeypatch: pytest.MonkeyPatc
                 "kind": "cpu", "threads": False, "scaling": False, "settled": 2, "minimum": 1, "maximum": 2,
             }  # fmt: skip
         wait_until(lambda: pool.summary()["replicas_live"] == 1)
+
+
+def test_how_many_there_are_is_told_whenever_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask tells late which workers have come, and one may be lost at any time."""
+    with held(WorkerOptions(1)) as pool, socket.socket(socket.AF_UNIX) as sock:
+        monkeypatch.setattr(pool, "_count", lambda: 0)
+        sock.settimeout(PATIENCE_SECONDS)
+        sock.connect(pool.entry.socket)
+        told = Requests(sock)
+        live: list[int] = []
+        while 0 not in live:
+            live += [message["summary"]["replicas_live"] for message in told.receive()]
+        monkeypatch.undo()
+        while 1 not in live[live.index(0) :]:
+            live += [message["summary"]["replicas_live"] for message in told.receive()]
 
 
 def test_a_change_that_is_under_way_is_cancelled_by_the_next() -> None:

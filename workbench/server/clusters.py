@@ -162,9 +162,10 @@ class Clusters:
         check_number(replicas)
         check_range(replicas, maximum)
         self._check_allowed(max(replicas, maximum))
-        there = 0 if link.summary is None else link.summary["replicas_live"]
-        fewer = max(replicas, maximum) < there
-        if fewer and not confirmed and link.entry.kind == "workers" and self._driver_of(id) is not None:
+        users = self._users_of(id)
+        # The workers may not have told yet how many there are; a notebook that uses them has counted them, too.
+        there = max(0 if one.summary is None else one.summary["replicas_live"] for one in (link, *users))
+        if users and not confirmed and max(replicas, maximum) < there:
             raise FailedPreconditionError(
                 "a notebook uses these workers, and the values of replicas that are taken away are lost: close its "
                 "cluster first, and connect again after the change"
@@ -206,9 +207,9 @@ class Clusters:
                 "sets WorkbenchApp.max_replicas"
             )
 
-    def _driver_of(self, id: str) -> JobLink | None:
-        users = (link for link in self.links.values() if link.entry.workers_of == id and not link.ended)
-        return next(users, None)
+    def _users_of(self, id: str) -> list[JobLink]:
+        """The notebooks that use these workers."""
+        return [link for link in self.links.values() if link.entry.workers_of == id and not link.ended]
 
     async def _end_idle(self) -> None:
         """Stops workers that this server started once no notebook has used them for the allowed time."""
@@ -218,7 +219,7 @@ class Clusters:
             self.refresh()
             now = asyncio.get_running_loop().time()
             for id in running:
-                if self._driver_of(id) is not None:
+                if self._users_of(id):
                     used[id] = now
                 elif now - used.setdefault(id, now) >= allowed:
                     # A process that does not answer now is queried again, and so is one that a notebook is connecting

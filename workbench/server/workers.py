@@ -31,7 +31,7 @@ from workbench.server.worker_options import WorkerOptions, check_number, check_r
 
 _SCALE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.25
-"""How often a cluster that adapts its size checks whether it is used."""
+"""How often a cluster checks how many workers it has, and, if it adapts their number, whether it is used."""
 _UNUSED_SECONDS: Final = 30.0
 """How long it stays unused before it shrinks; a notebook that reconnects earlier need not wait for workers."""
 _STOP: Final = None
@@ -74,6 +74,7 @@ class HeldWorkers:
         self._target = self._settled = options.workers
         self._minimum, self._maximum = options.workers, options.maximum
         self._scaling = False
+        self._told = -1  # how many workers all connections know of
         self._last_used = -math.inf
         worker_pool.expect(self._cluster, self._maximum)
         self._jobs: queue.Queue[tuple[Answer, int, int] | None] = queue.Queue(maxsize=16)
@@ -127,12 +128,15 @@ class HeldWorkers:
         self._cluster.close()
 
     def _next_job(self) -> tuple[Answer, int, int] | None:
-        """Waits for the next job, while adapting the number of workers to their use."""
+        """Waits for the next job, while adapting the number of workers to their use, and telling how many there are."""
         while True:
             try:
-                return self._jobs.get(timeout=_LOOK_SECONDS if self._maximum else threading.TIMEOUT_MAX)
+                return self._jobs.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
-                self._adapt()
+                if self._maximum:
+                    self._adapt()
+                if self._told != self._count():
+                    self._tell_all()
 
     def _adapt(self) -> None:
         now = time.monotonic()
@@ -226,6 +230,7 @@ class HeldWorkers:
         ).as_dict()
 
     def _tell_all(self) -> None:
+        self._told = self._count()
         with self._lock:
             connections = list(self._connections)
         for sock in connections:
@@ -233,8 +238,8 @@ class HeldWorkers:
 
     def _accept(self, sock: socket.socket) -> None:
         sock.settimeout(None)
-        _send(sock, {"summary": self.summary()})
-        with self._lock:
+        with self._lock:  # what is told to all from now on is told to this one, after its first summary
+            _send(sock, {"summary": self.summary()})
             self._connections.append(sock)
         threading.Thread(target=self._listen, args=(sock,), name="workbench-held", daemon=True).start()
 

@@ -24,9 +24,11 @@ export function losesBy(
   clusters: readonly ClusterInfo[],
   trans: TranslationBundle,
 ): string[] {
-  const gone = cluster.summary.replicas_live - left;
+  const users = usersOf(cluster, clusters);
+  // The workers may not have told yet how many there are; a notebook that uses them has counted them, too.
+  const gone = Math.max(...[cluster, ...users].map(({ summary }) => summary.replicas_live)) - left;
   if (gone <= 0) return [];
-  return usersOf(cluster, clusters).map(({ name }) =>
+  return users.map(({ name }) =>
     trans._n(
       "%2 uses these workers: %1 of its replicas loses its values, and its steps fail until there are as many again, unless it was connected with minimum_replicas.",
       "%2 uses these workers: %1 of its replicas lose their values, and its steps fail until there are as many again, unless it was connected with minimum_replicas.",
